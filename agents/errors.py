@@ -1,0 +1,100 @@
+"""The errors of the agent engine, sorted by who can act.
+
+AgentError
+├── ConfigError              the operator: names file, key and remedy
+├── ToolError                the model: becomes an is_error result that it reads
+└── ProviderError            a person: becomes an error row with Retry
+    ├── AuthenticationFailed     the key is wrong or may not use the model
+    ├── ModelNotFound            the model's name is wrong
+    ├── RequestRejected          the provider refuses the request as it stands
+    │   └── ContextTooLong       the conversation no longer fits the model
+    ├── RateLimited              try later (transient)
+    ├── Overloaded               try later (transient; 5xx, 529)
+    ├── ConnectionLost           the network or the server went away (transient)
+    ├── ResponseTimedOut         nothing came for too long (transient)
+    ├── ResponseBroken           the server said something that cannot be read
+    ├── OutputLimitReached       the answer was cut at the model's output limit
+    └── AnswerRefused            the model declined
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgentError(Exception):
+    """Root. `str(error)` is for a person: what happened and what can be done; never a stack trace or a key."""
+
+    code: ClassVar[str] = "agent_error"
+
+
+class ConfigError(AgentError):
+    """The configuration cannot be used."""
+
+    code = "config"
+
+
+class ToolError(AgentError):
+    """A tool could not do what it was asked; the text is for the model."""
+
+    code = "tool"
+
+
+class ProviderError(AgentError):
+    """A model provider failed. `transient`: asking again may help; `retry_after`: seconds, when the server said."""
+
+    code = "provider"
+    transient: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, retry_after: float | None = None, status: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.status = status
+
+
+class AuthenticationFailed(ProviderError):
+    code = "authentication"
+
+
+class ModelNotFound(ProviderError):
+    code = "model_not_found"
+
+
+class RequestRejected(ProviderError):
+    code = "rejected"
+
+
+class ContextTooLong(RequestRejected):
+    code = "context_too_long"
+
+
+class RateLimited(ProviderError):
+    code = "rate_limited"
+    transient = True
+
+
+class Overloaded(ProviderError):
+    code = "overloaded"
+    transient = True
+
+
+class ConnectionLost(ProviderError):
+    code = "connection_lost"
+    transient = True
+
+
+class ResponseTimedOut(ProviderError):
+    code = "timed_out"
+    transient = True
+
+
+class ResponseBroken(ProviderError):
+    code = "broken"
+
+
+class OutputLimitReached(ProviderError):
+    code = "output_limit"
+
+
+class AnswerRefused(ProviderError):
+    code = "refused"

@@ -1,0 +1,118 @@
+"""What happened while an agent ran: a closed union of frozen values, past tense, without ids or times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.errors import AgentError
+from agents.messages import Text, Thinking, ToolCall, ToolResult
+
+StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
+FinishReason = Literal["done", "pending", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one response. `input_tokens` counts cached ones too; None where the server does not tell."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStarted:
+    """A request to the model is about to leave; `first_token_latency_ms` counts from here."""
+
+    model: str
+    provider: str
+    context_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the open text part (the first one opens it). Never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More reasoning of the open thinking part (the first one opens it). Never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartDone:
+    """A part is complete and whole. Text and Thinking had their deltas before; a ToolCall has none."""
+
+    part: Text | Thinking | ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseDone:
+    """The model's response is complete. Parts that were open have had their PartDone."""
+
+    stop_reason: StopReason
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool is about to run: it starts when the consumer takes the event after this one."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """A tool has answered (or failed: `is_error`)."""
+
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The provider failed for now, before anything was shown; it is asked again after `delay` seconds (RUN-10)."""
+
+    attempt: int
+    delay: float
+    error: AgentError
+
+
+@dataclass(frozen=True, slots=True)
+class RoundLimitReached:
+    """The turn has used its tool rounds (RUN-09). `note` tells the model to sum up without tools."""
+
+    rounds: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The turn ended by itself: `done`, `pending` (new input waits: RUN-06) or `limit` (RUN-09). Always last."""
+
+    reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn could not go on. Always last."""
+
+    error: AgentError
+
+
+ProviderEvent = TextDelta | ReasoningDelta | PartDone | ResponseDone
+AgentEvent = (
+    ResponseStarted
+    | ProviderEvent
+    | ToolStarted
+    | ToolReturned
+    | RetryScheduled
+    | RoundLimitReached
+    | TurnFinished
+    | TurnFailed
+)

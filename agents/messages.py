@@ -1,0 +1,79 @@
+"""What an agent and a model say to each other, as plain values without identity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words, by whoever the message is from."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A model's reasoning. `data` is opaque and goes back only to the `provider` that made it (MSG-08).
+
+    Anthropic: `{"signature": str}` or, for reasoning that it hides, `{"redacted": str}` with an empty text.
+    """
+
+    text: str
+    provider: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model asks for a tool. `raw` is the arguments' JSON text as the model wrote it, "" when unknown.
+
+    A provider that takes text sends `raw` while it still says the same as `arguments` (see `arguments_text`).
+    `arguments` is always an object; text that is not one is kept as `{"_raw": text}` and the tool refuses it.
+    """
+
+    id: str
+    name: str
+    arguments: Json
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered; `content` is text, structured results are JSON text."""
+
+    call_id: str
+    content: str
+    is_error: bool = False
+
+
+Part = Text | Thinking | ToolCall | ToolResult
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    `user` holds Text and ToolResult parts, `assistant` holds Text, Thinking and ToolCall parts in the order in
+    which the model made them, `system` (a note in mid-conversation) holds Text.
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))

@@ -1,0 +1,49 @@
+"""The provider protocol: what the loop asks of a vendor's adapter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from agents.events import ProviderEvent
+from agents.messages import Json, Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it; `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One LLM call. `messages` may hold adjacent messages of one role and system notes; adapters merge as needed."""
+
+    model: str
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    max_tokens: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Provider(Protocol):
+    """One configured endpoint; one instance per process, shared by all its sessions."""
+
+    @property
+    def name(self) -> str:
+        """The name under which it is configured ("anthropic")."""
+
+    def stream(self, request: Request) -> AsyncIterator[ProviderEvent]:
+        """Ask the model; end with ResponseDone. Raises ProviderError. Cancelling it closes the connection."""
+
+    async def list_models(self) -> list[str]:
+        """Name the models that the endpoint offers. Raises ProviderError."""
+
+    async def close(self) -> None:
+        """Close the connections."""

@@ -1,0 +1,1 @@
+"""The chat: sessions and messages as rows, the runs that make them, the live stream and the pages that show them."""

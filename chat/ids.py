@@ -1,0 +1,23 @@
+"""Server-made opaque ids: a letter for the kind, then 24 random hex digits (MSG-02)."""
+
+import secrets
+
+
+def session_id() -> str:
+    return "s_" + secrets.token_hex(12)
+
+
+def message_id() -> str:
+    return "m_" + secrets.token_hex(12)
+
+
+def turn_id() -> str:
+    return "t_" + secrets.token_hex(12)
+
+
+def response_id() -> str:
+    return "r_" + secrets.token_hex(12)
+
+
+def worker_id() -> str:
+    return "w_" + secrets.token_hex(12)

@@ -1,0 +1,39 @@
+"""The rows: what Parley knows, with the constraints that guard it and the state transitions that it allows."""
+
+from chat.models.access import Invitation, Role, Share, SignInLink
+from chat.models.message import (
+    IN_FLIGHT,
+    UNFINISHED,
+    ChatMessage,
+    MessageDelta,
+    MessageRevision,
+    MessageStatus,
+    MessageType,
+    Speaker,
+)
+from chat.models.run import RunState, SessionRun, Worker
+from chat.models.session import Session
+from chat.models.user import User
+from chat.models.workspace import Membership, Workspace
+
+__all__ = [
+    "IN_FLIGHT",
+    "UNFINISHED",
+    "ChatMessage",
+    "Invitation",
+    "Membership",
+    "MessageDelta",
+    "MessageRevision",
+    "MessageStatus",
+    "MessageType",
+    "Role",
+    "RunState",
+    "Session",
+    "SessionRun",
+    "Share",
+    "SignInLink",
+    "Speaker",
+    "User",
+    "Worker",
+    "Workspace",
+]

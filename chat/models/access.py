@@ -1,0 +1,71 @@
+"""Who else may enter: shares of a session, invitations to it, and one-time sign-in links."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chat.models.session import Session
+
+
+class Role(models.TextChoices):
+    """What somebody may do in a session; each may do all that the ones before may."""
+
+    VIEWER = "viewer"
+    EDITOR = "editor"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        return list(Role).index(self)
+
+    def covers(self, needed: Role) -> bool:
+        return self.rank >= needed.rank
+
+
+SHARED_ROLES = [(role.value, role.label) for role in (Role.VIEWER, Role.EDITOR)]
+
+
+class Share(models.Model):
+    """A session opened to one more member of its workspace."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="shares")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares")
+    role = models.CharField(max_length=6, choices=SHARED_ROLES)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["session", "user"], name="share_once"),
+            models.CheckConstraint(condition=models.Q(role__in=["viewer", "editor"]), name="share_role"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.session} ({self.role})"
+
+
+class Invitation(models.Model):
+    """A link by which somebody joins the workspace and one session of it. Only the link's hash is kept."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=6, choices=SHARED_ROLES)
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"invitation to {self.session} ({self.role})"
+
+
+class SignInLink(models.Model):
+    """A link that signs one person in, once. Only its hash is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"sign-in link of {self.user}"

@@ -1,0 +1,173 @@
+"""Chat messages: the only stored form of a conversation (MSG-01)."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from chat import ids
+from chat.models.session import Session
+
+
+class MessageType(models.TextChoices):
+    TEXT = "text"
+    REASONING = "reasoning"
+    TOOL_GROUP = "tool_group"
+    ERROR = "error"
+    TURN_START = "turn_start"
+    TURN_DONE = "turn_done"
+
+
+class Speaker(models.TextChoices):
+    """The role of a text; other types have the assistant's, markers none."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class MessageStatus(models.TextChoices):
+    """queued: sent while the agent works; streaming: its text grows; pending: a tool call that has not begun;
+    running: a tool at work; waiting: for a person; then one of complete, interrupted, failed for good."""
+
+    QUEUED = "queued"
+    STREAMING = "streaming"
+    PENDING = "pending"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+# Rows that only a live run may have (MSG-07); a trigger refuses them while the session is idle.
+IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
+# Rows that a run has still to bring to an end.
+UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
+
+
+class ChatMessage(models.Model):
+    """One displayable item of a session.
+
+    `sequence` orders the live rows; it is null while queued and after removal. `revision` is the session's at the
+    row's last change. `text` of a streaming row is completed by its MessageDelta rows.
+    """
+
+    id = models.CharField(primary_key=True, max_length=32, default=ids.message_id, editable=False)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="chat_messages")
+    sequence = models.PositiveBigIntegerField(null=True, blank=True)
+    revision = models.PositiveBigIntegerField(default=0)
+
+    type = models.CharField(max_length=10, choices=MessageType.choices, default=MessageType.TEXT)
+    role = models.CharField(max_length=9, choices=Speaker.choices, blank=True)
+    status = models.CharField(max_length=11, choices=MessageStatus.choices, default=MessageStatus.COMPLETE)
+    text = models.TextField(blank=True)
+
+    sender = models.CharField(max_length=200, blank=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    model = models.CharField(max_length=200, blank=True)
+    provider = models.CharField(max_length=80, blank=True)
+
+    run_id = models.CharField(max_length=32, blank=True)
+    response_id = models.CharField(max_length=32, blank=True)
+    mode = models.CharField(max_length=8, choices=Session.Mode.choices, default=Session.Mode.AGENT)
+    workflow_id = models.CharField(max_length=80, blank=True)
+    agent_id = models.CharField(max_length=80, blank=True)
+    include_in_context = models.BooleanField(default=True)
+
+    tool_call_id = models.CharField(max_length=200, blank=True)
+    tool_name = models.CharField(max_length=200, blank=True)
+    arguments = models.JSONField(null=True, blank=True)
+    result = models.TextField(blank=True)
+    is_error = models.BooleanField(default=False)
+
+    timestamp = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    duration_ms = models.PositiveBigIntegerField(null=True, blank=True)
+    duration_seconds = models.FloatField(null=True, blank=True)
+    input_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    output_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    total_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    cache_read_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    cache_write_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    first_token_latency_ms = models.PositiveBigIntegerField(null=True, blank=True)
+
+    # What the provider must get back as it gave it: signatures, the arguments' own text (MSG-08).
+    provider_data = models.JSONField(null=True, blank=True)
+    # The sender's idempotency key (MSG-02).
+    key = models.CharField(max_length=100, null=True, blank=True)  # noqa: DJ001  # null: no key, and unique among keys
+    edited_at = models.DateTimeField(null=True, blank=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["session", "sequence"], name="message_sequence_once"),
+            models.UniqueConstraint(fields=["session", "key"], name="message_key_once"),
+            models.CheckConstraint(
+                condition=Q(sequence__isnull=False, removed_at__isnull=True) & ~Q(status="queued")
+                | Q(sequence__isnull=True) & (Q(status="queued") | Q(removed_at__isnull=False)),
+                name="message_sequence_iff_live",
+            ),
+            models.CheckConstraint(condition=Q(type__in=MessageType.values), name="message_type"),
+            models.CheckConstraint(condition=Q(status__in=MessageStatus.values), name="message_status"),
+            models.CheckConstraint(
+                condition=~Q(status="queued") | Q(type="text", role="user"), name="message_only_user_text_queues"
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=["running", "pending", "waiting"]) | Q(type="tool_group"),
+                name="message_only_tools_run",
+            ),
+        )
+        indexes = (
+            models.Index(fields=["session", "revision"], name="message_by_revision"),
+            models.Index(
+                fields=["session"], name="message_unfinished", condition=Q(status__in=[str(s) for s in UNFINISHED])
+            ),
+            models.Index(fields=["session"], name="message_queued", condition=Q(status="queued")),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
+
+
+class MessageDelta(models.Model):
+    """Text of a streaming message that is not yet folded into its row; gone when the message ends.
+
+    `offset` counts characters (code points) from the start of the message.
+    """
+
+    message = models.ForeignKey(ChatMessage, models.CASCADE, related_name="deltas")
+    offset = models.PositiveBigIntegerField()
+    text = models.TextField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["message", "offset"], name="delta_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.message_id}+{self.offset}"
+
+
+class MessageRevision(models.Model):
+    """What a message was before somebody changed it: who, when, what (MSG-11)."""
+
+    class Kind(models.TextChoices):
+        EDIT = "edit"
+        WITHDRAW = "withdraw"
+        REMOVE = "remove"
+        EXCLUDE = "exclude"
+        INCLUDE = "include"
+
+    message = models.ForeignKey(ChatMessage, models.CASCADE, related_name="revisions")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    before = models.JSONField()
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.message_id}"

@@ -1,0 +1,57 @@
+"""Sessions: one conversation each, as people see and edit it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chat import ids
+from chat.models.workspace import Workspace
+
+
+class Session(models.Model):
+    """One conversation. How its agent runs stands beside it in SessionRun, so that claims never touch this row.
+
+    `revision` counts the durable changes of the session and its messages (LIVE-02); services alone raise it.
+    """
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        ARCHIVED = "archived"
+
+    class Mode(models.TextChoices):
+        CHAT = "chat"
+        AGENT = "agent"
+        RUN = "run"
+
+    id = models.CharField(primary_key=True, max_length=32, default=ids.session_id, editable=False)
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions")
+    title = models.CharField(max_length=200, blank=True)
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
+    mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
+
+    agent = models.CharField(max_length=80, blank=True)
+    provider = models.CharField(max_length=80, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    system_prompt = models.TextField(blank=True)
+    config = models.JSONField(default=dict, blank=True)
+
+    total_tokens = models.PositiveBigIntegerField(default=0)
+    context_used = models.PositiveBigIntegerField(null=True, blank=True)
+    context_window = models.PositiveBigIntegerField(null=True, blank=True)
+
+    revision = models.PositiveBigIntegerField(default=0)
+    parent_session = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
+    parent_message_id = models.CharField(max_length=32, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
+            models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),
+        )
+
+    def __str__(self) -> str:
+        return self.title or self.id

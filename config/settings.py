@@ -1,0 +1,177 @@
+"""Every setting of Parley: environment first, sensible without any. README.md has the table for operators."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import environ
+
+from config.secret import secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+# Where Parley keeps what it writes: the SQLite database and the secret key.
+DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
+
+DEBUG = env.bool("DEBUG", default=False)
+SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
+HOST = env.str("HOST", default="127.0.0.1")
+PORT = env.int("PORT", default=8000)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "chat.apps.ChatConfig",
+    "channels",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "chat.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "loaders": [
+                (
+                    "django.template.loaders.cached.Loader",
+                    [
+                        "django.template.loaders.filesystem.Loader",
+                        "django.template.loaders.app_directories.Loader",
+                    ],
+                )
+            ]
+            if not DEBUG
+            else [
+                "django.template.loaders.filesystem.Loader",
+                "django.template.loaders.app_directories.Loader",
+            ],
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
+DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'parley.sqlite3'}")}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"].setdefault("OPTIONS", {}).update(
+        {
+            # Writers queue for the lock at BEGIN instead of failing half-way with "database is locked".
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 5,
+            # FULL: what was committed survives a power cut too (0.2 ms per transaction).
+            "init_command": (
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;"
+                "PRAGMA journal_size_limit=67108864; PRAGMA mmap_size=134217728; PRAGMA busy_timeout=5000;"
+            ),
+        }
+    )
+    # Several threads write in tests as they do in life, so the test database is a file as well.
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+    # A SQLite connection belongs to its thread for good: opening one costs more than most queries.
+    DATABASES["default"]["CONN_MAX_AGE"] = None
+else:
+    # One pool per process; CONN_MAX_AGE must be 0 with it.
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 10, "timeout": 5}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# REDIS_URL: needed as soon as there is more than one web process; otherwise everything stays in memory.
+REDIS_URL = env.str("REDIS_URL", default="")
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": env.str("REDIS_PREFIX", default="parley")},
+    }
+    if REDIS_URL
+    else {
+        "BACKEND": "channels.layers.InMemoryChannelLayer",
+        # A hub that is busy longer than an expiry would be removed from its groups for good.
+        "CONFIG": {"capacity": 100_000, "expiry": 3600, "group_expiry": 10 * 365 * 86400},
+    }
+}
+
+AUTH_USER_MODEL = "chat.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "sign-in"
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("zh-hant", "繁體中文")]
+USE_I18N = True
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Files are served straight from static/: nothing to collect, nothing to build.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# HTTPS=1 behind a TLS proxy: cookies only over HTTPS, and the proxy's X-Forwarded-Proto is believed.
+HTTPS = env.bool("HTTPS", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_COOKIE_NAME = "parley_session"
+CSRF_COOKIE_NAME = "parley_csrf"
+SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# The longest text that one message may have, in characters; longer ones are refused with a clear error (MSG-12).
+MAX_MESSAGE_CHARS = env.int("MAX_MESSAGE_CHARS", default=2_000_000)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+
+# PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
+PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
+# RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
+RUNNER = env.str("RUNNER", default="embedded")
+# RECOVERY: what happens to a turn whose process died: "resume" it, or "close" it as interrupted.
+RECOVERY = env.str("RECOVERY", default="resume")
+# A worker's claim on its sessions ends this long after its last sign of life.
+LEASE_SECONDS = env.float("LEASE_SECONDS", default=10.0)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="WARNING")},
+    "loggers": {
+        "chat": {"level": env.str("LOG_LEVEL", default="INFO")},
+        "agents": {"level": env.str("LOG_LEVEL", default="INFO")},
+        "daphne": {"level": env.str("LOG_LEVEL", default="WARNING")},
+    },
+}
