@@ -1,0 +1,138 @@
+"""What viewers of a session are told: a closed union of events, with their form on the channel layer.
+
+A durable event carries the session's `revision` that it made (LIVE-02); the others are hints that some durable
+event beside them, or the next look at the rows, makes good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from chat.snapshots import MessageSnapshot
+
+Json = dict[str, Any]
+
+MessageEventName = Literal[
+    "turn_start",
+    "user_message",
+    "text_delta",
+    "reasoning_delta",
+    "response_done",
+    "tool_exec_start",
+    "tool_exec_end",
+    "turn_done",
+    "error",
+    "message_updated",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageChanged:
+    """A message came or changed. `message` is None when it is too large to travel: whoever needs it reads the row.
+
+    `details` are what the event says beside the row, such as the whole response's usage.
+    """
+
+    name: MessageEventName
+    revision: int
+    id: str
+    message: MessageSnapshot | None
+    details: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRemoved:
+    revision: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChanged:
+    """The session's title, model, prompt, sharing … changed. Whoever needs them reads the row."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextAppended:
+    """More text of a streaming message. `offset` counts characters from its start."""
+
+    id: str
+    offset: int
+    text: str
+    reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """agent_status (RUN-03)."""
+
+    status: str
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChanged:
+    """token_usage (RUN-04)."""
+
+    context_used: int | None
+    context_window: int | None
+    session_total_tokens: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    """agent_cancelled: somebody stopped the turn; `sender` is who."""
+
+    turn_id: str
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessChanged:
+    """Somebody's rights in the session changed: look again who may listen (LIVE-06)."""
+
+
+ChatEvent = (
+    MessageChanged
+    | MessageRemoved
+    | SessionChanged
+    | TextAppended
+    | StatusChanged
+    | UsageChanged
+    | RunCancelled
+    | AccessChanged
+)
+Durable = MessageChanged | MessageRemoved | SessionChanged
+
+_TYPES: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        MessageChanged,
+        MessageRemoved,
+        SessionChanged,
+        TextAppended,
+        StatusChanged,
+        UsageChanged,
+        RunCancelled,
+        AccessChanged,
+    )
+}
+
+
+def encode(event: ChatEvent) -> Json:
+    """Give an event the form in which it crosses the channel layer."""
+    if isinstance(event, TextAppended):  # the hot one: asdict is twenty times slower
+        return {"e": "TextAppended", "id": event.id, "offset": event.offset, "text": event.text, "reasoning": event.reasoning}
+    return {"e": type(event).__name__, **asdict(event)}
+
+
+def decode(data: Json) -> ChatEvent:
+    """Read an event back. Raises KeyError or TypeError on anything that `encode` did not write."""
+    values = {key: value for key, value in data.items() if key != "e"}
+    if values.get("message") is not None:
+        values["message"] = MessageSnapshot.from_json(values["message"])
+    event: ChatEvent = _TYPES[data["e"]](**values)
+    return event

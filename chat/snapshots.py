@@ -1,0 +1,174 @@
+"""What a row or a session is to a viewer at one moment: plain values for pages, sockets and clients alike."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from chat.models import ChatMessage, RunState, Session, SessionRun
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSnapshot:
+    """A tool call with its result; times are ISO 8601."""
+
+    call_id: str
+    name: str
+    arguments: Any
+    result: str
+    is_error: bool
+    ended_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSnapshot:
+    """Tokens and latency of the response whose last row this is (MSG-06)."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    total_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    first_token_latency_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSnapshot:
+    """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far."""
+
+    id: str
+    session_id: str
+    sequence: int | None
+    revision: int
+    type: str
+    role: str
+    status: str
+    text: str
+    sender: str
+    user_id: int | None
+    model: str
+    provider: str
+    turn_id: str
+    response_id: str
+    include_in_context: bool
+    edited: bool
+    timestamp: str
+    duration_ms: int | None
+    duration_seconds: float | None
+    usage: UsageSnapshot | None
+    tool: ToolSnapshot | None
+
+    @classmethod
+    def from_row(cls, row: ChatMessage, text: str | None = None) -> MessageSnapshot:
+        """Take a row as it is; `text` replaces its text (a streaming row's own is not complete)."""
+        return cls(
+            id=row.id,
+            session_id=row.session_id,
+            sequence=row.sequence,
+            revision=row.revision,
+            type=row.type,
+            role=row.role,
+            status=row.status,
+            text=row.text if text is None else text,
+            sender=row.sender or ("User" if row.role == "user" else ""),
+            user_id=row.user_id,
+            model=row.model,
+            provider=row.provider,
+            turn_id=row.run_id,
+            response_id=row.response_id,
+            include_in_context=row.include_in_context,
+            edited=row.edited_at is not None,
+            timestamp=row.timestamp.isoformat(),
+            duration_ms=row.duration_ms,
+            duration_seconds=row.duration_seconds,
+            usage=_usage(row),
+            tool=_tool(row) if row.type == "tool_group" else None,
+        )
+
+    @classmethod
+    def from_json(cls, data: Json) -> MessageSnapshot:
+        values = {field.name: data[field.name] for field in fields(cls)}
+        values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
+        values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
+        return cls(**values)
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+
+def _usage(row: ChatMessage) -> UsageSnapshot | None:
+    values = [getattr(row, field.name) for field in fields(UsageSnapshot)]
+    return UsageSnapshot(*values) if any(value is not None for value in values) else None
+
+
+def _tool(row: ChatMessage) -> ToolSnapshot:
+    return ToolSnapshot(
+        call_id=row.tool_call_id,
+        name=row.tool_name or "unknown",
+        arguments={} if row.arguments is None else row.arguments,
+        result=row.result,
+        is_error=row.is_error,
+        ended_at=row.ended_at.isoformat() if row.ended_at else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSnapshot:
+    """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03)."""
+
+    id: str
+    title: str
+    status: str
+    agent: str
+    provider: str
+    model: str
+    system_prompt: str
+    owner_id: int
+    revision: int
+    context_used: int | None
+    context_window: int | None
+    session_total_tokens: int
+    agent_status: str
+    tool_name: str
+
+    @classmethod
+    def from_row(cls, session: Session, agent_status: str, tool_name: str) -> SessionSnapshot:
+        return cls(
+            id=session.id,
+            title=session.title,
+            status=session.status,
+            agent=session.agent,
+            provider=session.provider,
+            model=session.model,
+            system_prompt=session.system_prompt,
+            owner_id=session.owner_id,
+            revision=session.revision,
+            context_used=session.context_used,
+            context_window=session.context_window,
+            session_total_tokens=session.total_tokens,
+            agent_status=agent_status,
+            tool_name=tool_name,
+        )
+
+    @property
+    def context_percent(self) -> float | None:
+        """Share of the context window in use, one decimal; None while either figure is unknown (RUN-04)."""
+        if self.context_used is None or not self.context_window:
+            return None
+        return round(self.context_used * 100 / self.context_window, 1)
+
+    def to_json(self) -> Json:
+        return {**asdict(self), "context_percent": self.context_percent}
+
+
+def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[str, str]:
+    """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name."""
+    if run.state == RunState.IDLE:
+        return "idle", ""
+    if run.state == RunState.WAITING:
+        return "waiting", ""
+    if running_tools:
+        return "tool_calling", running_tools[-1]
+    return "thinking", ""
