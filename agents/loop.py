@@ -1,0 +1,210 @@
+"""The agent loop: responses and tool rounds until the turn ends, told as events."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agents.errors import ProviderError
+from agents.events import (
+    AgentEvent,
+    ResponseStarted,
+    RetryScheduled,
+    RoundLimitReached,
+    ToolReturned,
+    TurnFailed,
+    TurnFinished,
+)
+from agents.messages import Message, Text, ToolCall, ToolResult
+from agents.providers.base import Provider, Request, ToolSpec
+from agents.response import Response, ask, owed_calls
+from agents.tool_round import run_tools
+from agents.tools import Tool, failed
+
+MAX_ATTEMPTS = 3
+MAX_PAUSES = 3
+# A server that asks for more patience than this is reported to the person instead.
+MAX_RETRY_DELAY = 60.0
+
+LIMIT_NOTE = (
+    "You have used all {rounds} tool rounds of this turn. Do not call tools now. Sum up for the user what you found "
+    "out and did, and what remains to be done."
+)
+NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
+NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Who answers: a model at a provider, with its instructions and tools."""
+
+    name: str
+    model: str
+    provider: Provider
+    system: str = ""
+    tools: tuple[Tool, ...] = ()
+    max_rounds: int = 25
+    max_tokens: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    context_window: int | None = None
+
+
+CheckPending = Callable[[], Awaitable[bool]]
+Refresh = Callable[[], Awaitable[tuple[Agent, Sequence[Message]]]]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def run(
+    agent: Agent,
+    history: Sequence[Message],
+    check_pending: CheckPending | None = None,
+    *,
+    refresh: Refresh | None = None,
+    sleep: Sleep = asyncio.sleep,
+) -> AsyncGenerator[AgentEvent, None]:
+    """Run one turn; the last event is TurnFinished or TurnFailed. Use it within `contextlib.aclosing`.
+
+    Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
+    provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
+    `check_pending` is asked once the last ToolReturned of a round was taken; True ends the turn (RUN-06).
+    `refresh` is asked before every LLM call but one that opens the turn, for the agent and the history as they are by
+    now (RUN-16, ADM-02); without it the loop appends to its own copy.
+
+    Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where
+    it is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in
+    the history get a new id before anyone sees them: some servers number them anew in every response, and others
+    refuse a conversation in which an id occurs twice.
+
+    Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
+    """
+    turn = _Turn(agent, list(history), check_pending, refresh, sleep)
+    calls = owed_calls(history)
+    while True:
+        if calls:
+            async with aclosing(turn.tool_round(calls)) as events:
+                async for event in events:
+                    yield event
+            if await turn.is_pending():
+                yield TurnFinished("pending")
+                return
+        response = Response()
+        async with aclosing(turn.step(response)) as events:
+            async for event in events:
+                yield event
+        if turn.ended:
+            return
+        calls = response.calls
+
+
+@dataclass
+class _Turn:
+    """The state of one turn between its events."""
+
+    agent: Agent
+    history: list[Message]
+    check_pending: CheckPending | None
+    refresh: Refresh | None
+    sleep: Sleep
+    stale: bool = False
+    rounds: int = 0
+    pauses: int = 0
+    ended: bool = False
+
+    async def is_pending(self) -> bool:
+        return self.check_pending is not None and await self.check_pending()
+
+    async def tool_round(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
+        results: dict[str, ToolResult] = {}
+        async with aclosing(run_tools({tool.name: tool for tool in self.agent.tools}, calls)) as events:
+            async for event in events:
+                if isinstance(event, ToolReturned):
+                    results[event.result.call_id] = event.result
+                yield event
+        self._append(Message("user", tuple(results[call.id] for call in calls)))
+        self.rounds += 1
+
+    async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:
+        """One response with its retries, and the end of the turn where it is one."""
+        closing = self.rounds >= self.agent.max_rounds
+        if closing:
+            note = LIMIT_NOTE.format(rounds=self.rounds)
+            yield RoundLimitReached(self.rounds, note)
+            self._append(Message("system", (Text(note),)))
+        async with aclosing(self._attempts(response, "none" if closing else "auto")) as events:
+            async for event in events:
+                yield event
+        self._append(Message("assistant", tuple(response.parts)))
+        end = self._end(response, closing)
+        if end is not None:
+            for call in response.calls:
+                yield ToolReturned(failed(call, NOT_RUN_LIMIT if end == TurnFinished("limit") else NOT_RUN_CUT))
+            self.ended = True
+            yield end
+
+    def _end(self, response: Response, closing: bool) -> TurnFinished | TurnFailed | None:
+        if response.error is not None:
+            return TurnFailed(response.error)
+        if closing:
+            return TurnFinished("limit")
+        if response.calls:
+            return None
+        if response.stop_reason != "pause":
+            return TurnFinished("done")
+        self.pauses += 1
+        if self.pauses <= MAX_PAUSES:
+            return None
+        return TurnFailed(ProviderError(f"The model paused {self.pauses} times without an answer. Retry to go on."))
+
+    async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            await self._renew()
+            agent = self.agent
+            yield ResponseStarted(agent.model, agent.provider.name, agent.context_window)
+            async with aclosing(ask(agent.provider, self._request(choice), response)) as events:
+                async for event in events:
+                    yield event
+            error = response.error
+            delay = _retry_delay(response, attempt)
+            if error is None or delay is None:
+                return
+            yield RetryScheduled(attempt, delay, error)
+            await self.sleep(delay)
+            response.error = None
+            self.stale = True
+
+    async def _renew(self) -> None:
+        if self.stale and self.refresh is not None:
+            self.agent, history = await self.refresh()
+            self.history = list(history)
+        self.stale = False
+
+    def _append(self, message: Message) -> None:
+        self.stale = True
+        if message.parts:
+            self.history.append(message)
+
+    def _request(self, tool_choice: Literal["auto", "none"]) -> Request:
+        agent = self.agent
+        return Request(
+            model=agent.model,
+            messages=tuple(self.history),
+            system=agent.system,
+            tools=tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in agent.tools),
+            tool_choice=tool_choice,
+            max_tokens=agent.max_tokens,
+            options=agent.options,
+        )
+
+
+def _retry_delay(response: Response, attempt: int) -> float | None:
+    """Seconds until the next attempt; None when there is none: nothing failed, something was shown, or it is no use."""
+    error = response.error
+    if error is None or not error.transient or response.shown or attempt == MAX_ATTEMPTS:
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= MAX_RETRY_DELAY else None
+    return 2.0 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter against a thundering herd, no secret

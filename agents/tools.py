@@ -1,0 +1,188 @@
+"""What a tool is: a Python function that a model may call, with its schema, its limits and its safe way to run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import re
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from agents.errors import ToolError
+from agents.messages import Json, ToolCall, ToolResult
+from agents.safe_text import cut, safe_text
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_TIME_LIMIT = 60.0
+MAX_ERROR_CHARACTERS = 4_000
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call.
+
+    `time_limit` in seconds; `parallel`: may run beside others; `approval`: a person should agree first (a flag only,
+    nobody asks yet). An async function runs on the loop; any other runs in a thread of its own, which nobody can
+    stop: after its time limit, or Stop, it goes on unheard until it ends by itself.
+    """
+
+    name: str
+    description: str
+    parameters: Json
+    function: Callable[..., Any]
+    arguments: type[BaseModel]
+    time_limit: float = DEFAULT_TIME_LIMIT
+    parallel: bool = True
+    approval: bool = False
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """Run the call within the time limit. Every failure but cancellation is an `is_error` result (RUN-11)."""
+        try:
+            return ToolResult(call.id, safe_text(await self._within_limit(self._validated(call))))
+        except ToolError as error:
+            return failed(call, str(error))
+        except asyncio.CancelledError:
+            if _being_cancelled():
+                raise
+            return failed(call, f"{self.name} was cancelled from within.")
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a tool may raise anything; the model reads it, the log keeps the traceback
+            logger.warning("Tool %s failed", self.name, exc_info=error)
+            return failed(call, f"{type(error).__name__}: {safe_text(error)}")
+
+    def _validated(self, call: ToolCall) -> dict[str, Any]:
+        if "_raw" in call.arguments:
+            raise ToolError(f"The arguments of {self.name} are not a JSON object. Call it again with valid JSON.")
+        try:
+            model = self.arguments.model_validate(call.arguments)
+        except ValidationError as error:
+            raise ToolError(f"Invalid arguments for {self.name}: {_problems(error)}") from error
+        return {str(field.alias): getattr(model, name) for name, field in self.arguments.model_fields.items()}
+
+    async def _within_limit(self, arguments: dict[str, Any]) -> object:
+        limit = asyncio.timeout(self.time_limit)
+        try:
+            async with limit:
+                if inspect.iscoroutinefunction(self.function):
+                    return await self.function(**arguments)
+                return await _in_thread(self.function, arguments)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ToolError(f"{self.name} took longer than {self.time_limit:g} seconds and was stopped.") from error
+
+
+def tool(
+    *, name: str = "", time_limit: float = DEFAULT_TIME_LIMIT, parallel: bool = True, approval: bool = False
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Make a Tool of a function: its name, its docstring, and a schema from its signature.
+
+    Parameters are described by `Annotated[type, Field(description=…)]`. Raises TypeError when the function lacks a
+    docstring or has parameters that cannot be named.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Tool:
+        tool_name = name or function.__name__
+        description = inspect.getdoc(function)
+        if not description or not _NAME.fullmatch(tool_name):
+            raise TypeError(f"The tool {tool_name} needs a docstring and a name of letters, digits, _ and -.")
+        arguments = _arguments_model(tool_name, function)
+        schema = _schema(arguments)
+        return Tool(tool_name, description, schema, function, arguments, time_limit, parallel, approval)
+
+    return decorate
+
+
+async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> ToolResult:
+    """Run a call by the tool's name; a name that nobody has is a failed result that lists the names there are."""
+    chosen = tools.get(call.name)
+    if chosen is None:
+        known = ", ".join(sorted(tools)) or "none"
+        return failed(call, f"There is no tool named {call.name!r}. Available tools: {known}.")
+    return await chosen.run(call)
+
+
+def failed(call: ToolCall, why: str) -> ToolResult:
+    """Answer a call with an error that the model can act on."""
+    return ToolResult(call.id, safe_text(cut(why, MAX_ERROR_CHARACTERS)), is_error=True)
+
+
+class _Schema(GenerateJsonSchema):
+    """Without titles: they repeat the names and cost tokens in every request."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _schema(arguments: type[BaseModel]) -> Json:
+    schema = arguments.model_json_schema(schema_generator=_Schema)
+    schema.pop("title", None)
+    return schema
+
+
+def _arguments_model(name: str, function: Callable[..., Any]) -> type[BaseModel]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"The tool {name} has a parameter that cannot be given by name: {parameter}")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        # The prefix keeps names such as "schema" or "_x" away from pydantic's own.
+        fields[f"p_{parameter.name}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
+    return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
+
+
+def _problems(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in problems)
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Awaitable[object]:
+    """Run in a daemon thread of its own: one that never returns takes no place from others and holds up no shutdown."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        outcome, error = _attempt(lambda: context.run(function, **arguments))
+        try:
+            loop.call_soon_threadsafe(_settle, future, outcome, error)
+        except RuntimeError:
+            logger.info("A tool's thread ended after the event loop")
+
+    threading.Thread(target=work, name=f"tool {function.__name__}", daemon=True).start()
+    return future
+
+
+def _attempt(work: Callable[[], object]) -> tuple[object, Exception | None]:
+    try:
+        return work(), None
+    except ToolError as error:
+        return None, error
+    except BaseException as error:  # in a thread even SystemExit is the tool's own; a future takes no StopIteration
+        logger.warning("A tool's function failed", exc_info=error)
+        return None, ToolError(f"{type(error).__name__}: {safe_text(error)}")
+
+
+def _settle(future: asyncio.Future[object], outcome: object, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(outcome)
+    else:
+        future.set_exception(error)
