@@ -1,0 +1,59 @@
+"""Why a service refuses: a stable code for programs, words for a person.
+
+Refused                  somebody asked for what cannot be; the message says what, and what to do instead
+├── NoSuchSession            there is none, or it is none of theirs (nobody learns which)
+├── NoSuchMessage            likewise, in a session that they may see
+├── Forbidden                their role does not cover it
+├── Busy                     not while the agent works
+└── Invalid                  what was given cannot be taken as it is
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.utils.translation import gettext as _
+
+
+class Refused(Exception):  # noqa: N818  # an answer to a person, not a failure of ours
+    """Root. `str(error)` is the message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class NoSuchSession(Refused):
+    CODE: ClassVar[str] = "no_such_session"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("There is no such session."))
+
+
+class NoSuchMessage(Refused):
+    CODE: ClassVar[str] = "no_such_message"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("There is no such message in this session."))
+
+
+class Forbidden(Refused):
+    CODE: ClassVar[str] = "forbidden"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(self.CODE, message or _("Your role in this session does not allow that."))
+
+
+class Busy(Refused):
+    CODE: ClassVar[str] = "busy"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(self.CODE, message or _("The agent is working. Stop it first, or wait until it is done."))
+
+
+class Invalid(Refused):
+    CODE: ClassVar[str] = "invalid"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(self.CODE, message)
