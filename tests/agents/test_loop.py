@@ -276,7 +276,8 @@ async def test_pause_asks_again_with_what_was_said() -> None:
 
 
 async def test_endless_pauses_fail_the_turn() -> None:
-    helper, provider = agent(*[["…", Stop("pause")] for _ in range(MAX_PAUSES + 1)])
+    replies: list[Reply] = [["…", Stop("pause")] for _ in range(MAX_PAUSES + 1)]
+    helper, provider = agent(*replies)
     assert isinstance((await collect(helper))[-1], TurnFailed)
     assert len(provider.requests) == MAX_PAUSES + 1
 
@@ -301,7 +302,7 @@ async def test_repeated_and_empty_call_ids_become_unique() -> None:
 
 async def test_events_after_the_end_of_a_response_are_not_told() -> None:
     class Talkative(ScriptedProvider):
-        async def stream(self, request: Request):  # type: ignore[no-untyped-def,override]  # a test's odd server
+        async def stream(self, request: Request):  # type: ignore[no-untyped-def]  # a test's odd server
             yield ResponseDone("end", Usage())
             yield TextDelta("late")
 
