@@ -5,20 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-import environ
-
+from config.environment import SQLITE, Environment
 from config.secret import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = Environment()
 
 # Where Parley keeps what it writes: the SQLite database and the secret key.
 DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
 
-DEBUG = env.bool("DEBUG", default=False)
+DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
 HOST = env.str("HOST", default="127.0.0.1")
 PORT = env.int("PORT", default=8000)
+# PUBLIC_URL: the address in printed links, when people do not reach Parley at http://HOST:PORT (behind a proxy).
+PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -78,8 +79,8 @@ TEMPLATES = [
 ]
 
 # DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
-DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'parley.sqlite3'}")}
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
+if DATABASES["default"]["ENGINE"] == SQLITE:
     DATABASES["default"].setdefault("OPTIONS", {}).update(
         {
             # Writers queue for the lock at BEGIN instead of failing half-way with "database is locked".
@@ -140,7 +141,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # HTTPS=1 behind a TLS proxy: cookies only over HTTPS, and the proxy's X-Forwarded-Proto is believed.
-HTTPS = env.bool("HTTPS", default=False)
+HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_NAME = "parley_session"
@@ -157,21 +158,24 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
-RUNNER = env.str("RUNNER", default="embedded")
+RUNNER = env.choice("RUNNER", "embedded", "none")
 # RECOVERY: what happens to a turn whose process died: "resume" it, or "close" it as interrupted.
-RECOVERY = env.str("RECOVERY", default="resume")
+RECOVERY = env.choice("RECOVERY", "resume", "close")
 # A worker's claim on its sessions ends this long after its last sign of life.
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=10.0)
 
+# LOG_LEVEL: how much Parley tells on the console; its libraries speak from WARNING on.
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="WARNING")},
+    "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
-        "chat": {"level": env.str("LOG_LEVEL", default="INFO")},
-        "agents": {"level": env.str("LOG_LEVEL", default="INFO")},
-        "daphne": {"level": env.str("LOG_LEVEL", default="WARNING")},
+        "chat": {"level": LOG_LEVEL},
+        "agents": {"level": LOG_LEVEL},
+        # A page that does not exist is no news to an operator.
+        "django.request": {"level": "ERROR"},
     },
 }

@@ -1,0 +1,57 @@
+"""How a setting is read from the environment: a value that cannot be used ends the start with one clear line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import environ  # type: ignore[import-untyped]  # it ships no types
+
+SQLITE = "django.db.backends.sqlite3"
+SCHEMES = {"sqlite", "postgres", "postgresql"}
+FLAGS = {"": False, "0": False, "false": False, "no": False, "off": False}
+FLAGS |= {"1": True, "true": True, "yes": True, "on": True}
+
+
+class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
+    """django-environ, speaking to an operator instead of to a programmer; what is set but empty counts as not set."""
+
+    def get_value(self, var: str, *args: Any, **kwargs: Any) -> Any:
+        if self.ENVIRON.get(var) == "" and "default" in kwargs:
+            return kwargs["default"]
+        try:
+            return super().get_value(var, *args, **kwargs)
+        except ValueError:
+            _refuse(var, f"cannot be {self.ENVIRON[var]!r}")
+
+    def flag(self, var: str) -> bool:
+        """Return whether `var` is switched on; it is off unless the operator says otherwise."""
+        value = FLAGS.get(self.ENVIRON.get(var, "").lower())
+        if value is None:
+            _refuse(var, f"is 1 or 0, not {self.ENVIRON[var]!r}")
+        return value
+
+    def choice(self, var: str, *allowed: str) -> str:
+        """Return which of the `allowed` words `var` holds, in whatever case; the first is the default."""
+        value: str = self.str(var, default=allowed[0])
+        for word in allowed:
+            if word.lower() == value.lower():
+                return word
+        _refuse(var, f"is one of {', '.join(allowed)}, not {value!r}")
+
+    def database(self, var: str, *, sqlite: Path) -> dict[str, Any]:
+        """Return Django's form of the address in `var`; without one, of the file `sqlite`."""
+        address: str = self.str(var, default="")
+        if not address:
+            return {"ENGINE": SQLITE, "NAME": str(sqlite)}
+        try:
+            if address.partition("://")[0] not in SCHEMES:
+                raise ValueError(address)
+            return dict(self.db_url_config(address))
+        except ValueError:  # the address may hold a password: it is not repeated here
+            _refuse(var, "is sqlite:////path/to/file or postgres://user:password@host:port/name")
+
+
+def _refuse(var: str, problem: str) -> NoReturn:
+    sys.exit(f"Parley cannot start: {var} {problem}. README.md lists what each setting takes.")
