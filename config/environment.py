@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import environ  # type: ignore[import-untyped]  # it ships no types
 
@@ -22,14 +21,14 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             return kwargs["default"]
         try:
             return super().get_value(var, *args, **kwargs)
-        except ValueError:
-            _refuse(var, f"cannot be {self.ENVIRON[var]!r}")
+        except ValueError as error:
+            raise _refusal(var, f"cannot be {self.ENVIRON[var]!r}") from error
 
     def flag(self, var: str) -> bool:
         """Return whether `var` is switched on; it is off unless the operator says otherwise."""
         value = FLAGS.get(self.ENVIRON.get(var, "").lower())
         if value is None:
-            _refuse(var, f"is 1 or 0, not {self.ENVIRON[var]!r}")
+            raise _refusal(var, f"is 1 or 0, not {self.ENVIRON[var]!r}")
         return value
 
     def choice(self, var: str, *allowed: str) -> str:
@@ -38,7 +37,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         for word in allowed:
             if word.lower() == value.lower():
                 return word
-        _refuse(var, f"is one of {', '.join(allowed)}, not {value!r}")
+        raise _refusal(var, f"is one of {', '.join(allowed)}, not {value!r}")
 
     def database(self, var: str, *, sqlite: Path) -> dict[str, Any]:
         """Return Django's form of the address in `var`; without one, of the file `sqlite`."""
@@ -50,8 +49,8 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
                 raise ValueError(address)
             return dict(self.db_url_config(address))
         except ValueError:  # the address may hold a password: it is not repeated here
-            _refuse(var, "is sqlite:////path/to/file or postgres://user:password@host:port/name")
+            raise _refusal(var, "is sqlite:////path/to/file or postgres://user:password@host:port/name") from None
 
 
-def _refuse(var: str, problem: str) -> NoReturn:
-    sys.exit(f"Parley cannot start: {var} {problem}. README.md lists what each setting takes.")
+def _refusal(var: str, problem: str) -> SystemExit:
+    return SystemExit(f"Parley cannot start: {var} {problem}. README.md lists what each setting takes.")
