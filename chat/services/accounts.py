@@ -1,0 +1,94 @@
+"""People and how they come in: the first administrator, one-time sign-in links, registration by invitation."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.models import Membership, SignInLink, User, Workspace
+from chat.services import sharing
+from chat.services.errors import Invalid, Refused
+
+LINK_LIFE = timedelta(hours=24)
+FIRST_NAME = "admin"
+
+
+@transaction.atomic
+def first_administrator() -> User:
+    """Return the administrator who was here first; make one, without a password, where there is nobody at all.
+
+    Raises Refused where there are people but none of them is an active administrator: making another one
+    would hand the house to whoever reads the server's output.
+    """
+    administrator = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
+    if administrator is None:
+        if User.objects.exists():
+            raise Refused(
+                "no_administrator", _("Nobody here is an active administrator. Make one: manage.py createsuperuser")
+            )
+        administrator = User.objects.create_superuser(FIRST_NAME, display_name="Admin")
+    home_workspace(administrator)
+    return administrator
+
+
+@transaction.atomic
+def sign_in_link(*, user: User) -> str:
+    """Return a new token that signs `user` in, once, within a day. Their earlier links stop working."""
+    SignInLink.objects.filter(user=user, used_at=None).delete()
+    token = secrets.token_urlsafe(32)
+    SignInLink.objects.create(user=user, token_hash=_hash(token), expires_at=timezone.now() + LINK_LIFE)
+    return token
+
+
+def redeem(token: str) -> User | None:
+    """Use a sign-in token up. Return whom it signs in; None if it is unknown, used, replaced or too old."""
+    now = timezone.now()
+    # The condition stands on the link's own columns alone, so that of two requests at once only one can win.
+    link = SignInLink.objects.filter(token_hash=_hash(token))
+    if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
+        return None
+    return User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+
+
+@transaction.atomic
+def register(*, token: str, username: str, display_name: str, password: str) -> User:
+    """Make an account by an invitation and let it into what the invitation opens.
+
+    Raises Refused: the invitation is not valid (any more), the name is taken or odd, the password too weak.
+    """
+    sharing.invitation_for(token)
+    user = User(username=User.normalize_username(username.strip()), display_name=display_name.strip())
+    if User.objects.filter(username__iexact=user.username).exists():
+        raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
+    try:
+        validate_password(password, user)
+        user.set_password(password)
+        user.full_clean()
+    except ValidationError as error:
+        raise Invalid(" ".join(error.messages)) from error
+    user.save()
+    sharing.accept(token=token, user=user)
+    return user
+
+
+@transaction.atomic
+def home_workspace(user: User) -> Workspace:
+    """Return the workspace where `user`'s new sessions go: their oldest; one of their own where they have none."""
+    User.objects.select_for_update().get(pk=user.pk)  # two first requests at once make one home
+    oldest = Membership.objects.filter(user=user).select_related("workspace").order_by("pk").first()
+    if oldest is not None:
+        return oldest.workspace
+    workspace = Workspace.objects.create(name=_("Home"))
+    Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.OWNER)
+    return workspace
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Proofs of what an operator does and sees: settings, checks, the server process, its commands."""
