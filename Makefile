@@ -1,0 +1,45 @@
+# Parley's commands. They need python3 (3.11 or newer) and make; everything else they fetch themselves.
+
+PYTHON_ENV := .venv/bin
+# The checks keep away from the data of a Parley that runs from this folder.
+CHECK_DATA := var/checks
+
+.PHONY: help run link environment dev-environment test-needs lint check test
+
+help:
+	@echo "make run    start Parley and print a sign-in link   (HOST, PORT and the rest: README.md)"
+	@echo "make link   print a new sign-in link"
+	@echo "make check  lint, types, import contracts, migrations, fast tests"
+	@echo "make test   all of that and every other test"
+
+run: environment
+	@exec $(PYTHON_ENV)/python manage.py serve
+
+link: environment
+	@$(PYTHON_ENV)/python manage.py signinlink
+
+environment:
+	@scripts/environment requirements/run.txt
+
+dev-environment:
+	@scripts/environment requirements/dev.txt
+
+test-needs:
+	@scripts/test-needs
+
+lint: export PARLEY_DATA = $(CHECK_DATA)
+lint: dev-environment
+	$(PYTHON_ENV)/ruff check .
+	$(PYTHON_ENV)/ruff format --check .
+	$(PYTHON_ENV)/mypy
+	$(PYTHON_ENV)/lint-imports
+	$(PYTHON_ENV)/python manage.py makemigrations --check --dry-run
+	$(PYTHON_ENV)/python manage.py check
+
+check: export PARLEY_DATA = $(CHECK_DATA)
+check: lint
+	$(PYTHON_ENV)/pytest -n 2 -m "not browser and not server"
+
+test: export PARLEY_DATA = $(CHECK_DATA)
+test: test-needs lint
+	$(PYTHON_ENV)/pytest -n 2
