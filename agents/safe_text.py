@@ -47,7 +47,8 @@ def _text(value: object, limit: int) -> str:
         return str.__str__(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes_text(bytes(value))
-    return json.dumps(_Plain(limit).of(value), ensure_ascii=False, allow_nan=False)
+    plain = _Plain(limit).of(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
 def _bytes_text(data: bytes) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import logging
 import re
-import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -18,6 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from agents.errors import ToolError
 from agents.messages import Json, ToolCall, ToolResult
 from agents.safe_text import cut, safe_text
+from agents.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class Tool:
             async with limit:
                 if inspect.iscoroutinefunction(self.function):
                     return await self.function(**arguments)
-                return await _in_thread(self.function, arguments)
+                return await in_thread(self.function, **arguments)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -150,39 +149,3 @@ def _problems(error: ValidationError) -> str:
 def _being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Awaitable[object]:
-    """Run in a daemon thread of its own: one that never returns takes no place from others and holds up no shutdown."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        outcome, error = _attempt(lambda: context.run(function, **arguments))
-        try:
-            loop.call_soon_threadsafe(_settle, future, outcome, error)
-        except RuntimeError:
-            logger.info("A tool's thread ended after the event loop")
-
-    threading.Thread(target=work, name=f"tool {function.__name__}", daemon=True).start()
-    return future
-
-
-def _attempt(work: Callable[[], object]) -> tuple[object, Exception | None]:
-    try:
-        return work(), None
-    except ToolError as error:
-        return None, error
-    except BaseException as error:  # in a thread even SystemExit is the tool's own; a future takes no StopIteration
-        logger.warning("A tool's function failed", exc_info=error)
-        return None, ToolError(f"{type(error).__name__}: {safe_text(error)}")
-
-
-def _settle(future: asyncio.Future[object], outcome: object, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(outcome)
-    else:
-        future.set_exception(error)

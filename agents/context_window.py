@@ -1,0 +1,96 @@
+"""How many tokens a model can read: configured, or known by its name (RUN-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+# Names and patterns as vendors publish them; where a vendor offers several sizes, the one that needs no opt-in.
+# A model that is not listed has no known window: the page then shows tokens instead of a percentage.
+BUILT_IN: Mapping[str, int] = {
+    "claude-*": 200_000,
+    "claude-2.0": 100_000,
+    "claude-instant-*": 100_000,
+    "gpt-3.5-turbo*": 16_385,
+    "gpt-4": 8_192,
+    "gpt-4-0613": 8_192,
+    "gpt-4-turbo*": 128_000,
+    "gpt-4o*": 128_000,
+    "chatgpt-4o*": 128_000,
+    "gpt-4.1*": 1_047_576,
+    "gpt-4.5*": 128_000,
+    "gpt-5*": 400_000,
+    "gpt-5-chat*": 128_000,
+    "gpt-oss*": 131_072,
+    "o1*": 200_000,
+    "o1-mini*": 128_000,
+    "o1-preview*": 128_000,
+    "o3*": 200_000,
+    "o4-mini*": 200_000,
+    "gemini-1.5-pro*": 2_097_152,
+    "gemini-1.5-flash*": 1_048_576,
+    "gemini-2*": 1_048_576,
+    "gemini-3*": 1_048_576,
+    "gemma-2*": 8_192,
+    "gemma2*": 8_192,
+    "gemma-3*": 131_072,
+    "gemma3*": 131_072,
+    "llama3": 8_192,
+    "llama3:*": 8_192,
+    "llama-3.1*": 131_072,
+    "llama3.1*": 131_072,
+    "llama-3.2*": 131_072,
+    "llama3.2*": 131_072,
+    "llama-3.3*": 131_072,
+    "llama3.3*": 131_072,
+    "meta-llama-3.1*": 131_072,
+    "mistral-large*": 131_072,
+    "mistral-medium*": 131_072,
+    "mistral-small*": 131_072,
+    "ministral*": 131_072,
+    "mistral-nemo*": 131_072,
+    "codestral*": 262_144,
+    "mixtral-8x7b*": 32_768,
+    "mixtral-8x22b*": 65_536,
+    "deepseek-chat*": 131_072,
+    "deepseek-reasoner*": 131_072,
+    "deepseek-r1*": 131_072,
+    "deepseek-v3*": 131_072,
+    "qwen-max*": 32_768,
+    "qwen-plus*": 131_072,
+    "qwen2.5*": 131_072,
+    "qwen3*": 40_960,
+    "qwen3-coder*": 262_144,
+    "qwq*": 131_072,
+    "kimi-k2*": 131_072,
+    "glm-4*": 131_072,
+    "grok-3*": 131_072,
+    "grok-4*": 262_144,
+    "command-r*": 131_072,
+    "demo": 32_000,
+}
+
+
+def lookup(
+    model: str,
+    model_config: int | None = None,
+    provider_config: int | None = None,
+    table: Mapping[str, int] = BUILT_IN,
+) -> int | None:
+    """Find the window: the model's configuration, else its provider's, else the table's, else None.
+
+    In the table an exact name wins, then the longest pattern (`*` any text) that matches. A name with a path before it,
+    as routers have ("openai/gpt-4o"), is looked up whole first and then by its last part.
+    """
+    if model_config is not None:
+        return model_config
+    if provider_config is not None:
+        return provider_config
+    return _from_table(model.lower(), table) or _from_table(model.lower().rpartition("/")[2], table)
+
+
+def _from_table(model: str, table: Mapping[str, int]) -> int | None:
+    if model in table:
+        return table[model]
+    matching = [pattern for pattern in table if fnmatchcase(model, pattern)]
+    return table[max(matching, key=len)] if matching else None

@@ -1,0 +1,59 @@
+"""Blocking work off the event loop, in threads that nobody has to wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ThreadError(Exception):
+    """The work raised what must not leave its thread: SystemExit, KeyboardInterrupt, StopIteration and the like."""
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run the function in a daemon thread of its own and return its result.
+
+    Unlike a pool's, a thread that never ends takes no place from others and does not hold up the end of the process.
+    Cancelling stops the waiting, not the thread.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    work = partial(contextvars.copy_context().run, function, *args, **kwargs)
+    threading.Thread(target=_work, args=(loop, future, work), name=f"work {function!r}", daemon=True).start()
+    return await future
+
+
+def _work(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], work: Callable[[], T]) -> None:
+    try:
+        result = work()
+        settle = partial(_settle, future, lambda: future.set_result(result))
+    except BaseException as error:
+        settle = partial(_settle, future, partial(future.set_exception, _portable(error)))
+    try:
+        loop.call_soon_threadsafe(settle)
+    except RuntimeError:
+        logger.info("A thread's work ended after its event loop")
+
+
+def _portable(error: BaseException) -> Exception:
+    """What a future can carry: it refuses StopIteration, and a thread's SystemExit is not the process's."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    failure = ThreadError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def _settle(future: asyncio.Future[T], settle: Callable[[], None]) -> None:
+    if not future.done():
+        settle()

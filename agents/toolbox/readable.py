@@ -1,0 +1,85 @@
+"""Readable text out of what a web server sends."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from urllib.parse import urljoin
+
+from bs4 import BeautifulSoup, Tag
+from bs4.dammit import UnicodeDammit
+from markdownify import MarkdownConverter
+
+# What is on a page without being said by it.
+_CLUTTER = ["script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "nav", "footer", "aside"]
+_CLUTTER += ["form", "button", "dialog", "link", "meta"]
+# Less than this in <main> or <article>, and the page keeps its words elsewhere.
+_LEAST_MAIN_CHARACTERS = 200
+
+_XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
+_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
+_TAGS = re.compile(r"<[^>]*>")
+_TEXT_TYPE = re.compile(
+    r"text/.*|application/(.*[+])?(json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-ndjson|sql|rtf)"
+)
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+
+
+def is_text(content_type: str, data: bytes) -> bool:
+    """Tell whether this is text: by its type, or by its beginning when the server does not say."""
+    if content_type:
+        return bool(_TEXT_TYPE.fullmatch(content_type)) or content_type in _HTML_TYPES
+    return b"\x00" not in data[:1024]
+
+
+def readable(content_type: str, charset: str | None, data: bytes, url: str) -> tuple[str, str]:
+    """Return (title, text); HTML becomes Markdown with absolute links, other text stays as it is."""
+    html = content_type in _HTML_TYPES or (not content_type and data.lstrip()[:1] == b"<")
+    text = _decoded(data, charset, html)
+    if html and "<" in text:
+        return _from_html(text, url)
+    return "", text.strip()
+
+
+def _decoded(data: bytes, charset: str | None, html: bool) -> str:
+    try:
+        known = [codecs.lookup(charset).name] if charset else []
+    except LookupError:
+        known = []
+    text = UnicodeDammit(data, known_definite_encodings=known, is_html=html).unicode_markup
+    return text if text is not None else data.decode(errors="replace")
+
+
+def _from_html(html: str, url: str) -> tuple[str, str]:
+    try:
+        soup = BeautifulSoup(_XML_DECLARATION.sub("", html, count=1), "html.parser")
+        title = soup.title.get_text(" ", strip=True) if soup.title else ""
+        for element in soup.find_all([*_CLUTTER, "title"]):
+            element.decompose()
+        _complete_links(soup, url)
+        markdown = _Converter(heading_style="ATX", bullets="-").convert_soup(_main(soup))
+    except RecursionError:  # nested deeper than any page is
+        title, markdown = "", _TAGS.sub(" ", html)
+    return title, _BLANK_LINES.sub("\n\n", markdown).strip()
+
+
+def _main(soup: BeautifulSoup) -> Tag:
+    for candidate in (soup.find("main"), soup.find("article")):
+        if isinstance(candidate, Tag) and len(candidate.get_text(strip=True)) >= _LEAST_MAIN_CHARACTERS:
+            return candidate
+    return soup
+
+
+def _complete_links(soup: BeautifulSoup, url: str) -> None:
+    for link in soup.find_all("a", href=True):
+        try:
+            link["href"] = urljoin(url, str(link["href"]))
+        except ValueError:
+            del link["href"]
+
+
+class _Converter(MarkdownConverter):
+    """Without pictures, which a text model cannot see; what they show stays."""
+
+    def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return str(el.get("alt") or "")

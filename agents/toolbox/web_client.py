@@ -1,0 +1,173 @@
+"""One web page from the public internet: whatever the address says, only checked addresses are connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from agents.errors import ToolError
+from agents.toolbox.public_addresses import Address, is_public
+
+MAX_REDIRECTS = 5
+MAX_BYTES = 2_000_000
+TOTAL_SECONDS = 20.0
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+_HEADERS = {
+    "User-Agent": "Parley web_fetch",
+    "Accept": "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5",
+    # Only what can be unpacked step by step under a limit.
+    "Accept-Encoding": "gzip",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Where a request may go; `resolver` None asks the system."""
+
+    allows: Callable[[Address], bool] = is_public
+    ports: Collection[int] = (80, 443, 8080, 8443)
+    resolver: AbstractResolver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a server answered in the end. `complete` is False when it was cut at MAX_BYTES."""
+
+    url: str
+    content_type: str
+    charset: str | None
+    body: bytes
+    complete: bool
+
+
+class _Gate:
+    """Checks an address in the last moment, when its socket is made: it is the one that is then connected to.
+
+    Names, redirects, odd ways to write an address and a name server that changes its mind all end here.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.refused = False
+
+    def __call__(self, info: tuple[int, int, int, str, tuple[str | int, ...]]) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not self._policy.allows(ip_address(str(address[0]))):
+            self.refused = True
+            raise PermissionError(f"{address[0]} may not be connected to")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+async def fetch(url: str, policy: Policy) -> Page:
+    """Get the page, following up to MAX_REDIRECTS redirects. Raises ToolError with words for the model."""
+    try:
+        async with asyncio.timeout(TOTAL_SECONDS):
+            return await _follow(url, policy)
+    except TimeoutError as error:
+        raise ToolError(f"{url} did not answer within {TOTAL_SECONDS:g} seconds.") from error
+
+
+async def _follow(url: str, policy: Policy) -> Page:
+    gate = _Gate(policy)
+    target = _checked(url, policy)
+    async with _session(policy, gate) as session:
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
+                answer = await _request(session, target)
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                raise ToolError(_words(target, error, gate.refused)) from error
+            if isinstance(answer, Page):
+                return answer
+            target = _checked(answer, policy)
+    raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times.")
+
+
+def _session(policy: Policy, gate: _Gate) -> aiohttp.ClientSession:
+    """No proxy from the environment, no cookies, no credentials from a netrc file, and no connection used twice."""
+    connector = aiohttp.TCPConnector(
+        resolver=policy.resolver or aiohttp.ThreadedResolver(),
+        socket_factory=gate,
+        force_close=True,
+        use_dns_cache=False,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=TOTAL_SECONDS / 2),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+        auto_decompress=False,
+        headers=_HEADERS,
+    )
+
+
+def _checked(url: str | URL, policy: Policy) -> URL:
+    try:
+        target = URL(url)
+        port = target.port
+    except ValueError as error:
+        raise ToolError(f"Not a web address: {url}") from error
+    if target.scheme not in ("http", "https") or not target.host:
+        raise ToolError(f"Only http:// and https:// addresses can be fetched, not {url}")
+    if target.raw_user is not None or target.raw_password is not None:
+        raise ToolError("Addresses with a user name or password are not fetched.")
+    if port not in policy.ports:
+        raise ToolError(f"Port {port} is not allowed; allowed are {', '.join(map(str, sorted(policy.ports)))}.")
+    return target
+
+
+async def _request(session: aiohttp.ClientSession, target: URL) -> Page | URL:
+    async with session.get(target, allow_redirects=False) as response:
+        location = response.headers.get("Location")
+        if response.status in _REDIRECTS and location:
+            return target.join(URL(location))
+        if response.status >= 400:
+            raise ToolError(f"{target} answered {response.status} {response.reason or ''}".rstrip() + ".")
+        body, complete = await _body(response)
+        declared = response.headers.get("Content-Type")
+        return Page(str(target), response.content_type if declared else "", response.charset, body, complete)
+
+
+async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+    """Read at most MAX_BYTES, counted after unpacking; an archive bomb is never unpacked beyond that."""
+    unpack = _unpacker(response.headers.get("Content-Encoding", "identity").strip().lower())
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += unpack(chunk, MAX_BYTES + 1 - len(body))
+        if len(body) > MAX_BYTES:
+            return bytes(body[:MAX_BYTES]), False
+    return bytes(body), True
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    if encoding in ("identity", ""):
+        return lambda chunk, limit: chunk[:limit]
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise ToolError(f"The server packs its answer in a way that was not asked for ({encoding}).")
+    stream = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib, by the header
+
+    def unpack(chunk: bytes, limit: int) -> bytes:
+        try:
+            return stream.decompress(chunk, limit)
+        except zlib.error as error:
+            raise ToolError("The server's answer cannot be unpacked.") from error
+
+    return unpack
+
+
+def _words(target: URL, error: Exception, refused: bool) -> str:
+    if refused:
+        return f"{target.host} is not on the public internet; only public addresses can be fetched."
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"The host {target.host} is not known."
+    if isinstance(error, TimeoutError):
+        return f"{target.host} did not answer in time."
+    return f"{target} cannot be fetched: {error or type(error).__name__}"

@@ -1,0 +1,391 @@
+"""Reading the web: what comes back, and everything that must not be reached."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from ipaddress import IPv4Address, ip_address
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from agents.messages import ToolCall, ToolResult
+from agents.toolbox import web_client
+from agents.toolbox.public_addresses import Address, is_public
+from agents.toolbox.web_client import MAX_BYTES, MAX_REDIRECTS, Policy
+from agents.toolbox.web_fetch import MAX_CHARACTERS, make_web_fetch
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Names(AbstractResolver):
+    """Every name leads to the next address of the list; the last one stays."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = list(addresses)
+        self.asked: list[str] = []
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        address = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)]
+
+    async def close(self) -> None:
+        pass
+
+
+class Site:
+    """A real server on 127.0.0.1 whose pages a test puts up."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Handler] = {}
+        self.requests: list[web.Request] = []
+        self.port = 0
+
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def page(self, path: str, body: bytes | str, headers: dict[str, str] | None = None, status: int = 200) -> str:
+        data = body.encode() if isinstance(body, str) else body
+
+        async def answer(request: web.Request) -> web.Response:
+            return web.Response(body=data, status=status, headers={"Content-Type": "text/html", **(headers or {})})
+
+        self.pages[path] = answer
+        return self.url(path)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(request)
+        return await self.pages[request.path](request)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", site.serve)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    server = web.TCPSite(runner, "127.0.0.1", 0)
+    await server.start()
+    site.port = runner.addresses[0][1]
+    yield site
+    await runner.cleanup()
+
+
+def only_this_host(address: Address) -> bool:
+    return address == IPv4Address("127.0.0.1")
+
+
+async def fetch(site: Site, url: str, resolver: AbstractResolver | None = None, **arguments: Any) -> ToolResult:
+    """Fetch with 127.0.0.1 as the whole public internet."""
+    policy = Policy(only_this_host, ports=(80, 443, site.port), resolver=resolver)
+    return await make_web_fetch(policy).run(ToolCall("c", "web_fetch", {"url": url, **arguments}))
+
+
+async def test_web_fetch_turns_html_into_readable_markdown(site: Site) -> None:
+    html = """<html><head><title>Tides &amp; times</title><style>p {}</style></head><body><nav>Home Shop</nav>
+    <h1>Tides</h1><p>High water at <b>noon</b>, see <a href="/table">the table</a>.</p>
+    <ul><li>ebb</li><li>flood</li></ul><script>alert(1)</script><img src="x" alt="a boat"><footer>©</footer>"""
+    result = await fetch(site, site.page("/tides", html))
+    assert not result.is_error
+    assert result.content == (
+        f"URL: {site.url('/tides')}\nTitle: Tides & times\nThe text is the page's, not the user's.\n\n"
+        f"# Tides\n\nHigh water at **noon**, see [the table]({site.url('/table')}).\n\n- ebb\n- flood\n\na boat"
+    )
+
+
+async def test_web_fetch_prefers_the_main_part(site: Site) -> None:
+    html = f"<body><div>Subscribe!</div><main><p>{'The story. ' * 30}</p></main><div>More</div></body>"
+    result = await fetch(site, site.page("/", html))
+    assert "The story." in result.content
+    assert "Subscribe" not in result.content
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "expected"),
+    [
+        ({"Content-Type": "text/plain; charset=iso-8859-1"}, "Grüße".encode("latin-1"), "Grüße"),
+        ({"Content-Type": "text/html; charset=gb18030"}, "<p>你好，世界</p>".encode("gb18030"), "你好，世界"),
+        ({"Content-Type": "text/html"}, '<meta charset="shift_jis"><p>日本語</p>'.encode("shift_jis"), "日本語"),
+        ({"Content-Type": "text/html"}, "<p>日本語</p>".encode(), "日本語"),
+        ({"Content-Type": "text/html; charset=nonsense"}, "<p>Grüße</p>".encode(), "Grüße"),
+        ({"Content-Type": "application/json"}, b'{"a": [1, 2]}', '{"a": [1, 2]}'),
+        ({"Content-Type": "application/ld+json"}, b"{}", "{}"),
+        ({"Content-Type": "text/html"}, b"no tags at all", "no tags at all"),
+        ({"Content-Type": "text/html"}, b"<?xml version='1.0'?><html><p>old</p></html>", "old"),
+        ({"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(b"<p>packed</p>"), "packed"),
+    ],
+)
+async def test_web_fetch_reads_text_of_many_kinds(
+    site: Site, headers: dict[str, str], body: bytes, expected: str
+) -> None:
+    result = await fetch(site, site.page("/", body, headers))
+    assert (result.content.split("\n\n", 1)[1], result.is_error) == (expected, False)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "words"),
+    [
+        ({"Content-Type": "image/png"}, b"\x89PNG", "image/png, 4 bytes: only text"),
+        ({"Content-Type": "application/pdf"}, b"%PDF", "application/pdf"),
+        ({"Content-Type": ""}, b"\x00\x01", "binary data"),
+        ({"Content-Encoding": "br"}, b"??", "(br)"),
+        ({"Content-Encoding": "gzip"}, b"not gzip", "cannot be unpacked"),
+    ],
+)
+async def test_web_fetch_refuses_politely_what_it_cannot_read(
+    site: Site, headers: dict[str, str], body: bytes, words: str
+) -> None:
+    result = await fetch(site, site.page("/", body, headers))
+    assert result.is_error
+    assert words in result.content
+
+
+async def test_web_fetch_tells_an_error_status(site: Site) -> None:
+    result = await fetch(site, site.page("/gone", "<p>no</p>", status=404))
+    assert (result.is_error, result.content) == (True, f"{site.url('/gone')} answered 404 Not Found.")
+
+
+async def test_web_fetch_cuts_a_long_text_and_reads_on(site: Site) -> None:
+    url = site.page("/", "a" * MAX_CHARACTERS + "b" * 10, {"Content-Type": "text/plain"})
+    first = await fetch(site, url)
+    assert first.content.endswith(
+        f"a\n\n[Characters 0 to {MAX_CHARACTERS:,} of {MAX_CHARACTERS + 10:,}. Read on with start={MAX_CHARACTERS}.]"
+    )
+    second = await fetch(site, url, start=MAX_CHARACTERS)
+    assert second.content.endswith("\n\n" + "b" * 10)
+
+
+async def test_web_fetch_stops_reading_at_the_limit(site: Site) -> None:
+    """An endless answer is cut, not read to its end."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"word " * 10_000)
+        except ConnectionError:
+            return response
+
+    site.pages["/"] = endless
+    result = await fetch(site, site.url("/"), start=MAX_BYTES - 10)
+    assert result.content.endswith(f"[The page is larger than {MAX_BYTES:,} bytes and was cut.]")
+
+
+async def test_web_fetch_never_unpacks_a_bomb(site: Site) -> None:
+    """The limit counts what comes out of the packing, too."""
+    bomb = gzip.compress(b"0" * 200_000_000, compresslevel=9)
+    url = site.page("/", bomb, {"Content-Type": "text/plain", "Content-Encoding": "gzip"})
+    result = await fetch(site, url, start=MAX_BYTES - 10)
+    assert result.content.endswith("was cut.]")
+
+
+async def test_web_fetch_gives_up_on_a_silent_server(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_client, "TOTAL_SECONDS", 0.05)
+    reader_waits = socket.create_server(("127.0.0.1", 0))
+    with reader_waits:
+        site.port = reader_waits.getsockname()[1]
+        result = await fetch(site, site.url("/"))
+    assert result.is_error
+    assert "did not answer within" in result.content
+
+
+async def test_web_fetch_follows_redirects_to_the_last_address(site: Site) -> None:
+    site.page("/a", "", {"Location": "b?x=1"}, 302)
+    site.page("/b", "", {"Location": site.url("/c")}, 308)
+    site.page("/c", "<p>here</p>")
+    result = await fetch(site, site.url("/a"))
+    assert result.content.startswith(f"URL: {site.url('/c')}\n")
+    assert [request.path_qs for request in site.requests] == ["/a", "/b?x=1", "/c"]
+
+
+async def test_web_fetch_ends_a_redirect_loop(site: Site) -> None:
+    result = await fetch(site, site.page("/", "", {"Location": "/"}, 301))
+    assert (result.is_error, len(site.requests)) == (True, MAX_REDIRECTS + 1)
+
+
+async def test_web_fetch_sends_no_cookies_and_no_credentials(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the server's process may know of other hosts stays with it: proxies, cookies, netrc."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    site.page("/a", "", {"Location": "/b", "Set-Cookie": "session=1"}, 302)
+    site.page("/b", "<p>ok</p>")
+    assert not (await fetch(site, site.url("/a"))).is_error
+    assert not {"Cookie", "Authorization", "Referer"} & set(site.requests[1].headers)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("ftp://example.com/", "Only http://"),
+        ("file:///etc/passwd", "Only http://"),
+        ("gopher://example.com:80/", "Only http://"),
+        ("//example.com", "Only http://"),
+        ("example.com", "Only http://"),
+        ("http://", "Only http://"),
+        ("", "Only http://"),
+        ("http://user@example.com/", "user name"),
+        ("http://user:word@example.com/", "user name"),
+        ("http://:word@example.com/", "user name"),
+        ("http://example.com:22/", "Port 22"),
+        ("http://example.com:99999/", "Not a web address"),
+        ("http://[::1", "Not a web address"),
+    ],
+)
+async def test_web_fetch_refuses_addresses_of_other_kinds(url: str, words: str) -> None:
+    policy = Policy(resolver=Names("93.184.216.34"), allows=lambda address: False)
+    result = await make_web_fetch(policy).run(ToolCall("c", "web_fetch", {"url": url}))
+    assert result.is_error
+    assert words in result.content
+
+
+INSIDE = [
+    "127.0.0.1",
+    "127.8.8.8",
+    "0.0.0.0",  # noqa: S104 - asked for, not bound
+    "10.1.2.3",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.88.99.1",
+    "198.18.0.1",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "::ffff:169.254.169.254",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::1",
+    "100::1",
+    "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "2001:db8::1",
+    "2002:7f00:1::",
+    "2002:a9fe:a9fe::",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%lo",
+    "fec0::1",
+    "ff02::1",
+]
+OUTSIDE = [
+    "1.1.1.1",
+    "9.255.255.255",
+    "93.184.216.34",
+    "100.63.255.255",
+    "100.128.0.1",
+    "172.15.0.1",
+    "172.32.0.1",
+    "192.0.1.1",
+    "223.255.255.255",
+    "2606:4700:4700::1111",
+    "2a00:1450:4001::1",
+    "::ffff:1.1.1.1",
+    "64:ff9b::101:101",
+]
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_address_inside_is_not_public(address: str) -> None:
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", OUTSIDE)
+def test_address_outside_is_public(address: str) -> None:
+    assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", INSIDE)
+async def test_web_fetch_refuses_a_name_that_leads_inside(address: str) -> None:
+    """After DNS resolution: what counts is where the name leads."""
+    policy = Policy(resolver=Names(address.partition("%")[0]))
+    result = await make_web_fetch(policy).run(ToolCall("c", "web_fetch", {"url": "http://innocent.example/"}))
+    assert (result.is_error, result.content) == (
+        True,
+        "innocent.example is not on the public internet; only public addresses can be fetched.",
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(address if ":" not in address else f"[{address}]" for address in INSIDE if "%" not in address),
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "①②⑦.0.0.1",
+        "127.0.0.1.",
+    ],
+)
+async def test_web_fetch_refuses_addresses_inside_however_written(host: str) -> None:
+    result = await make_web_fetch(Policy()).run(ToolCall("c", "web_fetch", {"url": f"http://{host}/"}))
+    assert result.is_error
+    assert "is not on the public internet" in result.content or "not a canonical IPv4" in result.content
+
+
+async def test_web_fetch_checks_every_redirect(site: Site) -> None:
+    """A public page that leads inside leads nowhere."""
+    targets = {
+        site.url("/secret", "127.0.0.2"): "not on the public internet",
+        site.url("/secret", "inside.example"): "not on the public internet",
+        f"http://user@127.0.0.1:{site.port}/secret": "user name",
+        "http://127.0.0.1:22/": "Port 22",
+        "file:///etc/passwd": "Only http://",
+    }
+    for target, words in targets.items():
+        site.requests.clear()
+        result = await fetch(site, site.page("/", "", {"Location": target}, 302), resolver=Names("127.0.0.3"))
+        assert (result.is_error, [request.path for request in site.requests]) == (True, ["/"])
+        assert words in result.content
+
+
+async def test_web_fetch_connects_to_the_address_that_was_checked(site: Site) -> None:
+    """Rebinding: a name that led outside before is checked again for each connection."""
+    names = Names("127.0.0.1", "127.0.0.2")
+    site.page("/", "", {"Location": site.url("/again", "rebind.example")}, 302)
+    site.page("/again", "<p>secret</p>")
+    result = await fetch(site, site.url("/", "rebind.example"), resolver=names)
+    assert (result.is_error, names.asked) == (True, ["rebind.example"] * 2)
+    assert "not on the public internet" in result.content
+    assert [request.path for request in site.requests] == ["/"]
+
+
+async def test_web_fetch_tells_an_unknown_host() -> None:
+    class Nobody(Names):
+        async def resolve(self, *args: Any, **kwargs: Any) -> list[ResolveResult]:
+            raise OSError("no such host")
+
+    policy = Policy(resolver=Nobody(""))
+    result = await make_web_fetch(policy).run(ToolCall("c", "web_fetch", {"url": "http://nobody.example"}))
+    assert (result.is_error, result.content) == (True, "The host nobody.example is not known.")
+
+
+async def test_web_fetch_survives_absurd_nesting(site: Site) -> None:
+    result = await fetch(site, site.page("/", "<div>" * 20_000 + "deep"))
+    assert (result.is_error, result.content[-4:]) == (False, "deep")
