@@ -1,0 +1,120 @@
+"""The shape of the configuration file, and what has to fit together in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+
+from agents.toolbox import TOOLBOX
+
+ProviderType = Literal["anthropic", "openai", "demo"]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
+Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+")]
+
+DEFAULT_KEYS: Mapping[ProviderType, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+DEFAULT_AGENT = "assistant"
+DEFAULT_PROMPT = (
+    "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
+    "person who asks. Use your tools where they make the answer better, and say so when you do not know something."
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelConfig(_Strict):
+    """One model of a provider; what is not set comes from the provider."""
+
+    context_window: PositiveInt | None = None
+    max_tokens: PositiveInt | None = None
+    # Passed to the vendor's API as they are, over the provider's.
+    options: dict[str, Any] = {}
+
+
+def _as_models(value: object) -> object:
+    """A list of names is short for models without settings of their own."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return {name: {} for name in value}
+    return value
+
+
+class ProviderConfig(_Strict):
+    """One endpoint. Without `models` they are asked for at its listing endpoint."""
+
+    type: ProviderType
+    api_key_env: str = ""
+    base_url: Url | None = None
+    context_window: PositiveInt | None = None
+    max_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    options: dict[str, Any] = {}
+    models: Annotated[dict[str, ModelConfig], BeforeValidator(_as_models)] = {}
+
+    @property
+    def key_name(self) -> str:
+        """The environment variable that holds the key."""
+        return self.api_key_env or DEFAULT_KEYS.get(self.type, "")
+
+    @property
+    def needs_key(self) -> bool:
+        """A server of one's own often wants none; a key that is named is wanted."""
+        return bool(self.api_key_env) or (self.type != "demo" and self.base_url is None)
+
+
+class AgentConfig(_Strict):
+    """One preset: what a new session starts with."""
+
+    title: Annotated[str, Field(max_length=80)] = ""
+    model: str = ""
+    system_prompt: str = DEFAULT_PROMPT
+    tools: tuple[str, ...] = tuple(TOOLBOX)
+    max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
+    prompts: tuple[str, ...] = ()
+
+
+class Config(_Strict):
+    """The whole file."""
+
+    providers: dict[Name, ProviderConfig] = {}
+    agents: dict[Name, AgentConfig] = {}
+    default_agent: str = ""
+    default_model: str = ""
+
+
+def split_model(text: str, providers: Mapping[str, ProviderConfig]) -> tuple[str, str]:
+    """Split "provider/model"; ("", text) when what stands before the slash is no provider (models may have slashes)."""
+    provider, slash, model = text.partition("/")
+    return (provider, model) if slash and provider in providers else ("", text)
+
+
+def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
+    """What the shape alone does not tell: each as "key: what is wrong and what to do"."""
+    for name, provider in config.providers.items():
+        if provider.needs_key and not env.get(provider.key_name, "").strip():
+            yield (
+                f"providers.{name}.api_key_env: the environment variable {provider.key_name} is not set; "
+                f"set it to the key, or remove the provider"
+            )
+        for option in sorted(set(provider.options) - {"tokens_per_second"}) if provider.type == "demo" else ():
+            yield f"providers.{name}.options.{option}: the demo agent has only tokens_per_second; remove it"
+    for name, agent in config.agents.items():
+        for tool in sorted(set(agent.tools) - set(TOOLBOX)):
+            yield f"agents.{name}.tools: there is no tool {tool!r}; choose from {', '.join(TOOLBOX)}"
+        yield from _model_problems(f"agents.{name}.model", agent.model, config)
+    yield from _model_problems("default_model", config.default_model, config)
+    if config.default_agent and config.default_agent not in config.agents:
+        known = ", ".join(config.agents) or "none is configured"
+        yield f"default_agent: there is no agent {config.default_agent!r}; choose from: {known}"
+
+
+def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
+    """A model must be listed where lists are complete; a provider that is asked for its models may know any."""
+    provider, model = split_model(text, config.providers)
+    asked = [config.providers[provider]] if provider else list(config.providers.values())
+    if not text or (model and any(not one.models or model in one.models for one in asked)):
+        return
+    listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.models]
+    yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}"

@@ -1,0 +1,90 @@
+"""Where the configuration comes from: a TOML or JSON file, and the environment for what the file leaves open."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents.config import DEFAULT_AGENT, AgentConfig, Config, ProviderConfig, problems
+from agents.errors import ConfigError
+
+
+def read_config(path: Path | None, env: Mapping[str, str]) -> Config:
+    """Read and check the configuration. Raises ConfigError that names the file and every problem with its key."""
+    config = _parsed(path) if path else Config()
+    complete = config.model_copy(
+        update={
+            "providers": _with_demo(config.providers or _from_environment(env)),
+            "agents": config.agents or {DEFAULT_AGENT: AgentConfig(title="Assistant")},
+        }
+    )
+    found = list(problems(complete, env))
+    if found:
+        raise _refusal(path, found)
+    return complete
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:
+    """A key or a base URL is enough (README.md)."""
+    providers: dict[str, ProviderConfig] = {}
+    if _set(env, "ANTHROPIC_API_KEY"):
+        providers["anthropic"] = _provider("anthropic", env, "ANTHROPIC_BASE_URL")
+    if _set(env, "OPENAI_API_KEY") or _set(env, "OPENAI_BASE_URL"):
+        providers["openai"] = _provider("openai", env, "OPENAI_BASE_URL")
+    return providers
+
+
+def _provider(kind: str, env: Mapping[str, str], url_name: str) -> ProviderConfig:
+    try:
+        return ProviderConfig.model_validate({"type": kind, "base_url": _set(env, url_name) or None})
+    except ValidationError as error:
+        raise ConfigError(
+            f"The environment variable {url_name} is not a web address: {env[url_name]!r}. "
+            "Set it to one that begins with http:// or https://, or unset it."
+        ) from error
+
+
+def _with_demo(providers: Mapping[str, ProviderConfig]) -> dict[str, ProviderConfig]:
+    """The demo agent is always there, and first only where nothing else is."""
+    return {**providers, "demo": providers.get("demo", ProviderConfig(type="demo"))}
+
+
+def _set(env: Mapping[str, str], name: str) -> str:
+    return env.get(name, "").strip()
+
+
+def _parsed(path: Path) -> Config:
+    try:
+        return Config.model_validate(_raw(path))
+    except ValidationError as error:
+        raise _refusal(path, [_problem(dict(one)) for one in error.errors(include_url=False)]) from error
+
+
+def _raw(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"{path}: {reason}. Set PARLEY_CONFIG to a file that can be read, or unset it.") from error
+    except ValueError as error:  # what both parsers and the decoder raise
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise ConfigError(f"{path}: this is not valid {kind}: {error}. Correct that place.") from error
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    if error["type"] == "extra_forbidden":
+        return f"{place}: there is no such setting; remove it or correct its name"
+    if error["type"] == "missing":
+        return f"{place}: this setting is missing; add it"
+    return f"{place}: {error['msg']}; it is {error['input']!r:.100}"
+
+
+def _refusal(path: Path | None, found: Iterable[str]) -> ConfigError:
+    return ConfigError("\n".join(f"{path or 'environment'}: {problem}." for problem in found))

@@ -1,0 +1,116 @@
+"""Which models a provider offers: as configured, or as its listing endpoint says, or as was known before."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from agents.config import ProviderConfig, ProviderType
+from agents.errors import ProviderError
+
+logger = logging.getLogger(__name__)
+
+FRESH_SECONDS = 600.0
+# After a failure, sooner: the server may just be starting.
+RETRY_SECONDS = 60.0
+LISTING_SECONDS = 5.0
+
+# Known without asking, the default first. OpenAI's newer reasoning models take no tools over Chat Completions unless
+# reasoning is switched off, so the default is one that does.
+BUILT_IN: dict[ProviderType, tuple[str, ...]] = {
+    "anthropic": ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+    "openai": ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1"),
+    "demo": ("demo",),
+}
+
+_NO_CHAT = re.compile(
+    "embed|whisper|tts|dall-e|moderation|rerank|audio|realtime|transcribe|image|search|instruct$|stable-diffusion"
+    "|sora|computer-use|deep-research|babbage|davinci|guard"
+)
+# OpenAI lists everything it has; these answer over Chat Completions (the -pro and codex ones do not).
+_OPENAI_CHAT = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(-pro\b|codex|cyber))")
+
+ListModels = Callable[[], Awaitable[Sequence[str]]]
+
+
+class Listing:
+    """The models of one provider. Never raises and never keeps anybody waiting longer than LISTING_SECONDS."""
+
+    def __init__(
+        self, name: str, config: ProviderConfig, ask: ListModels, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.problem = ""
+        self._name = name
+        self._config = config
+        self._ask = ask
+        self._clock = clock
+        self._found: list[str] = []
+        self._due = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether only these models may be used: the operator has listed them, or they are the demo's own."""
+        return bool(self._config.models) or self._config.type == "demo"
+
+    def known(self) -> list[str]:
+        """The models as far as they are known now, the default first; empty for a server that has not told yet."""
+        return list(self._config.models) or self._found or self._built_in()
+
+    async def refresh(self) -> None:
+        """Ask again when it is time; wait for the answer only while nothing is known by asking."""
+        if self.is_complete or (self._clock() < self._due and not self._is_asking()):
+            return
+        if not self._is_asking():
+            self._task = asyncio.create_task(self._update(), name=f"models of {self._name}")
+        if self._task is not None and not self._found:
+            await asyncio.shield(self._task)
+
+    async def close(self) -> None:
+        if self._is_asking() and self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _is_asking(self) -> bool:
+        task = self._task
+        return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()
+
+    async def _update(self) -> None:
+        try:
+            async with asyncio.timeout(LISTING_SECONDS):
+                names = await self._ask()
+        except TimeoutError:
+            self._failed(f"{self._name} did not list its models within {LISTING_SECONDS:g} seconds.")
+        except ProviderError as error:
+            self._failed(str(error))
+        except Exception:  # whatever a server says, the page must open
+            logger.exception("Listing the models of %s failed", self._name)
+            self._failed(f"{self._name} did not list its models in a way that can be understood.")
+        else:
+            self._found = self._sorted(_chat_models(self._config, names))
+            self.problem = "" if self._found else f"{self._name} lists no chat models."
+            self._due = self._clock() + FRESH_SECONDS
+
+    def _failed(self, problem: str) -> None:
+        self.problem = problem
+        self._due = self._clock() + RETRY_SECONDS
+        logger.warning("Models of %s: %s", self._name, problem)
+
+    def _sorted(self, names: Sequence[str]) -> list[str]:
+        """A known default stays the first; a server of one's own decides by its order."""
+        first = [name for name in self._built_in() if name in names]
+        return [*first, *(name for name in names if name not in first)]
+
+    def _built_in(self) -> list[str]:
+        is_vendor = self._config.type != "openai" or self._config.base_url is None
+        return list(BUILT_IN[self._config.type]) if is_vendor else []
+
+
+def _chat_models(config: ProviderConfig, names: Iterable[str]) -> list[str]:
+    chat = [name for name in dict.fromkeys(names) if name and not _NO_CHAT.search(name.lower())]
+    if config.type == "openai" and config.base_url is None:
+        return sorted((name for name in chat if _OPENAI_CHAT.match(name)), reverse=True)
+    return chat

@@ -1,0 +1,213 @@
+"""The providers, models and agents of this process, as they are configured."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents import context_window
+from agents.config import Config, ProviderConfig, split_model
+from agents.config_file import read_config
+from agents.discovery import Listing
+from agents.errors import ModelNotFound
+from agents.loop import Agent
+from agents.providers.base import Provider
+from agents.providers.demo import DemoProvider
+from agents.toolbox import TOOLBOX
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model that a session may use. `model` is "" while a server has not told what it offers."""
+
+    provider: str
+    model: str
+    context_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPreset:
+    """What a new session starts with. `provider` and `model` are those of now; "" stands for not known yet."""
+
+    name: str
+    title: str
+    provider: str
+    model: str
+    system_prompt: str
+    tools: tuple[str, ...]
+    max_rounds: int
+    prompts: tuple[str, ...]
+
+
+def load(path: Path | None, env: Mapping[str, str]) -> Registry:
+    """Read the configuration file, or make a useful default from the environment. Raises ConfigError."""
+    return Registry(read_config(path, env), env)
+
+
+class Registry:
+    """One per process; every synchronous method may be called from any thread and touches no network."""
+
+    def __init__(self, config: Config, env: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._keys = {name: env.get(one.key_name, "").strip() for name, one in config.providers.items()}
+        self._providers: dict[str, Provider] = {}
+        self._making = threading.Lock()
+        self._listings = {name: self._listing(name, clock) for name in config.providers}
+
+    # Agents
+
+    @property
+    def default_agent(self) -> str:
+        return self._config.default_agent or next(iter(self._config.agents))
+
+    def agent_presets(self) -> list[AgentPreset]:
+        """All presets in the order of the file."""
+        return [self.preset(name) for name in self._config.agents]
+
+    def preset(self, name: str = "") -> AgentPreset:
+        """The preset of that name; the default one for a name that is not configured (any more)."""
+        chosen = name if name in self._config.agents else self.default_agent
+        agent = self._config.agents[chosen]
+        choice = self._choice(*self._located("", agent.model or self._config.default_model))
+        return AgentPreset(
+            name=chosen,
+            title=agent.title or chosen,
+            provider=choice.provider,
+            model=choice.model,
+            system_prompt=agent.system_prompt,
+            tools=agent.tools,
+            max_rounds=agent.max_rounds,
+            prompts=agent.prompts,
+        )
+
+    def build_agent(self, *, preset: str = "", provider: str = "", model: str = "", system: str | None = None) -> Agent:
+        """Make the agent for the next response; what is empty comes from the preset, `system` only when it is None.
+
+        Raises ModelNotFound, with words for a person, when the provider or the model is not configured.
+        """
+        chosen = self.preset(preset)
+        provider, model = self.resolve(provider, model, preset=preset)
+        config = self._config.providers[provider]
+        own = config.models.get(model)
+        return Agent(
+            name=chosen.name,
+            model=model,
+            provider=self.provider(provider),
+            system=chosen.system_prompt if system is None else system,
+            tools=tuple(TOOLBOX[name] for name in chosen.tools),
+            max_rounds=chosen.max_rounds,
+            max_tokens=own.max_tokens if own else None,
+            options=config.options | (own.options if own else {}),
+            context_window=self.context_window(provider, model),
+        )
+
+    # Models
+
+    def resolve(self, provider: str, model: str, *, preset: str = "") -> tuple[str, str]:
+        """Complete what is empty and check it. Raises ModelNotFound."""
+        if not provider and not model:
+            start = self.preset(preset)
+            provider, model = start.provider, start.model
+        provider, model = self._located(provider, model)
+        if provider not in self._config.providers:
+            raise ModelNotFound(f"The provider “{provider}” is not configured here (any more). Choose another model.")
+        model = model or self._default_model(provider)
+        if not model:
+            raise ModelNotFound(self._silence(provider))
+        if not self.offers(provider, model):
+            known = ", ".join(self._listings[provider].known())
+            raise ModelNotFound(f"“{provider}” has no model “{model}” here. Choose one of: {known}.")
+        return provider, model
+
+    def offers(self, provider: str, model: str) -> bool:
+        """Whether a session may choose it: any name where the models are asked for, else only those that are listed."""
+        listing = self._listings.get(provider)
+        return listing is not None and bool(model) and (not listing.is_complete or model in listing.known())
+
+    def context_window(self, provider: str, model: str) -> int | None:
+        """RUN-05: model configuration, provider configuration, built-in table, None."""
+        config = self._config.providers.get(provider)
+        own = config.models.get(model) if config else None
+        return context_window.lookup(
+            model, own.context_window if own else None, config.context_window if config else None
+        )
+
+    def known_models(self) -> list[ModelChoice]:
+        """All models that are known by now, without asking anybody."""
+        return [self._choice(name, model) for name, listing in self._listings.items() for model in listing.known()]
+
+    async def models(self) -> list[ModelChoice]:
+        """All models; servers are asked when it is time, together, for a few seconds at most. Never raises."""
+        await asyncio.gather(*(listing.refresh() for listing in self._listings.values()))
+        return self.known_models()
+
+    def model_problems(self) -> dict[str, str]:
+        """Why a provider's models could not be listed lately, by provider."""
+        return {name: listing.problem for name, listing in self._listings.items() if listing.problem}
+
+    # Providers
+
+    def provider(self, name: str) -> Provider:
+        """The one instance of a configured provider, made when it is first needed."""
+        with self._making:
+            if name not in self._providers:
+                self._providers[name] = _make(name, self._config.providers[name], self._keys[name])
+            return self._providers[name]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for listing in self._listings.values():
+            await listing.close()
+        for provider in self._providers.values():
+            await provider.close()
+
+    def _listing(self, name: str, clock: Callable[[], float]) -> Listing:
+        async def ask() -> list[str]:
+            return await self.provider(name).list_models()
+
+        return Listing(name, self._config.providers[name], ask, clock)
+
+    def _located(self, provider: str, model: str) -> tuple[str, str]:
+        """Find the provider of a model that came without: by its prefix, by who lists it, else the first one."""
+        if provider or not model:
+            return provider or next(iter(self._config.providers)), model
+        named, rest = split_model(model, self._config.providers)
+        if named:
+            return named, rest
+        listing = [name for name, one in self._listings.items() if model in one.known()]
+        open_ended = [name for name, one in self._listings.items() if not one.is_complete]
+        return next(iter([*listing, *open_ended, *self._config.providers])), model
+
+    def _default_model(self, provider: str) -> str:
+        return next(iter(self._listings[provider].known()), "")
+
+    def _choice(self, provider: str, model: str) -> ModelChoice:
+        model = model or self._default_model(provider)
+        return ModelChoice(provider, model, self.context_window(provider, model))
+
+    def _silence(self, provider: str) -> str:
+        why = self._listings[provider].problem or "It has not been asked yet."
+        return f"“{provider}” has not told which models it offers. {why} Check the server, or choose a model."
+
+
+def _make(name: str, config: ProviderConfig, key: str) -> Provider:
+    if config.type == "demo":
+        return DemoProvider(name, **config.options)
+    arguments = {
+        "base_url": config.base_url,
+        "key_hint": config.key_name,
+        "max_retries": config.max_retries,
+        **({} if config.timeout is None else {"timeout": config.timeout}),
+    }
+    # The SDKs take a second to import, which commands that talk to no model should not wait for.
+    if config.type == "anthropic":
+        from agents.providers.anthropic import AnthropicProvider
+
+        return AnthropicProvider(name, key or "none", **arguments)
+    from agents.providers.openai import OpenAIProvider
+
+    return OpenAIProvider(name, key or "none", **arguments)
