@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from chat.snapshots import MessageSnapshot
+from chat.snapshots import MessageSnapshot, context_percent
 
 Json = dict[str, Any]
 
@@ -81,6 +81,10 @@ class UsageChanged:
     session_total_tokens: int
     model: str
 
+    @property
+    def context_percent(self) -> float | None:
+        return context_percent(self.context_used, self.context_window)
+
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
@@ -125,7 +129,13 @@ _TYPES: dict[str, type[Any]] = {
 def encode(event: ChatEvent) -> Json:
     """Give an event the form in which it crosses the channel layer."""
     if isinstance(event, TextAppended):  # the hot one: asdict is twenty times slower
-        return {"e": "TextAppended", "id": event.id, "offset": event.offset, "text": event.text, "reasoning": event.reasoning}
+        return {
+            "e": "TextAppended",
+            "id": event.id,
+            "offset": event.offset,
+            "text": event.text,
+            "reasoning": event.reasoning,
+        }
     return {"e": type(event).__name__, **asdict(event)}
 
 

@@ -154,13 +154,17 @@ class SessionSnapshot:
 
     @property
     def context_percent(self) -> float | None:
-        """Share of the context window in use, one decimal; None while either figure is unknown (RUN-04)."""
-        if self.context_used is None or not self.context_window:
-            return None
-        return round(self.context_used * 100 / self.context_window, 1)
+        return context_percent(self.context_used, self.context_window)
 
     def to_json(self) -> Json:
         return {**asdict(self), "context_percent": self.context_percent}
+
+
+def context_percent(used: int | None, window: int | None) -> float | None:
+    """Share of the context window in use, one decimal; None while either figure is unknown (RUN-04)."""
+    if used is None or not window:
+        return None
+    return round(used * 100 / window, 1)
 
 
 def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[str, str]:

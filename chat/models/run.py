@@ -56,7 +56,8 @@ class SessionRun(models.Model):
         )
         constraints = (
             models.CheckConstraint(
-                condition=models.Q(state=RunState.IDLE, turn_id="") | (~models.Q(state=RunState.IDLE) & ~models.Q(turn_id="")),
+                condition=models.Q(state=RunState.IDLE, turn_id="")
+                | (~models.Q(state=RunState.IDLE) & ~models.Q(turn_id="")),
                 name="run_turn_iff_not_idle",
             ),
         )

@@ -1,0 +1,1 @@
+"""The live stream: who sees what, and when."""

@@ -1,0 +1,133 @@
+"""The JSON face of the live stream: ChatEvents as clients of /ws/sessions/<id>/ get them (RUN-02, docs/protocol.md)."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from chat.events import (
+    AccessChanged,
+    ChatEvent,
+    MessageChanged,
+    MessageRemoved,
+    RunCancelled,
+    SessionChanged,
+    StatusChanged,
+    TextAppended,
+    UsageChanged,
+)
+from chat.services.reading import Changes
+from chat.snapshots import MessageSnapshot, SessionSnapshot
+
+Json = dict[str, Any]
+# Messages per frame of an answer to `sync`.
+CHUNK = 200
+
+
+def event_frame(event: ChatEvent, message: MessageSnapshot | None, session: SessionSnapshot | None) -> Json | None:
+    """Give an event its wire form; `message` and `session` are what it speaks of. None: it is not for clients."""
+    match event:
+        case MessageChanged():
+            return _message(event, message) if message else _gone(event)
+        case MessageRemoved(revision, message_id):
+            return {"type": "message_removed", "revision": revision, "id": message_id}
+        case SessionChanged(revision):
+            return {"type": "session_updated", "revision": revision, "session": session.to_json() if session else None}
+        case TextAppended():
+            return text_frame(event)
+        case StatusChanged(status, tool_name):
+            tool = {"tool_name": tool_name} if tool_name else {}
+            return {"type": "agent_status", "status": status, **tool}
+        case UsageChanged():
+            return _usage(event)
+        case RunCancelled(turn_id, sender):
+            return {"type": "agent_cancelled", "turn_id": turn_id, "sender": sender}
+        case AccessChanged():
+            return None
+        case _:
+            assert_never(event)
+
+
+def text_frame(event: TextAppended) -> Json:
+    kind = "reasoning_delta" if event.reasoning else "text_delta"
+    return {"type": kind, "id": event.id, "offset": event.offset, "text": event.text}
+
+
+def changes_frames(changes: Changes, since: int, have: dict[str, int]) -> list[Json]:
+    """Answer `sync`: frames of up to 200 messages; the last one (`more` false) makes the client's revision.
+
+    Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on.
+    """
+    messages = [_rest(message, have.get(message.id, 0)) for message in changes.messages]
+    chunks = [messages[start : start + CHUNK] for start in range(0, len(messages), CHUNK)] or [[]]
+    return [
+        {
+            "type": "changes",
+            "since": since,
+            "revision": changes.revision,
+            "session": changes.session.to_json(),
+            "messages": chunk,
+            "removed": changes.removed if last else [],
+            "more": not last,
+        }
+        for chunk, last in ((chunk, chunk is chunks[-1]) for chunk in chunks)
+    ]
+
+
+def _rest(message: MessageSnapshot, have: int) -> Json:
+    known = have if message.status == "streaming" and 0 < have <= len(message.text) else 0
+    return {**message.to_json(), "offset": known, "text": message.text[known:]}
+
+
+def _message(event: MessageChanged, message: MessageSnapshot) -> Json:
+    """The event's own fields, and beside them the `row`, so that a client can keep it whole."""
+    fields = {"type": event.name, "revision": event.revision, "id": event.id, **_named(event, message), **event.details}
+    if event.name == "message_updated":
+        return {**fields, "message": message.to_json()}
+    row = message.to_json()
+    if event.name == "response_done" or "text" in fields:
+        del row["text"]
+    return {**fields, "row": row}
+
+
+def _named(event: MessageChanged, message: MessageSnapshot) -> Json:
+    tool = message.tool
+    match event.name:
+        case "turn_start":
+            return {"turn_id": message.turn_id, "timestamp": message.timestamp}
+        case "turn_done":
+            seconds = message.duration_seconds
+            return {"turn_id": message.turn_id, "timestamp": message.timestamp, "duration_seconds": seconds}
+        case "user_message":
+            said = {"text": message.text, "timestamp": message.timestamp}
+            return {**said, "turn_id": message.turn_id, "sender": message.sender}
+        case "text_delta" | "reasoning_delta":
+            return {"offset": 0, "text": message.text, "timestamp": message.timestamp, "model": message.model}
+        case "tool_exec_start":
+            call = {"id": tool.call_id, "name": tool.name, "arguments": tool.arguments} if tool else None
+            return {"tool_call": call, "timestamp": message.timestamp, "model": message.model}
+        case "tool_exec_end":
+            result = {"tool_call_id": tool.call_id, "content": tool.result, "is_error": tool.is_error} if tool else None
+            ended = tool.ended_at if tool else None
+            return {"tool_result": result, "timestamp": ended, "duration_ms": message.duration_ms}
+        case "error":
+            return {"message": message.text, "timestamp": message.timestamp, "model": message.model}
+        case "response_done" | "message_updated":
+            return {}
+        case _:
+            assert_never(event.name)
+
+
+def _gone(event: MessageChanged) -> Json:
+    """A message that was removed before it could be told of: its removal follows."""
+    return {"type": "message_removed", "revision": event.revision, "id": event.id}
+
+
+def _usage(event: UsageChanged) -> Json:
+    return {
+        "type": "token_usage",
+        "context_used": event.context_used,
+        "context_window": event.context_window,
+        "context_percent": event.context_percent,
+        "session_total_tokens": event.session_total_tokens,
+        "model": event.model,
+    }

@@ -1,0 +1,16 @@
+"""Where the sockets lead."""
+
+from typing import Any
+
+from django.urls import path
+
+from chat.consumers import EventsConsumer, PageConsumer
+
+# Any: Channels routes ASGI applications with Django's paths, which are typed for views.
+events: Any = EventsConsumer.as_asgi()
+page: Any = PageConsumer.as_asgi()
+
+websocket_urlpatterns: list[Any] = [
+    path("ws/sessions/<str:session_id>/", events),
+    path("ws/sessions/<str:session_id>/page", page),
+]

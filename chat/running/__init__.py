@@ -1,0 +1,1 @@
+"""Who runs a session, and how a run's events become rows and pushes."""

@@ -1,0 +1,188 @@
+"""The bridge: runs the agent for one claimed session and turns its events into rows and pushes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from django.conf import settings
+from django.utils import timezone
+
+from agents.errors import AgentError, ModelNotFound
+from agents.events import AgentEvent, ReasoningDelta, TextDelta, ToolStarted, TurnFailed, TurnFinished
+from agents.loop import Agent, run
+from agents.messages import Message
+from agents.safe_text import clean
+from chat import ids
+from chat.agents_setup import registry
+from chat.db import Threads
+from chat.events import TextAppended
+from chat.running.briefing import brief, has_queued
+from chat.running.changes import AppendText, Change, InsertMessage, UpdateMessage
+from chat.running.lease import Claim
+from chat.running.opening import Opening, open_claim, open_turn
+from chat.running.pump import LiveStream, Pump
+from chat.running.reducer import Now, ProcessLost, Stopped, TurnEvent, TurnState, reduce
+from chat.running.writer import Fenced, Writer
+from chat.services.recording import Job, Recorded
+
+logger = logging.getLogger(__name__)
+
+BROKEN = (
+    "Something went wrong inside Parley. It has been logged. Retry, and tell your administrator if it happens again."
+)
+
+
+class Bridge:
+    """One claim's work: turn after turn until nothing is queued. Use `run` as a task; `stop` from the same loop."""
+
+    def __init__(self, claim: Claim, *, writer: Writer, pump: Pump, threads: Threads) -> None:
+        self.claim = claim
+        self._writer = writer
+        self._pump = pump
+        self._threads = threads
+        self._state = TurnState(turn_id="", began=0.0, closed=True)
+        self._stream: LiveStream | None = None
+        self._last: asyncio.Future[Recorded] | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._stop_turn = ""
+
+    async def run(self) -> None:
+        """Work until the session is released or lost to another worker."""
+        try:
+            opening = await self._threads.run(open_claim, self.claim, time.monotonic())
+            while opening is not None:
+                opening = await self._after(await self._turn(opening))
+        except Fenced:
+            logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
+
+    def stop(self, turn_id: str) -> None:
+        """Stop a turn: commit what there is (RUN-08). Harmless when it is over; kept when it is not opened yet."""
+        self._stop_turn = turn_id
+        if self._work is not None and self._state.turn_id == turn_id:
+            self._work.cancel()
+
+    async def _after(self, next_turn: str) -> Opening | None:
+        return await self._threads.run(open_turn, self.claim, time.monotonic()) if next_turn else None
+
+    async def _turn(self, opening: Opening) -> str:
+        """Run one turn to its end; returns the id of the next one when that has begun already."""
+        try:
+            return await self._play(opening)
+        except Fenced:
+            raise
+        except Exception:
+            logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
+            again = await self._threads.run(open_turn, self.claim, time.monotonic())
+            self._state, self._stream = again.state, None
+            self._apply(TurnFailed(AgentError(BROKEN)))
+            return await self._closed()
+
+    async def _play(self, opening: Opening) -> str:
+        self._state, self._stream = opening.state, None
+        stopping = opening.cancelling or self._stop_turn == opening.state.turn_id
+        if opening.cut:
+            self._apply(ProcessLost(resume=settings.RECOVERY == "resume" and not stopping))
+        elif opening.answered:
+            self._apply(TurnFinished("done"))
+        if not self._state.closed and not stopping:
+            await self._drive()
+        if not self._state.closed:
+            self._apply(Stopped())
+        return await self._closed()
+
+    async def _closed(self) -> str:
+        assert self._last is not None
+        return (await asyncio.shield(self._last)).next_turn
+
+    async def _drive(self) -> None:
+        """Run the agent in a task of its own, so that Stop can cut it at any await."""
+        self._work = asyncio.get_running_loop().create_task(self._consume())
+        try:
+            await asyncio.wait([self._work])
+        finally:
+            work, self._work = self._work, None
+            if not work.done():  # the process is shutting down: the turn stays open for the next claim
+                work.cancel()
+                await asyncio.wait([work])
+        if not work.cancelled():
+            work.result()
+
+    async def _consume(self) -> None:
+        try:
+            agent, history = await self._brief()
+            async with aclosing(run(agent, history, self._check_pending, refresh=self._brief)) as events:
+                async for event in events:
+                    self._apply(event)
+                    if isinstance(event, ToolStarted):
+                        await self._committed()  # a tool that ran must be known to have been started (RUN-15)
+        except AgentError as error:
+            self._apply(TurnFailed(error))
+        except Fenced:
+            raise
+        except Exception:
+            logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
+            self._apply(TurnFailed(AgentError(BROKEN)))
+
+    async def _brief(self) -> tuple[Agent, Sequence[Message]]:
+        await self._committed()
+        try:
+            briefing = await self._threads.run(brief, self.claim.session_id)
+        except ModelNotFound:
+            await registry().models()  # its server may have told by now
+            briefing = await self._threads.run(brief, self.claim.session_id)
+        return briefing.agent, briefing.history
+
+    async def _check_pending(self) -> bool:
+        await self._committed()
+        return await self._threads.run(has_queued, self.claim.session_id)
+
+    async def _committed(self) -> None:
+        """Wait until all that was applied is in the rows. Raises Fenced."""
+        if self._last is not None:
+            await asyncio.shield(self._last)
+
+    def _apply(self, event: TurnEvent) -> None:
+        """Reduce an event and send its changes on their way; never waits."""
+        now = Now(timezone.now(), time.monotonic(), ids.message_id, ids.response_id)
+        self._state, changes = reduce(self._state, _storable(event), now)
+        stream = self._stream
+        if len(changes) == 1 and isinstance(append := changes[0], AppendText):
+            assert stream is not None
+            stream.parts.append(append.text)
+            self._writer.append(self.claim.session_id, self.claim.epoch, stream.id, stream.length, append.text)
+            stream.length += len(append.text)
+            self._pump.add(stream)
+        elif changes:
+            self._submit(changes)
+
+    def _submit(self, changes: Sequence[Change]) -> None:
+        before = self._ended_stream(changes)
+        self._last = self._writer.submit(Job(self.claim.session_id, self.claim.epoch, changes, before))
+        for change in changes:
+            if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":
+                length = len(change.fields["text"])
+                reasoning = change.fields["type"] == "reasoning"
+                self._stream = LiveStream(self.claim.session_id, change.id, reasoning, length, length)
+                self._last.add_done_callback(self._stream.announce)
+
+    def _ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
+        """Take the last words of the stream that these changes end: they are told before its end is."""
+        stream = self._stream
+        if stream is None or not any(
+            isinstance(change, UpdateMessage) and change.compact and change.id == stream.id for change in changes
+        ):
+            return []
+        self._pump.drop(stream)
+        self._stream = None
+        return stream.take()
+
+
+def _storable(event: TurnEvent) -> TurnEvent:
+    """Replace in a model's text what no database keeps (MSG-12)."""
+    if isinstance(event, TextDelta | ReasoningDelta) and (text := clean(event.text)) is not event.text:
+        return type(event)(text)
+    return event

@@ -1,0 +1,78 @@
+"""What lives in a server process besides its pages: the publisher, the hub and, unless others run agents, a runner."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.signals import user_logged_out
+from django.http import HttpRequest
+
+from chat.agents_setup import registry, reset
+from chat.live.hub import Hub
+from chat.live.publish import publisher, sign_out
+from chat.running.runner import Runner
+
+
+LIST_INTERVAL = 60.0
+
+
+@dataclass(slots=True)
+class Node:
+    hub: Hub
+    runner: Runner | None
+    listing: asyncio.Task[None]
+
+
+_node: Node | None = None
+
+
+async def start() -> None:
+    """Start everything on the running event loop. Raises RuntimeError when it is running already."""
+    global _node
+    if _node is not None:
+        raise RuntimeError("this process is running already")
+    publisher.open()
+    listing = asyncio.get_running_loop().create_task(_list_models_forever())
+    _node = Node(Hub(), Runner() if settings.RUNNER == "embedded" else None, listing)
+    await _node.hub.start()
+    if _node.runner is not None:
+        await _node.runner.start()
+    user_logged_out.connect(_signed_out)
+
+
+async def stop() -> None:
+    """Stop it all; what was running is given back and goes on with the next worker."""
+    global _node
+    node, _node = _node, None
+    if node is None:
+        return
+    user_logged_out.disconnect(_signed_out)
+    node.listing.cancel()
+    await asyncio.wait([node.listing])
+    if node.runner is not None:
+        await node.runner.stop()
+    await publisher.close()
+    await node.hub.stop()
+    await registry().close()
+    reset()
+
+
+def hub() -> Hub:
+    """The hub of this process. Raises RuntimeError before `start`."""
+    if _node is None:
+        raise RuntimeError("the live stream has not been started in this process")
+    return _node.hub
+
+
+async def _list_models_forever() -> None:
+    """Keep the models that the pages offer fresh; the registry asks only when it is time."""
+    while True:
+        await registry().models()
+        await asyncio.sleep(LIST_INTERVAL)
+
+
+def _signed_out(request: HttpRequest, **_: object) -> None:
+    if request.session.session_key:
+        sign_out(request.session.session_key)

@@ -1,0 +1,102 @@
+"""What a run finds when it has claimed a session: the open turn, what a dead process left, where to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from chat.models import UNFINISHED, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRun, Speaker
+from chat.running.lease import Claim
+from chat.running.reducer import OpenText, OpenTool, TurnState
+from chat.services.rows import OpenSession
+from chat.services.turns import deliver_queued
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An open turn. `cut`: rows were left unfinished; `answered`: its last row ends it; `cancelling`: Stop was asked."""
+
+    state: TurnState
+    cut: bool
+    answered: bool
+    cancelling: bool
+
+
+@transaction.atomic
+def open_claim(claim: Claim, mono: float) -> Opening | None:
+    """Look at a claimed session. None: nothing is to be done and the claim is given back, or it was lost."""
+    opened = OpenSession.lock(claim.session_id)
+    run = opened.run
+    if run.epoch != claim.epoch or run.owner_id is None:
+        return None
+    if run.state == RunState.IDLE and deliver_queued(opened):
+        opened.save()
+    if run.state == RunState.IDLE:
+        run.done, run.owner = run.wanted, None
+        run.save(update_fields=["done", "owner"])
+        return None
+    return _opening(opened.session, run, mono)
+
+
+def open_turn(claim: Claim, mono: float) -> Opening:
+    """Look at the next turn of a session that is still ours."""
+    session = Session.objects.get(pk=claim.session_id)
+    return _opening(session, SessionRun.objects.get(pk=claim.session_id), mono)
+
+
+def _opening(session: Session, run: SessionRun, mono: float) -> Opening:
+    rows = list(
+        ChatMessage.objects.filter(session=session, run_id=run.turn_id, sequence__isnull=False).order_by("sequence")
+    )
+    state = TurnState(
+        turn_id=run.turn_id,
+        began=mono,
+        lead=_passed(run.turn_started_at),
+        mode=session.mode,
+        agent_id=session.agent,
+        model=session.model,
+        provider=session.provider,
+        open=_open_text(rows, mono),
+        tools=_open_tools(rows, mono),
+    )
+    # Calls that have not begun are no damage: a retry leaves them too, and the run carries them out.
+    cut = any(row.status in UNFINISHED and row.status != MessageStatus.PENDING for row in rows)
+    return Opening(state, cut, is_answered(rows), run.state == RunState.CANCELLING)
+
+
+def _passed(began: datetime | None) -> float:
+    return max(0.0, (timezone.now() - began).total_seconds()) if began else 0.0
+
+
+def _open_text(rows: Sequence[ChatMessage], mono: float) -> OpenText | None:
+    growing = [row for row in rows if row.status == MessageStatus.STREAMING]
+    if not growing:
+        return None
+    return OpenText(growing[-1].pk, growing[-1].type == MessageType.REASONING, mono - _passed(growing[-1].timestamp))
+
+
+def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...]:
+    return tuple(
+        OpenTool(
+            row.pk,
+            row.tool_call_id or f"call_{row.pk}",
+            row.tool_name or "unknown",
+            mono - _passed(row.timestamp) if row.status == MessageStatus.RUNNING else None,
+        )
+        for row in rows
+        if row.status in (MessageStatus.RUNNING, MessageStatus.PENDING)
+    )
+
+
+def is_answered(rows: Sequence[ChatMessage]) -> bool:
+    """Whether a turn's last row ends it (RUN-12): a whole assistant text or an error does, all else goes on."""
+    last = next((row for row in reversed(rows) if row.type != MessageType.TURN_START), None)
+    if last is None:
+        return True
+    if last.type == MessageType.TEXT:
+        return last.role == Speaker.ASSISTANT and last.status == MessageStatus.COMPLETE
+    return last.type == MessageType.ERROR

@@ -1,0 +1,117 @@
+"""What viewers read: pages of messages, a session's state, and what changed since a revision."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
+from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages in order. `queued` stand after them; both are empty of removed ones."""
+
+    messages: list[MessageSnapshot]
+    queued: list[MessageSnapshot]
+    has_older: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All that changed in a session since a revision; `removed` are ids of rows that are gone."""
+
+    session: SessionSnapshot
+    messages: list[MessageSnapshot]
+    removed: list[str]
+
+    @property
+    def revision(self) -> int:
+        return self.session.revision
+
+
+def page_of(session: Session, before_sequence: int | None = None, limit: int = 50) -> Page:
+    """Read the newest messages, or the newest before a sequence number. `limit` is at most 200."""
+    limit = max(1, min(limit, 200))
+    rows = ChatMessage.objects.filter(session=session, sequence__isnull=False)
+    if before_sequence is not None:
+        rows = rows.filter(sequence__lt=before_sequence)
+    newest = list(rows.order_by("-sequence")[: limit + 1])
+    queued: list[ChatMessage] = []
+    if before_sequence is None:
+        queued = list(
+            ChatMessage.objects.filter(session=session, status=MessageStatus.QUEUED, removed_at__isnull=True).order_by(
+                "revision"
+            )
+        )
+    return Page(snapshots(newest[:limit][::-1]), snapshots(queued), len(newest) > limit)
+
+
+def session_snapshot(session: Session) -> SessionSnapshot:
+    """Read a session's present state, its agent's status included (RUN-03)."""
+    run = SessionRun.objects.get(pk=session.pk)
+    running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
+    tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
+    return SessionSnapshot.from_row(session, *agent_status(run, [name or "unknown" for name in tools]))
+
+
+def session_by_id(session_id: str) -> SessionSnapshot | None:
+    session = Session.objects.filter(pk=session_id).first()
+    return session_snapshot(session) if session else None
+
+
+def changes_since(session_id: str, since: int, also: Iterable[str] = ()) -> Changes | None:
+    """Read what changed after a revision, and the messages named in `also`; None when the session is gone.
+
+    The session is read first: rows may be newer than its revision, never older, and a change that is told twice
+    does no harm.
+    """
+    session = Session.objects.filter(pk=session_id).first()
+    if session is None:
+        return None
+    wanted = Q(revision__gt=since) if since else Q(revision__gt=0, removed_at__isnull=True)
+    ids = list(also)
+    if ids:
+        wanted |= Q(pk__in=ids)
+    rows = list(ChatMessage.objects.filter(wanted, session=session).order_by("sequence", "revision"))
+    live = [row for row in rows if row.removed_at is None]
+    removed = [row.pk for row in rows if row.removed_at is not None]
+    return Changes(session_snapshot(session), snapshots(live), removed)
+
+
+def message_snapshot(message_id: str) -> MessageSnapshot | None:
+    """Read one message; None when it is gone or removed."""
+    rows = ChatMessage.objects.filter(pk=message_id, removed_at__isnull=True)
+    return next(iter(snapshots(list(rows))), None)
+
+
+def revisions(session_ids: Iterable[str]) -> dict[str, int]:
+    """The head revisions of many sessions, in one query."""
+    return dict(Session.objects.filter(pk__in=list(session_ids)).values_list("pk", "revision"))
+
+
+def snapshots(rows: Sequence[ChatMessage]) -> list[MessageSnapshot]:
+    """Take rows as viewers see them; streaming ones with the text of their delta rows.
+
+    Deltas are read before the rows that they complete are read again: whatever was folded in between is then found
+    in the row, and nothing falls between the two.
+    """
+    streaming = [row.pk for row in rows if row.status == MessageStatus.STREAMING]
+    if not streaming:
+        return [MessageSnapshot.from_row(row) for row in rows]
+    texts: dict[str, list[str]] = defaultdict(list)
+    deltas = MessageDelta.objects.filter(message__in=streaming).order_by("offset")
+    for message_id, text in deltas.values_list("message_id", "text"):
+        texts[message_id].append(text)
+    again = ChatMessage.objects.in_bulk(streaming)
+    return [_snapshot(again.get(row.pk, row), texts.get(row.pk, [])) for row in rows]
+
+
+def _snapshot(row: ChatMessage, deltas: list[str]) -> MessageSnapshot:
+    if row.status != MessageStatus.STREAMING:
+        return MessageSnapshot.from_row(row)
+    return MessageSnapshot.from_row(row, "".join([row.text, *deltas]))

@@ -1,0 +1,178 @@
+"""What runs write: batches of row changes, fenced by the epoch, one transaction for all of a process's sessions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from django.db import transaction
+
+from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
+from chat.models import ChatMessage, MessageDelta, RunState, Session, SessionRun
+from chat.running.changes import (
+    AppendText,
+    Change,
+    CloseTurn,
+    InsertMessage,
+    RecordUsage,
+    TellCancelled,
+    TellStatus,
+    UpdateMessage,
+)
+from chat.services.rows import OpenSession
+from chat.services.turns import deliver_queued
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Changes of one run that belong together. `before` are hints to publish ahead of them."""
+
+    session_id: str
+    epoch: int
+    changes: Sequence[Change]
+    before: Sequence[TextAppended] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingText:
+    """Text of a streaming message that is not in its rows yet; `offset` counts characters."""
+
+    session_id: str
+    epoch: int
+    message_id: str
+    offset: int
+    text: str
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What became of a job: `fenced` (another worker has the session, nothing was written), or the events to
+    publish and, after a CloseTurn, the next turn's id ("" when the session was released)."""
+
+    fenced: bool = False
+    events: list[ChatEvent] = field(default_factory=list)
+    next_turn: str = ""
+
+
+@transaction.atomic
+def record(jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
+    """Write jobs and pending texts; answers one Recorded per job, in order.
+
+    Fenced jobs and texts are left out, all else is written or nothing is. The caller publishes after the commit.
+    """
+    opened = _lock({job.session_id for job in jobs}, {text.session_id for text in texts})
+    rows = _rows(jobs)
+    folded = _write_texts([text for text in texts if _fits(opened, text)], _compacted(jobs))
+    results = []
+    for job in jobs:
+        result = Recorded(fenced=not _fits(opened, job))
+        if not result.fenced:
+            result.next_turn = _apply(opened[job.session_id], job, rows, folded)
+            result.events = [*job.before, *opened[job.session_id].events]
+            opened[job.session_id].events.clear()
+        results.append(result)
+    for session_id in {job.session_id for job, result in zip(jobs, results, strict=True) if not result.fenced}:
+        opened[session_id].session.save(
+            update_fields=[
+                "revision",
+                "updated_at",
+                "total_tokens",
+                "context_used",
+                "context_window",
+                "provider",
+                "model",
+            ]
+        )
+    return results
+
+
+def _lock(with_rows: set[str], with_text: set[str]) -> dict[str, OpenSession]:
+    """Lock what will be written, sessions before runs and in one order. Texts alone need the run's epoch only."""
+    sessions = {each.pk: each for each in Session.objects.select_for_update().filter(pk__in=with_rows).order_by("pk")}
+    runs = SessionRun.objects.select_for_update().filter(pk__in=with_rows | with_text).order_by("pk")
+    return {run.pk: OpenSession(sessions.get(run.pk) or Session(pk=run.pk), run) for run in runs}
+
+
+def _fits(opened: dict[str, OpenSession], work: Job | PendingText) -> bool:
+    found = opened.get(work.session_id)
+    return found is not None and found.run.epoch == work.epoch and found.run.owner_id is not None
+
+
+def _compacted(jobs: Iterable[Job]) -> set[str]:
+    return {change.id for job in jobs for change in job.changes if isinstance(change, UpdateMessage) and change.compact}
+
+
+def _rows(jobs: Iterable[Job]) -> dict[str, ChatMessage]:
+    ids = {change.id for job in jobs for change in job.changes if isinstance(change, UpdateMessage)}
+    return ChatMessage.objects.in_bulk(ids) if ids else {}
+
+
+def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str, list[str]]:
+    """Write delta rows, but hand back the texts of messages that end in this very batch: they go into their rows."""
+    folded: dict[str, list[str]] = defaultdict(list)
+    deltas = []
+    for text in texts:
+        if text.message_id in compacted:
+            folded[text.message_id].append(text.text)
+        else:
+            deltas.append(MessageDelta(message_id=text.message_id, offset=text.offset, text=text.text))
+    if deltas:
+        MessageDelta.objects.bulk_create(deltas)
+    return folded
+
+
+def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: dict[str, list[str]]) -> str:
+    next_turn = ""
+    for change in job.changes:
+        match change:
+            case InsertMessage(message_id, name, fields, details):
+                rows[message_id] = opened.insert(name, ChatMessage(id=message_id, **fields), details)
+            case UpdateMessage(message_id, name, fields, details, compact):
+                row = rows[message_id]
+                text = {"text": _whole_text(row, folded)} if compact else {}
+                opened.update(name, row, {**fields, **text}, details)
+            case RecordUsage():
+                _use(opened, change)
+            case TellStatus(status, tool_name):
+                opened.events.append(StatusChanged(status, tool_name))
+            case TellCancelled(turn_id, sender):
+                opened.events.append(RunCancelled(turn_id, sender))
+            case CloseTurn():
+                next_turn = _close_turn(opened)
+            case AppendText():
+                raise AssertionError("text travels as PendingText")
+            case _:
+                assert_never(change)
+    return next_turn
+
+
+def _whole_text(row: ChatMessage, folded: dict[str, list[str]]) -> str:
+    """Fold a message's delta rows and last texts into one, once, at its end."""
+    deltas = MessageDelta.objects.filter(message=row)
+    parts = [row.text, *deltas.order_by("offset").values_list("text", flat=True), *folded.get(row.pk, ())]
+    deltas.delete()
+    return "".join(parts)
+
+
+def _use(opened: OpenSession, usage: RecordUsage) -> None:
+    session = opened.session
+    session.total_tokens += usage.tokens
+    session.context_used = usage.context_used
+    session.context_window = usage.context_window
+    if not session.model:  # a server that had not told its models when the session began
+        session.provider, session.model = usage.provider, usage.model
+        opened.session_changed()
+    opened.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
+
+
+def _close_turn(opened: OpenSession) -> str:
+    """Look once more, in the releasing transaction, whether anybody has queued something (RUN-06)."""
+    run = opened.run
+    if deliver_queued(opened):
+        return run.turn_id
+    run.state, run.turn_id, run.turn_started_at = RunState.IDLE, "", None
+    run.done, run.owner = run.wanted, None
+    run.save(update_fields=["state", "turn_id", "turn_started_at", "done", "owner"])
+    return ""

@@ -1,0 +1,50 @@
+"""How a turn begins: its marker and the user texts that it is to answer."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from chat import ids
+from chat.events import StatusChanged
+from chat.models import ChatMessage, MessageStatus, MessageType, RunState
+from chat.running import lease
+from chat.services.rows import OpenSession
+
+
+def open_turn(opened: OpenSession) -> str:
+    """Begin a turn with its marker and return its id; what it answers comes next."""
+    turn_id, now = ids.turn_id(), timezone.now()
+    opened.run.turn_id = turn_id
+    opened.run.turn_started_at = now
+    opened.run.state = RunState.RUNNING
+    opened.run.save(update_fields=["turn_id", "turn_started_at", "state"])
+    marker = ChatMessage(type=MessageType.TURN_START, run_id=turn_id, mode=opened.session.mode, timestamp=now)
+    opened.insert("turn_start", marker)
+    return turn_id
+
+
+def deliver_queued(opened: OpenSession) -> bool:
+    """Give the queued messages their places in a new turn (RUN-06). False: there were none."""
+    queued = list(
+        ChatMessage.objects.filter(
+            session_id=opened.session.pk, status=MessageStatus.QUEUED, removed_at__isnull=True
+        ).order_by("revision", "created_at")
+    )
+    if not queued:
+        return False
+    turn_id = open_turn(opened)
+    for row in queued:
+        place = {"status": MessageStatus.COMPLETE, "sequence": opened.next_sequence(), "run_id": turn_id}
+        opened.update("user_message", row, place, {"model": opened.session.model})
+    opened.events.append(StatusChanged("thinking"))
+    return True
+
+
+def resume_turn(opened: OpenSession, turn_id: str) -> None:
+    """Open a turn again whose end was withdrawn (RUN-12), and ask for a runner."""
+    opened.run.turn_id = turn_id
+    opened.run.turn_started_at = timezone.now()
+    opened.run.state = RunState.RUNNING
+    opened.run.save(update_fields=["turn_id", "turn_started_at", "state"])
+    opened.events.append(StatusChanged("thinking"))
+    lease.request(opened.session.pk)

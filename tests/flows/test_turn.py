@@ -1,0 +1,79 @@
+"""A turn from send to rest, through the real services, runner, writer and loop."""
+
+from __future__ import annotations
+
+from agents.events import ReasoningDelta, Usage
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate
+from chat.models import User
+from tests.support.house import House
+
+
+async def test_send_runs_a_turn_and_keeps_it_as_rows(house: House, ana: User) -> None:
+    """RUN-01, MSG-03: marker, user text, answer, marker, in gapless order."""
+    house.script([["Hel", "lo", Usage(10, 5)]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    rows = await house.rows(session)
+    assert [(row.sequence, row.type, row.status, row.text) for row in rows] == [
+        (1, "turn_start", "complete", ""),
+        (2, "text", "complete", "Hi"),
+        (3, "text", "complete", "Hello"),
+        (4, "turn_done", "complete", ""),
+    ]
+    assert len({row.run_id for row in rows}) == 1
+    assert (rows[2].input_tokens, rows[2].output_tokens, rows[2].total_tokens) == (10, 5, 15)
+
+
+async def test_tool_round_is_told_to_the_model(house: House, ana: User) -> None:
+    """CTX-01, MSG-07, MSG-08: one response's text and calls stay together, results follow."""
+    provider = house.script(
+        [
+            [
+                ReasoningDelta("hm"),
+                "Let me see.",
+                ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}'),
+                ToolCall("c2", "calculator", {"expression": "2*3"}, '{"expression": "2*3"}'),
+            ],
+            ["Done."],
+        ]
+    )
+    session = await house.session(ana)
+    await house.send(session, ana, "Sums!")
+    await house.idle(session)
+    assert await house.shown(session) == [
+        ("turn_start", "complete", ""),
+        ("text", "complete", "Sums!"),
+        ("reasoning", "complete", "hm"),
+        ("text", "complete", "Let me see."),
+        ("tool_group", "complete", "2"),
+        ("tool_group", "complete", "6"),
+        ("text", "complete", "Done."),
+        ("turn_done", "complete", ""),
+    ]
+    second = provider.requests[1].messages
+    assert [message.role for message in second] == ["user", "assistant", "user"]
+    assert [call.raw for call in second[1].tool_calls] == ['{"expression":"1+1"}', '{"expression": "2*3"}']
+    assert [result.content for result in second[2].tool_results] == ["2", "6"]
+
+
+async def test_stop_keeps_what_was_said(house: House, ana: User) -> None:
+    """RUN-07, RUN-08: mid-text stop keeps the text, closes the turn, and the next message works."""
+    gate = Gate()
+    provider = house.script([["Once upon ", "a time", gate, "never"], ["Fine."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Tell")
+    await gate.reached()
+    assert await house.cancel(session, ana)
+    await house.idle(session)
+    assert await house.shown(session) == [
+        ("turn_start", "complete", ""),
+        ("text", "complete", "Tell"),
+        ("text", "interrupted", "Once upon a time"),
+        ("turn_done", "interrupted", ""),
+    ]
+    await house.send(session, ana, "Go on")
+    await house.idle(session)
+    assert provider.requests[1].messages[1].text == "Once upon a time\n\n[interrupted]"
+    assert (await house.shown(session))[-2] == ("text", "complete", "Fine.")

@@ -1,0 +1,128 @@
+"""A running Parley inside the test's event loop: real rows, real runner, real hub; only the model is scripted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from agents.config import Config
+from agents.providers.base import Provider
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.registry import Registry
+from chat import agents_setup
+from chat.db import Threads
+from chat.models import ChatMessage, Membership, RunState, Session, SessionRun, Share, User, Workspace
+from chat.running import embedded
+from chat.services import messages, runs, sessions
+from chat.services.messages import Sent
+from chat.services.reading import Changes, changes_since
+from chat.snapshots import MessageSnapshot
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CONFIG = {
+    "providers": {"scripted": {"type": "demo", "models": {"one": {"context_window": 1000}, "two": {}}}},
+    "agents": {"agent": {"model": "scripted/one", "tools": ["calculator", "current_time"]}},
+    "default_agent": "agent",
+}
+
+
+class ScriptedRegistry(Registry):
+    """The real registry with one configured provider, which plays the test's script."""
+
+    def __init__(self, scripted: Provider, config: dict[str, Any] = CONFIG) -> None:
+        super().__init__(Config.model_validate(config), {})
+        self.scripted = scripted
+
+    def provider(self, name: str) -> Provider:
+        return self.scripted
+
+
+class House:
+    """Helpers around one running node. Times out loudly instead of hanging."""
+
+    def __init__(self) -> None:
+        self.threads = Threads(2, "test")
+        self.provider = ScriptedProvider([])
+
+    async def start(self) -> None:
+        await embedded.start()
+
+    async def stop(self) -> None:
+        await embedded.stop()
+
+    async def restart(self) -> None:
+        """Stop and start as an operator does; the script goes on where it was."""
+        provider = self.provider
+        await self.stop()
+        agents_setup.install(ScriptedRegistry(provider))
+        await self.start()
+
+    def script(self, script: Script, config: dict[str, Any] = CONFIG) -> ScriptedProvider:
+        """Let the model say this from now on."""
+        self.provider = ScriptedProvider(script)
+        agents_setup.install(ScriptedRegistry(self.provider, config))
+        return self.provider
+
+    async def do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call something synchronous that touches the database."""
+        return await asyncio.wait_for(self.threads.run(function, *args, **kwargs), 20)
+
+    async def session(self, owner: User) -> Session:
+        return await self.do(sessions.create_session, owner=owner)
+
+    async def send(self, session: Session, author: User, text: str, key: str | None = None) -> Sent:
+        return await self.do(messages.send_message, session=session, author=author, text=text, key=key)
+
+    async def cancel(self, session: Session, author: User) -> bool:
+        return await self.do(runs.cancel, session=session, author=author)
+
+    async def rows(self, session: Session) -> list[ChatMessage]:
+        """The live rows in order, queued ones last."""
+        return await self.do(lambda: list(live_rows(session)))
+
+    async def shown(self, session: Session) -> list[tuple[str, str, str]]:
+        """(type, status, text or result) of every live row."""
+        return [(row.type, row.status, row.result or row.text) for row in await self.rows(session)]
+
+    async def idle(self, session: Session) -> None:
+        """Wait until the session rests."""
+        await self.until(lambda: SessionRun.objects.get(pk=session.pk).state == RunState.IDLE)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something in the rows to be true."""
+        async with asyncio.timeout(20):
+            while not await self.do(condition):
+                await asyncio.sleep(0.005)
+
+    async def snapshot(self, session: Session) -> Changes:
+        changes = await self.do(changes_since, session.pk, 0)
+        assert changes is not None
+        return changes
+
+
+def live_rows(session: Session) -> list[ChatMessage]:
+    rows = ChatMessage.objects.filter(session=session, removed_at__isnull=True)
+    return sorted(rows, key=lambda row: (row.sequence is None, row.sequence or 0, row.revision))
+
+
+def person(name: str, workspace: Workspace | None = None) -> User:
+    """Somebody with a home, or a member of a workspace."""
+    user = User.objects.create_user(name.lower(), display_name=name, password="correct horse")
+    workspace = workspace or Workspace.objects.create(name=f"{name}'s")
+    Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.MEMBER)
+    return user
+
+
+def let_in(session: Session, user: User, role: str) -> None:
+    Share.objects.update_or_create(session=session, user=user, defaults={"role": role})
+
+
+def texts(changes: Changes) -> list[str]:
+    return [message.text for message in changes.messages if message.type == "text"]
+
+
+def by_id(changes: Changes) -> dict[str, MessageSnapshot]:
+    return {message.id: message for message in changes.messages}
