@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from agents.toolbox import TOOLBOX
 
 ProviderType = Literal["anthropic", "openai", "demo"]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
-Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+")]
 
 DEFAULT_KEYS: Mapping[ProviderType, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 DEFAULT_AGENT = "assistant"
@@ -19,6 +18,22 @@ DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
     "person who asks. Use your tools where they make the answer better, and say so when you do not know something."
 )
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
+        raise ValueError("a name has 1 to 80 letters, digits, dots, - and _, and begins with a letter or digit")
+    return value
+
+
+def _web_address(value: str) -> str:
+    if not re.match(r"https?://[^\s/]", value):
+        raise ValueError("give a web address that begins with http:// or https://")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Url = Annotated[str, AfterValidator(_web_address)]
 
 
 class _Strict(BaseModel):
@@ -52,6 +67,11 @@ class ProviderConfig(_Strict):
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
     models: Annotated[dict[str, ModelConfig], BeforeValidator(_as_models)] = {}
+
+    @property
+    def listed(self) -> list[str]:
+        """All models there are, where that is settled; empty where the server is asked."""
+        return list(self.models) or (["demo"] if self.type == "demo" else [])
 
     @property
     def key_name(self) -> str:
@@ -114,7 +134,7 @@ def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
     """A model must be listed where lists are complete; a provider that is asked for its models may know any."""
     provider, model = split_model(text, config.providers)
     asked = [config.providers[provider]] if provider else list(config.providers.values())
-    if not text or (model and any(not one.models or model in one.models for one in asked)):
+    if not text or (model and any(not one.listed or model in one.listed for one in asked)):
         return
-    listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.models]
+    listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.listed]
     yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}"

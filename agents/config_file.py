@@ -83,7 +83,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"{place}: there is no such setting; remove it or correct its name"
     if error["type"] == "missing":
         return f"{place}: this setting is missing; add it"
-    return f"{place}: {error['msg']}; it is {error['input']!r:.100}"
+    return f"{place}: {error['msg'].removeprefix('Value error, ')}; it is {error['input']!r:.100}"
 
 
 def _refusal(path: Path | None, found: Iterable[str]) -> ConfigError:

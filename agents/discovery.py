@@ -23,7 +23,7 @@ LISTING_SECONDS = 5.0
 BUILT_IN: dict[ProviderType, tuple[str, ...]] = {
     "anthropic": ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
     "openai": ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1"),
-    "demo": ("demo",),
+    "demo": (),
 }
 
 _NO_CHAT = re.compile(
@@ -53,12 +53,12 @@ class Listing:
 
     @property
     def is_complete(self) -> bool:
-        """Whether only these models may be used: the operator has listed them, or they are the demo's own."""
-        return bool(self._config.models) or self._config.type == "demo"
+        """Whether only the listed models may be used."""
+        return bool(self._config.listed)
 
     def known(self) -> list[str]:
         """The models as far as they are known now, the default first; empty for a server that has not told yet."""
-        return list(self._config.models) or self._found or self._built_in()
+        return self._config.listed or self._found or self._built_in()
 
     async def refresh(self) -> None:
         """Ask again when it is time; wait for the answer only while nothing is known by asking."""

@@ -1,0 +1,429 @@
+"""Which models and agents there are: from a file, from the environment, from the servers themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import discovery
+from agents.config import DEFAULT_PROMPT, ProviderConfig
+from agents.config_file import read_config
+from agents.discovery import BUILT_IN, FRESH_SECONDS, RETRY_SECONDS, Listing
+from agents.errors import ConfigError, ConnectionLost, ModelNotFound
+from agents.providers.demo import DemoProvider
+from agents.registry import ModelChoice, Registry, load
+
+KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[..., Path]:
+    def write(text: str, name: str = "parley.toml") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+FULL = """
+default_agent = "analyst"
+default_model = "local/qwen3:8b"
+
+[providers.local]
+type = "openai"
+base_url = "http://localhost:11434/v1"
+context_window = 16000
+options = { temperature = 0.2, top_p = 0.9 }
+
+[providers.local.models."qwen3:8b"]
+context_window = 32000
+max_tokens = 4000
+options = { temperature = 0.7 }
+
+[providers.local.models."gpt-4o"]
+
+[providers.claude]
+type = "anthropic"
+api_key_env = "TEAM_KEY"
+models = ["claude-opus-5-5", "house-model"]
+
+[agents.analyst]
+title = "Analyst"
+system_prompt = "Be exact."
+tools = ["calculator"]
+max_rounds = 7
+prompts = ["What is new?"]
+
+[agents.writer]
+model = "claude/house-model"
+tools = []
+"""
+FULL_ENV = {"TEAM_KEY": "secret"}
+
+
+def test_registry_builds_an_agent_from_the_file(file: Callable[..., Path]) -> None:
+    """Options and limits of the model lie over those of its provider."""
+    agent = load(file(FULL), FULL_ENV).build_agent(preset="analyst")
+    assert (agent.name, agent.model, agent.provider.name) == ("analyst", "qwen3:8b", "local")
+    assert (agent.system, agent.max_rounds, agent.max_tokens) == ("Be exact.", 7, 4000)
+    assert [tool.name for tool in agent.tools] == ["calculator"]
+    assert agent.options == {"temperature": 0.7, "top_p": 0.9}
+    assert agent.context_window == 32000
+
+
+def test_registry_builds_an_agent_as_the_session_has_it(file: Callable[..., Path]) -> None:
+    """RUN-16: the session's own model and prompt, even an empty one, win over the preset."""
+    agent = load(file(FULL), FULL_ENV).build_agent(preset="writer", provider="local", model="gpt-4o", system="")
+    assert (agent.name, agent.model, agent.provider.name, agent.system) == ("writer", "gpt-4o", "local", "")
+
+
+def test_registry_makes_each_provider_once(file: Callable[..., Path]) -> None:
+    registry = load(file(FULL), FULL_ENV)
+    assert registry.provider("local") is registry.build_agent(preset="analyst").provider
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "expected"),
+    [
+        ("local", "qwen3:8b", 32_000),
+        ("local", "gpt-4o", 16_000),
+        ("claude", "claude-opus-5-5", 1_000_000),
+        ("claude", "house-model", None),
+        ("nobody", "claude-opus-5-5", 1_000_000),
+    ],
+)
+def test_context_window_is_looked_up_from_near_to_far(
+    file: Callable[..., Path], provider: str, model: str, expected: int | None
+) -> None:
+    """RUN-05: model configuration, provider configuration, table, nothing."""
+    assert load(file(FULL), FULL_ENV).context_window(provider, model) == expected
+
+
+def test_presets_keep_the_order_of_the_file_and_name_their_model(file: Callable[..., Path]) -> None:
+    registry = load(file(FULL), FULL_ENV)
+    presets = registry.agent_presets()
+    assert [(one.name, one.title, one.provider, one.model) for one in presets] == [
+        ("analyst", "Analyst", "local", "qwen3:8b"),
+        ("writer", "writer", "claude", "house-model"),
+    ]
+    assert presets[0].prompts == ("What is new?",)
+    assert registry.default_agent == "analyst"
+    assert registry.preset("gone").name == "analyst"
+
+
+def test_same_configuration_as_json(file: Callable[..., Path]) -> None:
+    text = json.dumps({"providers": {"p": {"type": "openai", "base_url": "http://x/v1", "models": ["m"]}}})
+    assert load(file(text, "parley.json"), {}).known_models() == [
+        ModelChoice("p", "m"),
+        ModelChoice("demo", "demo", 32_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[providers.x]\ntype = "openapi"', "providers.x.type: Input should be 'anthropic', 'openai' or 'demo'"),
+        ("[providers.x]\nmodels = []", "providers.x.type: this setting is missing"),
+        ('[providers.x]\ntype = "demo"\nkey = "sk-1"', "providers.x.key: there is no such setting"),
+        ('[providers."a/b"]\ntype = "demo"', "providers.a/b: a name has 1 to 80 letters"),
+        (
+            '[providers.x]\ntype = "openai"\nbase_url = "localhost:1"',
+            "providers.x.base_url: give a web address that begins with http:// or https://; it is 'localhost:1'",
+        ),
+        ('[providers.x]\ntype = "anthropic"', "providers.x.api_key_env: the environment variable ANTHROPIC_API_KEY is"),
+        (
+            '[providers.x]\ntype = "openai"\nbase_url = "http://x"\napi_key_env = "MY_KEY"',
+            "providers.x.api_key_env: the environment variable MY_KEY is not set; set it",
+        ),
+        ('[providers.x]\ntype = "demo"\nmodels = [1]', "providers.x.models: Input should be a valid dictionary"),
+        (
+            '[providers.demo]\ntype = "demo"\noptions = { speed = 1 }',
+            "providers.demo.options.speed: the demo agent has",
+        ),
+        (
+            '[agents.a]\ntools = ["shell"]',
+            "agents.a.tools: there is no tool 'shell'; choose from current_time, calculator",
+        ),
+        ("[agents.a]\nmax_rounds = 0", "agents.a.max_rounds: Input should be greater than or equal to 1; it is 0"),
+        ('[agents.a]\nmodel = "gpt"', "agents.a.model: no provider lists 'gpt'; choose from: demo/demo"),
+        ('default_model = "demo/other"\n[providers.demo]\ntype = "demo"\nmodels = ["m"]', "default_model: no provider"),
+        ('default_agent = "b"\n[agents.a]', "default_agent: there is no agent 'b'; choose from: a"),
+        ("colour = 1", "colour: there is no such setting"),
+        ("a = [", "this is not valid TOML"),
+    ],
+)
+def test_bad_configuration_names_file_key_and_remedy(file: Callable[..., Path], text: str, problem: str) -> None:
+    path = file(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert str(caught.value).startswith(f"{path}: {problem}")
+
+
+def test_bad_configuration_tells_all_problems_and_no_secrets(file: Callable[..., Path]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(file('[providers.x]\ntype = "openai"\napi_key = "sk-secret"\ntimeout = 0\nmax_retries = -1'), {})
+    assert len(str(caught.value).splitlines()) == 3
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_configuration_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.toml: No such file.*PARLEY_CONFIG"):
+        load(tmp_path / "missing.toml", {})
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load(tmp_path, {})
+    (tmp_path / "x.json").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="not valid JSON"):
+        load(tmp_path / "x.json", {})
+
+
+@pytest.mark.parametrize(
+    ("env", "providers", "start"),
+    [
+        ({}, ["demo"], ("demo", "demo")),
+        ({"OPENAI_API_KEY": "  "}, ["demo"], ("demo", "demo")),
+        ({"ANTHROPIC_API_KEY": "k"}, ["anthropic", "demo"], ("anthropic", BUILT_IN["anthropic"][0])),
+        ({"OPENAI_API_KEY": "k"}, ["openai", "demo"], ("openai", BUILT_IN["openai"][0])),
+        ({"OPENAI_BASE_URL": "http://localhost:1/v1"}, ["openai", "demo"], ("openai", "")),
+        (KEYS, ["anthropic", "openai", "demo"], ("anthropic", BUILT_IN["anthropic"][0])),
+    ],
+)
+def test_environment_alone_gives_a_useful_default(
+    env: Mapping[str, str], providers: list[str], start: tuple[str, str]
+) -> None:
+    """A key or a base URL is enough; the demo agent stays selectable and is never the default beside a real one."""
+    registry = load(None, env)
+    preset = registry.preset()
+    assert list(read_config(None, env).providers) == providers
+    assert (preset.provider, preset.model) == start
+    assert ModelChoice("demo", "demo", 32_000) in registry.known_models()
+    assert (preset.title, preset.system_prompt) == ("Assistant", DEFAULT_PROMPT)
+    assert set(preset.tools) == {"current_time", "calculator", "web_fetch"}
+
+
+def test_file_with_agents_only_takes_providers_from_the_environment(file: Callable[..., Path]) -> None:
+    registry = load(file('[agents.poet]\nsystem_prompt = "Rhyme."'), {})
+    assert registry.build_agent().system == "Rhyme."
+    assert isinstance(registry.build_agent().provider, DemoProvider)
+
+
+def test_bad_base_url_in_the_environment_is_told() -> None:
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL is not a web address: 'localhost:1'"):
+        load(None, {"OPENAI_BASE_URL": "localhost:1"})
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "words"),
+    [
+        ("gone", "m", "“gone” is not configured here"),
+        ("gone", "", "“gone” is not configured here"),
+        ("demo", "gpt", "“demo” has no model “gpt” here. Choose one of: demo"),
+        ("claude", "claude-1", "Choose one of: claude-opus-5-5, house-model"),
+    ],
+)
+def test_unknown_model_is_told_in_words(file: Callable[..., Path], provider: str, model: str, words: str) -> None:
+    registry = load(file(FULL), FULL_ENV)
+    with pytest.raises(ModelNotFound, match=words):
+        registry.build_agent(provider=provider, model=model)
+    assert not registry.offers(provider, model)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "expected"),
+    [
+        ("", "", ("local", "qwen3:8b")),
+        ("claude", "", ("claude", "claude-opus-5-5")),
+        ("", "house-model", ("claude", "house-model")),
+        ("", "claude/house-model", ("claude", "house-model")),
+        ("", "demo/demo", ("demo", "demo")),
+    ],
+)
+def test_model_is_found_from_what_is_given(
+    file: Callable[..., Path], provider: str, model: str, expected: tuple[str, str]
+) -> None:
+    assert load(file(FULL), FULL_ENV).resolve(provider, model) == expected
+
+
+def test_model_name_with_a_slash_is_not_taken_for_a_provider() -> None:
+    registry = load(None, {"OPENAI_BASE_URL": "https://router.example/v1"})
+    assert registry.resolve("", "meta/llama-4") == ("openai", "meta/llama-4")
+    assert registry.offers("openai", "meta/llama-4")
+
+
+def test_demo_pace_is_configured(file: Callable[..., Path]) -> None:
+    registry = load(file('[providers.demo]\ntype = "demo"\noptions = { tokens_per_second = 0 }'), {})
+    assert registry.build_agent().provider.name == "demo"
+
+
+class Server:
+    """A listing endpoint under the test's control, and a clock."""
+
+    def __init__(self) -> None:
+        self.answers: Iterator[Any] = iter(())
+        self.asked = 0
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    async def list_models(self) -> list[str]:
+        self.asked += 1
+        answer = next(self.answers)
+        if isinstance(answer, asyncio.Event):
+            await answer.wait()
+            return ["late"]
+        if isinstance(answer, Exception):
+            raise answer
+        return list(answer)
+
+
+def listing(server: Server, *answers: Any, **config: Any) -> Listing:
+    server.answers = iter(answers)
+    kind = {"type": "openai", "base_url": "http://x/v1"} | config
+    return Listing("local", ProviderConfig.model_validate(kind), server.list_models, server.clock)
+
+
+async def test_listed_models_are_asked_for_once_in_ten_minutes() -> None:
+    server = Server()
+    models = listing(server, ["b", "a"], ["c"])
+    for server.now in (0, 1, FRESH_SECONDS - 1):
+        await models.refresh()
+    assert (models.known(), server.asked) == (["b", "a"], 1)
+
+
+async def test_listed_models_stay_while_the_server_is_asked_again() -> None:
+    """Nobody waits for a list that is known, and a failure forgets nothing."""
+    server, gate = Server(), asyncio.Event()
+    models = listing(server, ["a"], gate, ConnectionLost("It is gone."), ["c"])
+    await models.refresh()
+    server.now = FRESH_SECONDS
+    await models.refresh()
+    assert models.known() == ["a"]
+    gate.set()
+    await until(lambda: models.known() == ["late"])
+    server.now += FRESH_SECONDS
+    await models.refresh()
+    await until(lambda: models.problem == "It is gone.")
+    assert models.known() == ["late"]
+    server.now += RETRY_SECONDS
+    await models.refresh()
+    await until(lambda: models.known() == ["c"])
+    assert models.problem == ""
+
+
+async def test_everybody_waits_for_the_same_question() -> None:
+    server, gate = Server(), asyncio.Event()
+    models = listing(server, gate)
+    first, second = asyncio.create_task(models.refresh()), asyncio.create_task(models.refresh())
+    await until(lambda: server.asked == 1)
+    first.cancel()
+    gate.set()
+    await second
+    assert (models.known(), server.asked) == (["late"], 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (asyncio.Event, "local did not list its models within 0.01 seconds."),
+        (lambda: ConnectionLost("Nobody there."), "Nobody there."),
+        (lambda: KeyError("data"), "local did not list its models in a way that can be understood."),
+        (lambda: [], "local lists no chat models."),
+    ],
+)
+async def test_silent_or_broken_listing_blocks_nobody(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Any], problem: str
+) -> None:
+    monkeypatch.setattr(discovery, "LISTING_SECONDS", 0.01)
+    models = listing(Server(), answer())
+    await models.refresh()
+    assert (models.known(), models.problem) == ([], problem)
+
+
+async def test_vendor_falls_back_to_known_names() -> None:
+    models = listing(Server(), ConnectionLost("no"), type="anthropic", base_url=None)
+    await models.refresh()
+    assert models.known() == list(BUILT_IN["anthropic"])
+
+
+async def test_only_chat_models_of_openai_are_offered_default_first() -> None:
+    names = [
+        "whisper-1",
+        "gpt-4o",
+        "text-embedding-3-large",
+        "o3",
+        "dall-e-3",
+        "gpt-5.4",
+        "gpt-5-pro",
+        "tts-1",
+        "babbage-002",
+    ]
+    names += [
+        "gpt-4o-realtime-preview",
+        "gpt-4o-audio-preview",
+        "gpt-image-1",
+        "omni-moderation-latest",
+        "sora-2",
+        "o1-pro",
+    ]
+    names += [
+        "gpt-5-codex",
+        "gpt-4o-mini-transcribe",
+        "gpt-3.5-turbo-instruct",
+        "ft:gpt-4o:team",
+        "gpt-4o-search-preview",
+    ]
+    models = listing(Server(), names, base_url=None)
+    await models.refresh()
+    assert models.known() == ["gpt-5.4", "o3", "gpt-4o"]
+
+
+async def test_own_server_keeps_its_order_without_embeddings() -> None:
+    models = listing(Server(), ["nomic-embed-text", "qwen3:8b", "llama3.2", "qwen3:8b", ""])
+    await models.refresh()
+    assert models.known() == ["qwen3:8b", "llama3.2"]
+
+
+async def test_configured_models_are_never_asked_for() -> None:
+    server = Server()
+    models = listing(server, models=["mine"])
+    await models.refresh()
+    assert (models.known(), server.asked) == (["mine"], 0)
+
+
+async def test_closing_ends_a_question_that_is_open() -> None:
+    server = Server()
+    models = listing(server, asyncio.Event())
+    waiting = asyncio.create_task(models.refresh())
+    await until(lambda: server.asked == 1)
+    await models.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_server_that_has_not_told_its_models_is_named(file: Callable[..., Path]) -> None:
+    registry = load(None, {"OPENAI_BASE_URL": "http://localhost:1/v1"})
+    with pytest.raises(
+        ModelNotFound, match=r"“openai” has not told which models it offers\. It has not been asked yet"
+    ):
+        registry.build_agent()
+
+
+async def test_registry_lists_all_providers_and_closes() -> None:
+    registry = load(None, {})
+    assert isinstance(registry, Registry)
+    assert await registry.models() == [ModelChoice("demo", "demo", 32_000)]
+    assert registry.model_problems() == {}
+    await registry.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other tasks run until the condition holds."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is awaited sets no event
+            await asyncio.sleep(0)
