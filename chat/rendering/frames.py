@@ -1,0 +1,161 @@
+"""Snapshots as the page shows them: the HTML of messages and session parts, and the frames that carry it.
+
+Pure: no database. What differs between viewers (mine or theirs, time zone) is decided in the browser.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+from django.template.loader import get_template
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from chat.rendering import figures, markdown
+from chat.rendering.tool_card import ToolCard
+from chat.snapshots import MessageSnapshot, SessionSnapshot
+
+logger = logging.getLogger(__name__)
+Json = dict[str, Any]
+
+SHORT_TURN_SECONDS = 60
+LONG_TEXT_CHARS = 3000
+LONG_TEXT_LINES = 40
+EMPTY = SafeString("")
+
+
+class Usage(Protocol):
+    """Whatever knows the token figures: a session's snapshot, or the event that tells of them."""
+
+    @property
+    def context_used(self) -> int | None: ...
+    @property
+    def context_window(self) -> int | None: ...
+    @property
+    def context_percent(self) -> float | None: ...
+    @property
+    def session_total_tokens(self) -> int: ...
+
+
+def message_frame(message: MessageSnapshot) -> Json:
+    """Make the frame that puts a message into a page. A streaming one comes empty: its text follows by itself."""
+    html = message_html(message, with_body=message.status != "streaming")
+    return {"op": "message", "revision": message.revision, "id": message.id, "sequence": message.sequence, "html": html}
+
+
+def message_html(message: MessageSnapshot, *, with_body: bool = True) -> SafeString:
+    """Render one message; a card that says so where that fails, so that the rest of the page stands (MSG-10)."""
+    try:
+        return _message_html(message, with_body)
+    except Exception:  # rows may be hand-made or older than this code: whatever is wrong with one is its own matter
+        logger.exception("Message %s cannot be rendered", message.id)
+        tool_name = (message.tool.name if message.tool else "unknown") if message.type == "tool_group" else ""
+        return _render("messages/fallback", {"message": message, "speaker": "", "tool_name": tool_name})
+
+
+def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
+    """Make the frame that brings a page's session parts up to date."""
+    return {"op": "session", "revision": revision, "status": session.agent_status, "parts": session_parts(session)}
+
+
+def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
+    """Render what a page shows of its session, by the name of the place."""
+    return {
+        "title": _render("parts/title", {"session": session}),
+        "model": _render("parts/model", {"session": session}),
+        "status": status_html(session.agent_status, session.tool_name),
+        "usage": usage_html(session),
+    }
+
+
+def status_frame(status: str, tool_name: str) -> Json:
+    return {"op": "status", "status": status, "tool_name": tool_name, "html": status_html(status, tool_name)}
+
+
+def status_html(status: str, tool_name: str) -> SafeString:
+    """Render the line that says what the agent does; nothing while it is idle (UI-07)."""
+    return _render("parts/status", {"status": status, "tool_name": tool_name}) if status != "idle" else EMPTY
+
+
+def usage_frame(usage: Usage) -> Json:
+    return {"op": "usage", "html": usage_html(usage)}
+
+
+def usage_html(usage: Usage) -> SafeString:
+    """Render the token figures (UI-08)."""
+    percent = usage.context_percent
+    return _render(
+        "parts/usage",
+        {
+            "context_percent": percent,
+            "percent": f"{percent or 0:.1f}",
+            "level": _level(percent or 0),
+            "context_used": usage.context_used,
+            "total": usage.session_total_tokens,
+        },
+    )
+
+
+def _level(percent: float) -> str:
+    return "low" if percent < 50 else "middle" if percent <= 80 else "high"
+
+
+def _message_html(message: MessageSnapshot, with_body: bool) -> SafeString:
+    if message.status == "queued":
+        return _render("messages/queued", {"message": message, "name": message.sender})
+    match message.type, message.role:
+        case "turn_start", _:
+            return EMPTY
+        case "turn_done", _:
+            words = turn_words(message)
+            return _render("messages/turn_done", {"message": message, "words": words}) if words else EMPTY
+        case "text", "system":
+            return _render("messages/system", {"message": message})
+        case "text", "user":
+            return _row("user", message, **_person(message))
+        case "text", _:
+            return _row("assistant", message, body=_body(message, with_body))
+        case "reasoning", _:
+            streaming = message.status == "streaming"
+            return _row("reasoning", message, body=_body(message, with_body), streaming=streaming)
+        case "tool_group", _:
+            return _row("tool_group", message, card=ToolCard.of(message))
+        case _:
+            return _row("error", message)
+
+
+def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
+    """Render a message that has a sender: a person, or else the model that the row names (UI-06)."""
+    values = {"name": message.model, "speaker": f"model:{message.provider}/{message.model}", "person": False, **more}
+    values.update(kind=kind, message=message, clock=message.timestamp[11:16])
+    return _render(f"messages/{kind}", values)
+
+
+def _person(message: MessageSnapshot) -> Json:
+    speaker = f"user:{message.user_id or message.sender}"
+    return {"name": message.sender, "speaker": speaker, "person": True, "long": _is_long(message.text)}
+
+
+def _body(message: MessageSnapshot, with_body: bool) -> SafeString:
+    # the renderer's output is sanitised HTML
+    return mark_safe(markdown.render(message.text)) if with_body else EMPTY  # noqa: S308
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > LONG_TEXT_CHARS or text.count("\n") > LONG_TEXT_LINES
+
+
+def turn_words(message: MessageSnapshot) -> str:
+    """Say how a turn ended; nothing for a short one that went well (UI-04)."""
+    seconds = message.duration_seconds or 0
+    interrupted = message.status == "interrupted"
+    if seconds < SHORT_TURN_SECONDS:
+        return _("Interrupted") if interrupted else ""
+    words = _("Interrupted after %(time)s") if interrupted else _("Worked for %(time)s")
+    return words % {"time": figures.spelled_duration(seconds)}
+
+
+def _render(name: str, values: Json) -> SafeString:
+    # The loader keeps compiled templates, except while somebody works on them (DEBUG).
+    return get_template(f"chat/{name}.html").render(values)

@@ -1,0 +1,95 @@
+"""A tool call as a card shows it: its icon, a line of its arguments, and both ends in full."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from django.utils.functional import cached_property
+
+from chat.rendering import terminal
+from chat.snapshots import MessageSnapshot, ToolSnapshot
+
+LINE = 120
+_ICONS = {"web_fetch": "globe", "web_search": "globe", "calculator": "calculator", "current_time": "clock"}
+_STATES = {
+    "pending": "waiting",
+    "running": "running",
+    "waiting": "waiting",
+    "interrupted": "interrupted",
+    "failed": "failed",
+}
+
+
+@dataclass(frozen=True)
+class ToolCard:
+    """What the card's template asks for; the costly parts only when they are asked for."""
+
+    tool: ToolSnapshot
+    state: str  # waiting, running, interrupted, failed or done
+
+    @classmethod
+    def of(cls, message: MessageSnapshot) -> ToolCard:
+        """Take a tool_group. Raises ValueError for a message without a tool."""
+        if message.tool is None:
+            raise ValueError(f"{message.id} has no tool")
+        state = "failed" if message.tool.is_error else "done"
+        return cls(message.tool, _STATES.get(message.status, state))
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.tool.name in terminal.TOOLS
+
+    @property
+    def icon(self) -> str:
+        return "terminal" if self.is_terminal else _ICONS.get(self.tool.name, "wrench")
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "failed", "interrupted")
+
+    @cached_property
+    def line(self) -> str:
+        """The arguments on one line: the value alone when there is only one."""
+        arguments = self.tool.arguments
+        values = list(arguments.values()) if isinstance(arguments, dict) else [arguments]
+        value = values[0] if len(values) == 1 else arguments
+        text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value, None)
+        text = " ".join(text[: 4 * LINE].split())
+        return text if len(text) <= LINE else f"{text[: LINE - 1]}…"
+
+    @cached_property
+    def command(self) -> str:
+        """What a terminal shows after its prompt."""
+        arguments = self.tool.arguments
+        if isinstance(arguments, dict):
+            for key in ("command", "cmd", "code", "script"):
+                if isinstance(arguments.get(key), str):
+                    return str(arguments[key])
+        return self.line
+
+    @cached_property
+    def arguments(self) -> str:
+        return _json(self.tool.arguments, 2) if self.tool.arguments not in ({}, None) else ""
+
+    @cached_property
+    def result(self) -> str:
+        """The result; JSON is laid out."""
+        text = self.tool.result
+        if text[:1] not in ("{", "["):
+            return text
+        try:
+            return _json(json.loads(text), 2)
+        except (ValueError, RecursionError):
+            return text
+
+    @cached_property
+    def screen(self) -> terminal.Screen:
+        return terminal.screen(self.tool.result)
+
+
+def _json(value: object, indent: int | None) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+    except (TypeError, ValueError, RecursionError):  # hand-made snapshots may hold anything
+        return str(value)

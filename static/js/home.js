@@ -1,0 +1,4 @@
+// The home page.
+import { keepFresh } from "./refresh.js";
+
+keepFresh(document.getElementById("sessions"));

@@ -1,0 +1,88 @@
+// Frames on their way into the page: drawn together once per animation frame, in their order.
+import { adopt, isOver, remove, upsert } from "./messages.js";
+import { announce } from "./notice.js";
+import { setPart, setParts, setStatus } from "./parts.js";
+import * as queue from "./queue.js";
+import { keepPlace } from "./scroll.js";
+import { Streams } from "./stream.js";
+
+export class Inbox {
+  #frames = [];
+  #due = 0;
+  #streams = new Streams();
+  #missing;
+  #overtaken;
+
+  /** `missing` is called when frames are lacking; `overtaken` with what a sender was making of a message just delivered. */
+  constructor(missing, overtaken) {
+    this.#missing = missing;
+    this.#overtaken = overtaken;
+    document.addEventListener("visibilitychange", () => this.flush());
+    document.addEventListener("htmx:after:settle", ({ detail }) => {
+      const isOlder = detail.task.target.id === "messages";
+      if (isOlder) adopt(detail.newContent.filter((node) => node.nodeType === Node.ELEMENT_NODE));
+    });
+  }
+
+  put(frame) {
+    this.#frames.push(frame);
+    // Hidden pages get no animation frames.
+    this.#due ||= document.hidden ? setTimeout(() => this.flush(), 250) : requestAnimationFrame(() => this.flush());
+  }
+
+  /** What this page has of each streaming message. */
+  have() {
+    this.flush();
+    return this.#streams.have();
+  }
+
+  flush() {
+    this.#due = 0;
+    if (!this.#frames.length) return;
+    for (const frame of this.#frames.splice(0)) this.#apply(frame);
+    this.#streams.flush();
+    keepPlace();
+  }
+
+  #apply(frame) {
+    switch (frame.op) {
+      case "snap":
+      case "delta":
+        if (!this.#streams.apply(frame)) this.#missing();
+        break;
+      case "message":
+        this.#show(frame);
+        break;
+      case "remove":
+        this.#streams.forget(frame.id);
+        remove(frame.id);
+        break;
+      case "session":
+        setParts(frame.parts);
+        setStatus(frame.status);
+        break;
+      case "status":
+        setPart("status", frame.html);
+        setStatus(frame.status);
+        break;
+      case "usage":
+        setPart("usage", frame.html);
+        break;
+      case "synced":
+        if (frame.streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();
+        break;
+    }
+  }
+
+  #show(frame) {
+    const before = document.getElementById(frame.id);
+    const wasOver = before !== null && isOver(before);
+    const unsaved = frame.sequence === null ? "" : queue.unsaved(before);
+    const element = upsert(frame);
+    if (element && isOver(element)) {
+      this.#streams.forget(frame.id);
+      if (!wasOver) announce(element);
+    }
+    if (unsaved) this.#overtaken(unsaved);
+  }
+}
