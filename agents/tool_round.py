@@ -28,12 +28,12 @@ async def run_tools(
         for call in batch:
             yield ToolStarted(call)
         tasks = [asyncio.create_task(call_tool(tools, call), name=f"tool {call.name}") for call in batch]
+        finished: asyncio.Queue[asyncio.Task[ToolResult]] = asyncio.Queue()
+        for task in tasks:
+            task.add_done_callback(finished.put_nowait)
         try:
-            waiting = set(tasks)
-            while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in sorted(done, key=tasks.index):
-                    yield ToolReturned(task.result())
+            for _ in tasks:
+                yield ToolReturned((await finished.get()).result())
         finally:
             await _cancel(tasks)
 

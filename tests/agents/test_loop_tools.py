@@ -1,0 +1,144 @@
+"""Tool rounds: what runs together, what waits, and in which order it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from agents.events import ToolReturned, ToolStarted
+from agents.messages import ToolCall, ToolResult
+from agents.tool_round import run_tools
+from agents.tools import Tool, tool
+
+
+def tools(*given: Tool) -> dict[str, Tool]:
+    return {one.name: one for one in given}
+
+
+async def test_safe_tools_run_together_and_are_told_as_they_finish() -> None:
+    """RUN-11: each waits for the other here, so one after another would never end."""
+    turns = {"a": asyncio.Event(), "b": asyncio.Event()}
+
+    @tool()
+    async def wait(mine: str, give: str) -> str:
+        """Wait for my turn, then give it on."""
+        if mine:
+            await turns[mine].wait()
+        if give:
+            turns[give].set()
+        return mine
+
+    calls = [
+        ToolCall("1", "wait", {"mine": "a", "give": "b"}),
+        ToolCall("2", "wait", {"mine": "b", "give": ""}),
+        ToolCall("3", "wait", {"mine": "", "give": "a"}),
+    ]
+    async with aclosing(run_tools(tools(wait), calls)) as events:
+        told = [event async for event in events]
+    assert told == [
+        *map(ToolStarted, calls),
+        ToolReturned(ToolResult("3", "")),
+        ToolReturned(ToolResult("1", "a")),
+        ToolReturned(ToolResult("2", "b")),
+    ]
+
+
+async def test_tools_start_only_after_all_that_start_together_are_told() -> None:
+    """RUN-15: the consumer makes "running" durable before anything has an effect, so nothing silently runs twice."""
+    ran: list[int] = []
+
+    @tool()
+    async def note(n: int) -> None:
+        """Note it."""
+        ran.append(n)
+
+    events = run_tools(tools(note), [ToolCall(str(n), "note", {"n": n}) for n in (1, 2)])
+    for _ in range(2):
+        assert isinstance(await anext(events), ToolStarted)
+        await asyncio.sleep(0)
+        assert ran == []
+    assert isinstance(await anext(events), ToolReturned)
+    assert ran == [1, 2]
+    await events.aclose()
+
+
+async def test_tool_that_must_be_alone_waits_and_is_waited_for() -> None:
+    """RUN-11: [safe, safe] [alone] [alone] [safe], in the order of the calls."""
+    log: list[str] = []
+
+    async def noted(name: str) -> None:
+        log.append(f"+{name}")
+        await asyncio.sleep(0)
+        log.append(f"-{name}")
+
+    @tool()
+    async def safe(name: str) -> None:
+        """Run beside others."""
+        await noted(name)
+
+    @tool(parallel=False)
+    async def alone(name: str) -> None:
+        """Run alone."""
+        await noted(name)
+
+    names = {"a": "safe", "b": "safe", "C": "alone", "D": "alone", "e": "safe"}
+    calls = [ToolCall(name, kind, {"name": name}) for name, kind in names.items()]
+    async with aclosing(run_tools(tools(safe, alone), calls)) as events:
+        told = [(type(event).__name__, _id(event)) async for event in events]
+    assert log == ["+a", "+b", "-a", "-b", "+C", "-C", "+D", "-D", "+e", "-e"]
+    assert [name for kind, name in told if kind == "ToolStarted"] == list("abCDe")
+    assert told.index(("ToolStarted", "C")) > told.index(("ToolReturned", "b"))
+
+
+def _id(event: ToolStarted | ToolReturned) -> str:
+    return event.call.id if isinstance(event, ToolStarted) else event.result.call_id
+
+
+async def test_failing_tool_does_not_disturb_its_neighbours() -> None:
+    """RUN-11"""
+
+    @tool()
+    async def divide(n: int) -> float:
+        """Divide one by it."""
+        return 1 / n
+
+    calls = [ToolCall("1", "divide", {"n": 0}), ToolCall("2", "nobody", {}), ToolCall("3", "divide", {"n": 2})]
+    async with aclosing(run_tools(tools(divide), calls)) as events:
+        results = {event.result.call_id: event.result async for event in events if isinstance(event, ToolReturned)}
+    assert results["1"] == ToolResult("1", "ZeroDivisionError: division by zero", is_error=True)
+    assert results["2"].is_error
+    assert results["3"] == ToolResult("3", "0.5")
+
+
+async def test_blocking_tools_run_together_too() -> None:
+    """RUN-11: plain functions run in threads; these two meet."""
+    meeting = threading.Barrier(2, timeout=5)
+
+    @tool()
+    def meet() -> str:
+        """Wait for the other one."""
+        meeting.wait()
+        return "met"
+
+    calls = [ToolCall("1", "meet", {}), ToolCall("2", "meet", {})]
+    async with aclosing(run_tools(tools(meet), calls)) as events:
+        results = [event.result.content async for event in events if isinstance(event, ToolReturned)]
+    assert results == ["met", "met"]
+
+
+async def test_consumer_that_takes_its_time_loses_no_result() -> None:
+    @tool()
+    async def quick() -> str:
+        """Answer."""
+        return "ok"
+
+    events: AsyncGenerator[ToolStarted | ToolReturned, None]
+    async with aclosing(run_tools(tools(quick), [ToolCall(str(n), "quick", {}) for n in range(3)])) as events:
+        told = []
+        async for event in events:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            told.append(_id(event))
+    assert told == ["0", "1", "2"] * 2
