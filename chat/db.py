@@ -40,7 +40,11 @@ class Threads:
         finally:
             close_old_connections()
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Wait for what runs, then end."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         self._pool.shutdown(wait=True)
         for connection in self._opened:
             connection.inc_thread_sharing()

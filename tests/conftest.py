@@ -43,4 +43,4 @@ async def house(transactional_db: None) -> AsyncIterator[House]:
     await house.start()
     yield house
     await house.stop()
-    house.threads.close()
+    await house.threads.close()

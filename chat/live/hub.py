@@ -52,7 +52,7 @@ class Hub:
             for outbox in tuple(feed.outboxes):
                 outbox.close(1012)
         self._feeds.clear()
-        await asyncio.to_thread(self.threads.close)
+        await self.threads.close()
 
     async def watch(self, session_id: str, outbox: Outbox) -> Feed:
         """Let a viewer listen. Its frames are held back until its first sync."""

@@ -56,7 +56,7 @@ class Runner:
         self._pump.close()
         await self._writer.close()
         await self._threads.run(lease.retire, self.worker_id)
-        self._threads.close()
+        await self._threads.close()
 
     def _nudged(self, what: nudge.Nudge, session_id: str, turn_id: str) -> None:
         if what is nudge.Nudge.WORK:

@@ -67,7 +67,7 @@ class Writer:
         self._wake.set()
         if self._task is not None:
             await self._task
-        self._threads.close()
+        await self._threads.close()
 
     def submit(self, job: Job) -> asyncio.Future[Recorded]:
         """Queue changes. The future gives what was recorded once it is committed and published, or raises Fenced."""
