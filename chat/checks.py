@@ -1,1 +1,115 @@
 """System checks: what an operator has set wrong, found at start with its remedy."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import connection
+
+from agents.errors import ConfigError
+
+SHORTEST_LEASE = 2.0
+HIGHEST_PORT = 65535
+
+
+@register()
+def configuration(**kwargs: Any) -> list[CheckMessage]:
+    """The providers, models and agents can be read."""
+    from chat.agents_setup import registry  # it loads the vendors' SDKs, which most commands do without
+
+    try:
+        registry()
+    except ConfigError as error:
+        return [Error(str(error), id="parley.E001")]
+    return []
+
+
+@register()
+def folders(**kwargs: Any) -> list[CheckMessage]:
+    """Parley can write where it keeps its data."""
+    places = {Path(settings.DATA_DIR): "PARLEY_DATA"}
+    if connection.vendor == "sqlite":
+        places.setdefault(Path(connection.settings_dict["NAME"]).parent, "DATABASE_URL")
+    return [
+        Error(f"Parley cannot write to {place}: {problem}.", hint=f"Set {name} to another place.", id="parley.E002")
+        for place, name in places.items()
+        if (problem := _problem_with(place))
+    ]
+
+
+@register()
+def port(**kwargs: Any) -> list[CheckMessage]:
+    """There is such a port."""
+    if 0 <= settings.PORT <= HIGHEST_PORT:
+        return []
+    return [Error(f"PORT={settings.PORT} is not a port.", hint=f"Ports go up to {HIGHEST_PORT}.", id="parley.E005")]
+
+
+@register()
+def lease(**kwargs: Any) -> list[CheckMessage]:
+    """A worker has the time to say that it lives."""
+    if settings.LEASE_SECONDS >= SHORTEST_LEASE:
+        return []
+    text = f"LEASE_SECONDS={settings.LEASE_SECONDS} is too short: a worker that is merely busy would lose its sessions."
+    return [Error(text, hint=f"Set it to {SHORTEST_LEASE} or more; 10 is a good value.", id="parley.E003")]
+
+
+@register()
+def processes(**kwargs: Any) -> list[CheckMessage]:
+    """Several processes have a database and a channel layer that they can share."""
+    found: list[CheckMessage] = []
+    if settings.RUNNER == "none" and connection.vendor == "sqlite":
+        text = "RUNNER=none leaves the agents to other processes, and SQLite serves one machine and few writers."
+        found.append(Warning(text, hint="Set DATABASE_URL to a PostgreSQL database.", id="parley.W001"))
+    several = [name for name, holds in _signs_of_several_processes().items() if holds]
+    if several and not settings.REDIS_URL:
+        text = f"{several[0]} means several processes; without Redis a page sees only what its own process does."
+        found.append(Warning(text, hint="Set REDIS_URL.", id="parley.W002"))
+    return found
+
+
+@register()
+def exposure(**kwargs: Any) -> list[CheckMessage]:
+    """Who lets others in knows it."""
+    return [] if _is_loopback(settings.HOST) else list(_exposed())
+
+
+def _exposed() -> Iterator[CheckMessage]:
+    if not settings.HTTPS:
+        text = f"HOST={settings.HOST} lets other machines in over plain HTTP: anybody on the way can read along."
+        yield Warning(text, hint="Put a proxy with TLS in front and set HTTPS=1.", id="parley.W003")
+    if settings.DEBUG:
+        text = f"DEBUG=1 with HOST={settings.HOST} shows the inside of Parley to other machines."
+        yield Error(text, hint="Unset DEBUG or HOST.", id="parley.E004")
+    if set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]", "0.0.0.0", "::"}:  # noqa: S104  # compared
+        text = f"HOST={settings.HOST} lets other machines in, but ALLOWED_HOSTS refuses every name they could use."
+        yield Warning(text, hint="Set PUBLIC_URL, or ALLOWED_HOSTS to this machine's names.", id="parley.W004")
+
+
+def _signs_of_several_processes() -> dict[str, bool]:
+    workers = os.environ.get("WEB_CONCURRENCY", "")  # uvicorn's own variable
+    return {"RUNNER=none": settings.RUNNER == "none", f"WEB_CONCURRENCY={workers}": workers not in {"", "0", "1"}}
+
+
+def _problem_with(folder: Path) -> str:
+    """Say why nothing can be written there; empty if it can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

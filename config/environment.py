@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import environ  # type: ignore[import-untyped]  # it ships no types
+import environ
 
 SQLITE = "django.db.backends.sqlite3"
 SCHEMES = {"sqlite", "postgres", "postgresql"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from config.environment import SQLITE, Environment
 from config.secret import secret_key
@@ -18,10 +19,11 @@ DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
 HOST = env.str("HOST", default="127.0.0.1")
 PORT = env.int("PORT", default=8000)
-# PUBLIC_URL: the address in printed links, when people do not reach Parley at http://HOST:PORT (behind a proxy).
+# PUBLIC_URL: where people reach Parley when that is not http://HOST:PORT (behind a proxy): stands in printed links.
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST])
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+PUBLIC_HOSTS = [host] if (host := urlsplit(PUBLIC_URL).hostname) else []
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST, *PUBLIC_HOSTS])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
 
 INSTALLED_APPS = [
     "chat.apps.ChatConfig",
@@ -134,7 +136,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Files are served straight from static/: nothing to collect, nothing to build.
 WHITENOISE_USE_FINDERS = True

@@ -1,0 +1,31 @@
+"""`manage.py signinlink`: a new one-time sign-in link, for the administrator or whoever forgot their password."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from chat.management.addresses import link_url
+from chat.models import User
+from chat.services import accounts
+from chat.services.errors import Refused
+
+
+class Command(BaseCommand):
+    help = "Print a link that signs somebody in, once, within a day. It replaces their earlier links."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", nargs="?", help="whom it signs in; the first administrator if not given")
+
+    def handle(self, *args: Any, username: str | None = None, **options: Any) -> str:
+        return link_url(accounts.sign_in_link(user=self._user(username)))
+
+    def _user(self, username: str | None) -> User:
+        try:
+            return User.objects.get(username=username, is_active=True) if username else accounts.first_administrator()
+        except User.DoesNotExist:
+            raise CommandError(f"There is no active user {username!r}.") from None
+        except Refused as refused:
+            raise CommandError(str(refused)) from None

@@ -1,0 +1,81 @@
+"""The ASGI application: pages, sockets, and the runner that lives as long as the server does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+from typing import Any
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+pages = get_asgi_application()
+
+from chat.routing import websocket_urlpatterns  # noqa: E402  # the apps are loaded by the line above
+from chat.running import embedded  # noqa: E402  # likewise
+
+logger = logging.getLogger("chat.server")
+
+
+class Application(ProtocolTypeRouter):
+    """The router of connections.
+
+    A server that speaks lifespan (uvicorn) starts and stops the runner by it; `manage.py serve` calls `start` and
+    `stop` itself; any other server starts the runner with its first connection.
+    """
+
+    _started: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Start what runs in the background: once, however many ask for it."""
+        if self._started is None:
+            self._started = asyncio.ensure_future(_start())
+        await asyncio.shield(self._started)
+
+    async def stop(self) -> None:
+        """Stop it; the sessions that it ran are free for others."""
+        if self._started is not None:
+            self._started = None
+            await embedded.stop()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self.start()
+            await super().__call__(scope, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        try:
+            await self.start()
+        except Exception as error:
+            logger.exception("The runner did not start")
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _start() -> None:
+    await embedded.start()
+    # What is loaded by now stays for good: the collector need not look at it again, and what streams through is freed
+    # by its reference counts. A full collection stops every stream for its while, so it comes seldom.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+application = Application(
+    {
+        "http": pages,
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+    }
+)
