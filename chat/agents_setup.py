@@ -16,10 +16,10 @@ _registry: Registry | None = None
 
 def registry() -> Registry:
     """Return the providers, models and agents that are configured. Raises agents.errors.ConfigError."""
+    global _registry
     with _loading:
         if _registry is None:
-            install(load(Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None, os.environ))
-        assert _registry is not None
+            _registry = load(Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None, os.environ)
         return _registry
 
 
