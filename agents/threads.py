@@ -19,6 +19,10 @@ T = TypeVar("T")
 class ThreadError(Exception):
     """The work raised what must not leave its thread: SystemExit, KeyboardInterrupt, StopIteration and the like."""
 
+    def __init__(self, original: BaseException) -> None:
+        super().__init__(type(original).__name__)
+        self.original = original
+
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run the function in a daemon thread of its own and return its result.
@@ -47,11 +51,7 @@ def _work(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], work: Call
 
 def _portable(error: BaseException) -> Exception:
     """What a future can carry: it refuses StopIteration, and a thread's SystemExit is not the process's."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    failure = ThreadError(f"{type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure
+    return error if isinstance(error, Exception) and not isinstance(error, StopIteration) else ThreadError(error)
 
 
 def _settle(future: asyncio.Future[T], settle: Callable[[], None]) -> None:

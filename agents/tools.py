@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from agents.errors import ToolError
 from agents.messages import Json, ToolCall, ToolResult
 from agents.safe_text import cut, safe_text
-from agents.threads import in_thread
+from agents.threads import ThreadError, in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Tool:
             raise
         except BaseException as error:  # a tool may raise anything; the model reads it, the log keeps the traceback
             logger.warning("Tool %s failed", self.name, exc_info=error)
-            return failed(call, f"{type(error).__name__}: {safe_text(error)}")
+            return failed(call, _words(error.original if isinstance(error, ThreadError) else error))
 
     def _validated(self, call: ToolCall) -> dict[str, Any]:
         if "_raw" in call.arguments:
@@ -139,6 +139,10 @@ def _arguments_model(name: str, function: Callable[..., Any]) -> type[BaseModel]
         # The prefix keeps names such as "schema" or "_x" away from pydantic's own.
         fields[f"p_{parameter.name}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {safe_text(error)}"
 
 
 def _problems(error: ValidationError) -> str:
