@@ -1,0 +1,145 @@
+"""Colours for finished code blocks: Pygments' tokens as few, short, class-only spans."""
+
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from itertools import groupby
+from time import thread_time
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String, _TokenType
+
+# Lexers are regular expressions that run in the server, and some take minutes for a page of empty lines: only
+# well-known ones, only on what a person would read, and no longer than any honest code needs.
+MAX_CODE = 20_000
+MAX_LINE = 1_000
+MAX_SECONDS = 0.1
+
+_LANGUAGES = frozenset(
+    """ada apacheconf asm awk bash batch bibtex c clojure cmake cobol common-lisp cpp crystal csharp css cuda d dart
+    delphi diff django docker elixir elm emacs-lisp erb erlang fish fortran fsharp gdscript glsl go graphql groovy
+    haskell hcl hlsl html http ini java javascript jinja json json5 jsonnet jsx julia kotlin latex less lua make
+    markdown matlab mysql nasm nginx nim nix objective-c ocaml pascal perl php postgresql powershell prolog
+    properties protobuf puppet purescript pycon pytb python r racket rst ruby rust sass scala scheme scss solidity
+    sql sqlite3 swift systemd tcl terraform toml tsql tsx typescript vbnet verilog vhdl vim vue wast xml yaml
+    zig""".split()  # noqa: SIM905 - a hundred quoted words would be harder to read
+)
+_ALIASES = {
+    "bat": "batch",
+    "c#": "csharp",
+    "c++": "cpp",
+    "cjs": "javascript",
+    "cs": "csharp",
+    "console": "bash",
+    "dockerfile": "docker",
+    "elisp": "emacs-lisp",
+    "ex": "elixir",
+    "f#": "fsharp",
+    "golang": "go",
+    "h": "c",
+    "hpp": "cpp",
+    "hs": "haskell",
+    "htm": "html",
+    "js": "javascript",
+    "jsonc": "json5",
+    "kt": "kotlin",
+    "lisp": "common-lisp",
+    "makefile": "make",
+    "md": "markdown",
+    "mjs": "javascript",
+    "objc": "objective-c",
+    "patch": "diff",
+    "pl": "perl",
+    "postgres": "postgresql",
+    "proto": "protobuf",
+    "ps1": "powershell",
+    "py": "python",
+    "python3": "python",
+    "rb": "ruby",
+    "rs": "rust",
+    "sh": "bash",
+    "shell": "bash",
+    "svg": "xml",
+    "tex": "latex",
+    "tf": "terraform",
+    "ts": "typescript",
+    "viml": "vim",
+    "wat": "wast",
+    "yml": "yaml",
+    "zsh": "bash",
+}
+# A token takes the class of its nearest ancestor here; the rest stays plain, which keeps the HTML small.
+_CLASSES: dict[_TokenType, str] = {
+    Comment: "c",
+    Comment.Preproc: "cp",
+    Generic.Deleted: "gd",
+    Generic.Emph: "ge",
+    Generic.Error: "gr",
+    Generic.Heading: "gh",
+    Generic.Inserted: "gi",
+    Generic.Output: "go",
+    Generic.Prompt: "gp",
+    Generic.Strong: "gs",
+    Generic.Subheading: "gu",
+    Generic.Traceback: "gr",
+    Keyword: "k",
+    Keyword.Constant: "kc",
+    Keyword.Type: "kt",
+    Literal: "l",
+    Name.Attribute: "na",
+    Name.Builtin: "nb",
+    Name.Class: "nc",
+    Name.Constant: "kc",
+    Name.Decorator: "nd",
+    Name.Exception: "nc",
+    Name.Function: "nf",
+    Name.Tag: "nt",
+    Name.Variable: "nv",
+    Number: "m",
+    Operator.Word: "k",
+    String: "s",
+    String.Escape: "se",
+    String.Interpol: "se",
+    String.Regex: "sr",
+}
+CODE_CLASSES = frozenset(_CLASSES.values())
+
+
+def highlight(code: str, language: str) -> str | None:
+    """Return the code as HTML with coloured spans, or None if it is better left plain."""
+    name = _ALIASES.get(language.lower(), language.lower())
+    if name not in _LANGUAGES or len(code) > MAX_CODE or any(len(line) > MAX_LINE for line in code.split("\n")):
+        return None
+    pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code))
+    # A lexer may give up, or drop or change characters: what was said goes before its colours.
+    if "".join(text for _, text in pieces) != code:
+        return None
+    return "".join(_span(css, "".join(text for _, text in run)) for css, run in groupby(pieces, key=lambda p: p[0]))
+
+
+@cache
+def _lexer(name: str, inside_php: bool) -> Lexer:
+    extra = {"startinline": True} if inside_php else {}
+    return get_lexer_by_name(name, stripnl=False, ensurenl=False, **extra)
+
+
+def _pieces(lexer: Lexer, code: str) -> Iterator[tuple[str, str]]:
+    deadline = thread_time() + MAX_SECONDS
+    for kind, text in lexer.get_tokens(code):
+        yield ("" if text.isspace() else _class(kind)), text
+        if thread_time() > deadline:
+            return
+
+
+@cache
+def _class(kind: _TokenType) -> str:
+    for ancestor in reversed(kind.split()):
+        if ancestor in _CLASSES:
+            return _CLASSES[ancestor]
+    return ""
+
+
+def _span(css: str, text: str) -> str:
+    safe = escape(text, quote=False)
+    return f'<span class="{css}">{safe}</span>' if css else safe

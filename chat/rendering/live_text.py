@@ -1,0 +1,103 @@
+"""What a web process holds for one message while it streams: its text, drawn once for every viewer."""
+
+from time import thread_time
+from typing import Any
+
+from chat.rendering.markdown import remember
+from chat.rendering.markdown_stream import Append, MarkdownStream, Op, Replace
+
+
+class LiveText:
+    """The frames of one message: frozen blocks, and the unfinished tail as a difference from the frame before.
+
+    A viewer holds {n, rev, blocks, tail} and folds frames into it:
+
+        delta   expects n to be its own n + 1, else asks for a snapshot. Appends `blocks`, puts each [index, html] of
+                `replace` in its place (rev + 1 each), sets tail = its tail[:keep] + `tail`; `end` is 1 on the last.
+        snap    keeps its first `from` blocks, appends `blocks`; n, rev and tail as given; `end` if it was the last.
+
+    `keep` counts UTF-16 units, as browsers do. A key that would hold nothing is left out: no blocks, no replace,
+    keep 0, tail "".
+    """
+
+    def __init__(self, message_id: str) -> None:
+        self.id = message_id
+        self.length = 0  # code points, drawn or not
+        self.last_cost = 0.0  # seconds of CPU that the last frame took: wait at least 20 times as long for the next
+        self.ended = False
+        self._pending: list[str] = []
+        self._drawn: list[str] = []
+        self._stream = MarkdownStream()
+        self._tail = ""
+        self._n = 0
+        self._rev = 0
+
+    def append(self, text: str) -> None:
+        """Take more text; it is drawn with the next frame."""
+        self._pending.append(text)
+        self.length += len(text)
+
+    def frame(self, *, end: bool = False) -> dict[str, Any] | None:
+        """Draw what came since the last frame, or return None if nothing changed; `end` freezes the rest."""
+        if self.ended:
+            return None
+        started = thread_time()
+        frame = self._draw(end)
+        self.last_cost = thread_time() - started
+        return frame
+
+    def snapshot(self, have_blocks: int = 0, have_rev: int = 0) -> dict[str, Any]:
+        """Return the state after the last frame, without the first blocks that the viewer has of the same rev."""
+        blocks = self._stream.blocks
+        start = have_blocks if have_rev == self._rev and 0 < have_blocks <= len(blocks) else 0
+        snap = {"op": "snap", "id": self.id, "n": self._n, "rev": self._rev, "from": start}
+        return {**snap, "blocks": blocks[start:], "tail": self._tail, **({"end": 1} if self.ended else {})}
+
+    def _draw(self, end: bool) -> dict[str, Any] | None:
+        text = "".join(self._pending)
+        self._pending.clear()
+        self._drawn.append(text)
+        ops = self._stream.feed(text)
+        if end:
+            ops += self._stream.finish()
+            self._finish()
+        before, self._tail = self._tail, self._stream.tail_html()
+        if not (end or ops or before != self._tail):
+            return None
+        return self._frame(ops, before, end)
+
+    def _frame(self, ops: list[Op], before: str, end: bool) -> dict[str, Any]:
+        replace = [[op.index, op.html] for op in ops if isinstance(op, Replace)]
+        keep = common_prefix(before, self._tail)
+        self._n += 1
+        self._rev += len(replace)
+        parts = {
+            "blocks": [op.html for op in ops if isinstance(op, Append)],
+            "replace": replace,
+            "keep": utf16_length(self._tail[:keep]),
+            "tail": self._tail[keep:],
+            "end": int(end),
+        }
+        return {"op": "delta", "id": self.id, "n": self._n, **{key: part for key, part in parts.items() if part}}
+
+    def _finish(self) -> None:
+        self.ended = True
+        remember("".join(self._drawn), tuple(self._stream.blocks))
+        self._drawn.clear()
+
+
+def common_prefix(old: str, new: str) -> int:
+    """Return how many code points both begin with; compares slices, which costs far less than characters."""
+    same, limit = 0, min(len(old), len(new))
+    while same < limit:
+        middle = (same + limit + 1) // 2
+        if old[same:middle] == new[same:middle]:
+            same = middle
+        else:
+            limit = middle - 1
+    return same
+
+
+def utf16_length(text: str) -> int:
+    """Return the length of a text as a browser counts it."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -1,0 +1,1 @@
+"""Rendering: the same safe HTML for a page and for a stream."""

@@ -1,0 +1,85 @@
+"""What rendered text may hold, checked with a parser of its own."""
+
+import re
+from html.parser import HTMLParser
+
+from pygments.token import STANDARD_TYPES
+
+_TAGS = {"p", "hr", "br", "h1", "h2", "h3", "h4", "h5", "h6", "em", "s", "strong", "blockquote", "ul", "ol", "li"}
+_TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "pre", "code", "div", "span", "a", "button", "input"}
+_CLASSES = {
+    "block",
+    "code",
+    "code-head",
+    "code-lang",
+    "copy",
+    "hl",
+    "table-wrap",
+    "task",
+    "plain",
+    "ext-img",
+    "left",
+    "center",
+}
+_CLASSES |= {"right", *STANDARD_TYPES.values()}
+_VALUES = {
+    ("a", "target"): {"_blank"},
+    ("a", "rel"): {"noopener noreferrer nofollow"},
+    ("button", "type"): {"button"},
+    ("button", "data-action"): {"copy-code"},
+    ("input", "type"): {"checkbox"},
+    ("input", "disabled"): {""},
+    ("input", "checked"): {""},
+}
+_VOID = {"hr", "br", "input"}
+
+
+class Checker(HTMLParser):
+    """Fails on any tag, attribute, class or address that is not ours, and on elements that do not nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in _TAGS, tag
+        for name, value in attrs:
+            self._check(tag, name, value or "")
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def _check(self, tag: str, name: str, value: str) -> None:
+        if (tag, name) == ("a", "href"):
+            assert re.match(r"(https?://|mailto:)[!-~]*\Z", value, re.IGNORECASE), value
+        elif name == "class":
+            assert value in _CLASSES, value
+        elif (tag, name) == ("ol", "start"):
+            assert value.isdecimal(), value
+        elif (tag, name) != ("a", "title"):
+            assert value in _VALUES[tag, name], (tag, name, value)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(decl)
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+def check(html: str) -> str:
+    """Fail unless the HTML is all ours; return its text."""
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.open == []
+    html.encode()  # raises if a browser could not be sent this
+    return checker.text

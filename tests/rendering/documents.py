@@ -1,0 +1,141 @@
+"""Markdown to try things on: everyday answers, traps, and random ones in between."""
+
+from hypothesis import strategies as st
+
+ANSWER = """Found it. One query takes **812 ms** on average, and only on Fridays (see `import.sql`):
+
+| Day | p95 | rows |
+|:----|----:|:----:|
+| Fri | 940 ms | *4.8M* |
+| Mon | 210 ms | 1.2k |
+
+## What to do
+
+1. **Keep the index.** It is `O(n)` today:
+
+   ```sql
+   CREATE INDEX CONCURRENTLY i ON cart (id) WHERE gone IS NULL;
+   ```
+
+2. Watch it, as [the manual][m] says.
+   - [x] measured
+   - [ ] fixed
+3. 这是一个常见问题，**建议**先保留索引。هذا نص عربي. 👩‍💻
+
+```python
+def f(x: int) -> str:
+    return f"{x} < 1"  # never & "ever"
+```
+
+> Quoted,
+lazily.
+
+[m]: https://example.org/manual "The manual"
+
+---
+Done~~?~~!
+"""
+
+TRAPS = (
+    "",
+    "\n\n",
+    "1986. A year\n1. item\n2",
+    "Foo\n-",
+    "Foo\n---",
+    "Foo\n===\nbar\n- - -",
+    "a | b\n-|-\nc | d\n\ne | f",
+    "a | b\n- | -",
+    "| a |\n|---|\n| b | c |\n| `d|e` |\nend",
+    '[foo]: /url\n"title" ok',
+    '[foo]: https://u\n"ti\ntle"\n[foo]',
+    "[foo]\n\n[foo]: <https://u> 'x'\n\n[foo]",
+    "[foo]: https://one\n[foo]: https://two\n\n[foo] [bar][foo] [foo][]",
+    "para\n```abc`def",
+    "para\n```abc\ncode",
+    "```\na\n``\n ```\nb\n    ```\n````\nafter",
+    "```a | b\n---|---\nc | d\n```",
+    "~~~|x\n|-|-|\ny\n~~~",
+    "~~~ info ~~~\n```\n~~~\nx",
+    "- a\n\n- b\n- c\n\n\n  d\n    - e",
+    "- a\n  - b\n\n    c\n- d\n",
+    "-\n\n  foo\n- \n  bar",
+    "- [x] done\n- [ ] open\n- [x]\n- [X](https://x)\n- [xy] no",
+    "* a\n+ b\n1) c\n2. d",
+    "+ - + - a",
+    "> a\nb\n> - c\nd\n\n> e",
+    "    code\n\n    more\nno code\n\ttab",
+    "# a #\n# b \\#\n#c\n####### d\n## e ## f #",
+    "a  \nb\\\nc   \n d",
+    "*a *b* c** d_e_f __g__h ***i***",
+    "`a `` b` `` ` ``",
+    "[a](https://b 'c) d",
+    "[a](<https://b> (c)) [d] (e) [f]( g",
+    "![a *b*](https://c) [![d](https://e)](https://f) ![](https://g)",
+    "<https://a.b/c?d=e&f> <x@y.z> <b>&amp;&#35;&#x22;&nope;</b> &am",
+    "&nbsp;a&nbsp;\u00a0b\u3000",
+    "\\*a\\* \\[b] \\",
+    "a\u2028b\u2029c\x0bd\x0ce\x85f\x1cg",
+    "x\r\ny\rz\r\n\r\n- a\r\n- b",
+    "a\0b \ud83d \ude00 \ud83d\ude00",
+    "😀**😀**😀",
+    "Hello\n" + "> " * 60 + "deep",
+    "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(30)) + "\nafter",
+    "*" * 50 + "a" + "[" * 50 + "b" + "![" * 30,
+    "1. a\n\n   ```py\n   x\n   ```\n\n   | a |\n   |---|\n   | b |\n2. c",
+    ANSWER,
+)
+
+_ATOMS = (
+    *("a", "b ", "word ", "foo bar ", "x", "中文", "，", "é", "😀", "ℵ", "²", "½", "1", "3"),
+    *("1. ", "2. ", "10) ", "- ", "* ", "+ ", "-", "---", "===", "\n---\n", "* * *", "# ", "## ", " #", "#", "> ", ">"),
+    *(" ", "  ", "   ", "    ", "\t", "\n", "\n", "\n\n", "\n\n", "  \n", "\\\n", "\r", "\r\n", "\0", "\u3000", "\xa0"),
+    *("*", "**", "_", "__", "`", "``", "```", "~~", "~~~", "```py\n", "```py", "\n```\n", "\n```", "  ```\n", "~~~\n"),
+    *("|", " | ", "|-|-|\n", "| a | b |\n", "|:-|-:|\n", "- [x] ", "[ ] ", "x] "),
+    *("[", "]", "(", ")", "[a]", "[a]: /u", "[a]: https://u", '[b]: https://v "t"\n', '"', "'", "(t)", "](https://x)"),
+    *("![", "![a](https://i)", "<", "<https://a.b>", "<b>", "&", "&amp;", ";", "&#32;", "amp;", "\\"),
+    *("!", "?", ".", ":", "/", ",", "=", "{", "}", "$", "%", "^", "@", "\ud83d", "\ude00", "\u2028", "\x0c", "\ufeff"),
+)
+_WORDS = (
+    "the quick 狐狸 jumps over **lazy** dogs and `cats` say *hello* [here](https://x) in 2024, 10:30 (see) a_b it's"
+)
+
+
+def _item(lines: list[str]) -> str:
+    return "- " + "\n  ".join(lines)
+
+
+_line = st.lists(st.sampled_from(_WORDS.split()), min_size=1, max_size=8).map(" ".join)
+_lines = st.lists(_line, min_size=1, max_size=3)
+_block = st.one_of(
+    _lines.map("\n".join),
+    _line.map("## {}".format),
+    st.lists(_lines.map(_item), min_size=1, max_size=4).map("\n".join),
+    st.lists(_lines.map(_item), min_size=1, max_size=4).map("\n\n".join),
+    st.lists(_line.map("1. {}".format), min_size=1, max_size=4).map("\n".join),
+    _lines.map(lambda lines: "```python\n" + "\n".join(lines) + "\n```"),
+    _lines.map(lambda lines: "> " + "\n> ".join(lines)),
+    st.lists(_line, min_size=1, max_size=4).map(
+        lambda rows: "| a | b |\n|---|--:|\n" + "".join(f"| {r} | 1 |\n" for r in rows)
+    ),
+    _line.map("[here]: https://example.org/ '{}'".format),
+)
+
+scraps = st.lists(st.sampled_from(_ATOMS), max_size=40).map("".join)
+answers = st.lists(_block, max_size=6).map("\n\n".join)
+texts = st.one_of(
+    scraps, answers, st.tuples(answers, scraps, answers).map("\n".join), st.sampled_from(TRAPS), st.text()
+)
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[str]:
+    """A text, cut anywhere."""
+    text = draw(texts)
+    size = draw(st.sampled_from([1, 3, 30]))
+    cuts = draw(st.lists(st.integers(1, size), min_size=1, max_size=20))
+    cut, at = [], 0
+    while at < len(text):
+        step = cuts[len(cut) % len(cuts)]
+        cut.append(text[at : at + step])
+        at += step
+    return cut

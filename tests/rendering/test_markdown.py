@@ -1,0 +1,163 @@
+"""The markup of finished Markdown: our own, complete, and safe whatever the text."""
+
+import pytest
+
+from chat.rendering import markdown
+from chat.rendering.cache import BlockCache
+from tests.rendering.documents import ANSWER, TRAPS
+
+LANGUAGES = {
+    "python": "def f(): return None",
+    "js": "const a = () => null;",
+    "ts": "let a: string = 'b';",
+    "tsx": "const a = <b c={d}/>;",
+    "json": '{"a": [1, true]}',
+    "yaml": "a:\n  - 'b'",
+    "toml": '[a]\nb = "c"',
+    "html": "<p class='a'>b</p>",
+    "css": "a { color: red }",
+    "bash": "if [ -f a ]; then echo 'b'; fi",
+    "powershell": "Get-Item 'a' | Out-Null",
+    "sql": "SELECT a FROM b WHERE c = 'd'",
+    "c": "int main(void) { return 0; }",
+    "c++": "class A : public B {};",
+    "c#": 'var a = new A("b");',
+    "java": "public class A { }",
+    "kotlin": "fun a(): Int = 1",
+    "go": 'func main() { fmt.Println("a") }',
+    "rust": "fn main() { let a = 1; }",
+    "swift": 'let a = "b"',
+    "ruby": "def a; :b; end",
+    "php": "echo 'a';",
+    "perl": "my $a = 'b';",
+    "lua": "local a = nil",
+    "r": "a <- function(b) NULL",
+    "julia": "function a() 1 end",
+    "haskell": "module A where\na :: Int",
+    "elixir": "defmodule A do\nend",
+    "clojure": "(defn a [b] nil)",
+    "dockerfile": "FROM a\nRUN b",
+    "diff": "-a\n+b",
+    "scala": "object A { val b = 1 }",
+}
+
+
+@pytest.mark.parametrize(("language", "code"), LANGUAGES.items())
+def test_code_is_coloured_and_complete(language: str, code: str) -> None:
+    """MSG-12: code in thirty languages is shown character by character, in colours of classes only."""
+    (block,) = markdown.blocks(f"```{language}\n{code}\n```")
+    body = block.split('<code class="hl">')[1].split("</code>")[0]
+    assert '<span class="' in body
+    plain = body.replace("</span>", "").replace("&lt;", "<").replace("&gt;", ">")
+    for css in {part.split('"')[0] for part in plain.split('<span class="')[1:]}:
+        plain = plain.replace(f'<span class="{css}">', "")
+    assert plain == code + "\n"
+
+
+def test_code_block_has_a_head_with_language_and_copy() -> None:
+    """UI-11: the label and the copy button stand over the code."""
+    assert markdown.blocks("```text x=1\na < b\n```") == (
+        '<div class="code"><div class="code-head"><span class="code-lang">text</span>'
+        '<button type="button" class="copy" data-action="copy-code">Copy</button></div>'
+        '<pre><code class="hl">a &lt; b\n</code></pre></div>',
+    )
+
+
+@pytest.mark.parametrize("code", ["x = 1\n" * 5_000, "x = '" + "a" * 2_000 + "'"])
+def test_code_too_long_to_read_stays_plain(code: str) -> None:
+    """MSG-12: a huge block is shown whole, without the cost of colours."""
+    (block,) = markdown.blocks(f"```python\n{code}\n```")
+    assert "<span class=" not in block.split("<pre>")[1]
+    assert code in block
+
+
+def test_table_scrolls_and_aligns_by_class() -> None:
+    """UI-01: no inline style, which the CSP would drop."""
+    assert markdown.blocks("| a | b |\n|:-:|--|\n| *c* | d |") == (
+        '<div class="table-wrap"><table>\n<thead>\n<tr>\n<th class="center">a</th>\n<th>b</th>\n</tr>\n</thead>\n'
+        '<tbody>\n<tr>\n<td class="center"><em>c</em></td>\n<td>d</td>\n</tr>\n</tbody>\n</table></div>',
+    )
+
+
+def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
+    """UI-01: a list of tasks reads as one."""
+    assert markdown.blocks("- [x] a\n- [ ] b") == (
+        '<ul>\n<li class="task"><input type="checkbox" disabled="" checked=""> a</li>\n'
+        '<li class="task"><input type="checkbox" disabled=""> b</li>\n</ul>',
+    )
+
+
+REL = 'rel="noopener noreferrer nofollow"'
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("[a](https://b.c 'd')", f'<a href="https://b.c" title="d" target="_blank" {REL}>a</a>'),
+        ("<mailto:a@b.c>", f'<a href="mailto:a@b.c" target="_blank" {REL}>mailto:a@b.c</a>'),
+        ("[a](/b)", "[a](/b)"),
+        ("[a](ftp://b.c)", "[a](ftp://b.c)"),
+        ("![a *b*](https://c.d)", f'<a class="ext-img" href="https://c.d" target="_blank" {REL}>a b</a>'),
+        ("![](https://c.d)", f'<a class="ext-img" href="https://c.d" target="_blank" {REL}>https://c.d</a>'),
+        (
+            "[![a](https://b.c)](https://d.e)",
+            f'<a href="https://d.e" target="_blank" {REL}><span class="ext-img">a</span></a>',
+        ),
+        ("*![a](https://c.d)*", f'<em><a class="ext-img" href="https://c.d" target="_blank" {REL}>a</a></em>'),
+    ],
+)
+def test_address_is_safe_to_follow_and_never_loads_by_itself(text: str, html: str) -> None:
+    """UI-01: links tell the other side nothing; pictures from elsewhere are links; other schemes stay text."""
+    assert markdown.blocks(text) == (f"<p>{html}</p>",)
+
+
+def test_render_wraps_each_block() -> None:
+    """LIVE-01: a page holds the blocks as a client appends them."""
+    assert markdown.render("a\n\nb") == '<div class="block"><p>a</p></div><div class="block"><p>b</p></div>'
+
+
+def test_odd_characters_are_shown_or_replaced() -> None:
+    """MSG-12: NUL and lone surrogates become U+FFFD, pairs are joined, everything can be encoded."""
+    assert markdown.blocks("a\0b \ud83d c \ud83d\ude00 \u202eابج") == ("<p>a\ufffdb \ufffd c 😀 \u202eابج</p>",)
+
+
+@pytest.mark.parametrize("depth", [50, 500])
+def test_deep_nesting_is_shown_as_source(depth: int) -> None:
+    """MSG-10: what cannot be drawn is shown as it was written, and the rest of the text stands."""
+    deep = "> " * depth + "a < b"
+    assert markdown.blocks(f"before\n\n{deep}\n\nafter") == (
+        "<p>before</p>",
+        f'<pre class="plain"><code>{deep.replace("<", "&lt;").replace("> ", "&gt; ")}</code></pre>',
+        "<p>after</p>",
+    )
+
+
+@pytest.mark.parametrize("text", ["![" * 2_000 + "](https://a)" * 2_000, "[" * 5_000, "*_" * 5_000, "a" + "`" * 9_999])
+def test_hostile_text_is_shown(text: str) -> None:
+    """MSG-10: text made to break parsers is still text."""
+    assert len("".join(markdown.blocks(text))) >= len(text) / 10
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_everything_said_can_be_encoded_and_drawn_again(text: str) -> None:
+    """MSG-12: drawing is the same each time, from the cache or not, and is valid UTF-8."""
+    assert markdown.blocks(text) == markdown.blocks(text) == markdown.draw_all(markdown.normalise(text))
+    assert markdown.render(text).encode().decode() == markdown.render(text)
+
+
+def test_cache_is_bounded_by_characters() -> None:
+    """MSG-12: huge texts do not push everything else out, and the oldest leave first."""
+    cache = BlockCache(limit=160_000)
+    cache.put("huge", ("x" * 20_000,))
+    for number in range(30):
+        cache.put(f"text {number}", ("x" * 7_000,))
+        cache.get("text 5")
+    kept = [number for number in range(30) if cache.get(f"text {number}")]
+    assert cache.get("huge") is None
+    assert kept == [5, *range(10, 30)]
+
+
+def test_answer_draws_every_kind_of_block() -> None:
+    """UI-01: an everyday answer, block by block."""
+    starts = [block.split(">")[0] for block in markdown.blocks(ANSWER)]
+    assert starts == ["<p", '<div class="table-wrap"', "<h2", "<ol", '<div class="code"', "<blockquote", "<hr", "<p"]

@@ -1,0 +1,123 @@
+"""A stream ends as the page, and its tail is always what drawing it afresh would give."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from chat.rendering import markdown
+from chat.rendering.markdown_stream import Append, MarkdownStream, Op, Replace
+from chat.rendering.source import normalise
+from tests.rendering.documents import ANSWER, TRAPS, pieces, texts
+
+
+def fold(html: list[str], ops: list[Op]) -> None:
+    for op in ops:
+        if isinstance(op, Append):
+            html.append(op.html)
+        else:
+            html[op.index] = op.html
+
+
+def stream_blocks(cut: list[str], *, drawing: bool = False) -> tuple[str, ...]:
+    stream, html = MarkdownStream(), list[str]()
+    for piece in cut:
+        fold(html, stream.feed(piece))
+        if drawing:
+            stream.tail_html()
+    fold(html, stream.finish())
+    assert stream.tail_html() == ""
+    assert html == stream.blocks
+    return tuple(html)
+
+
+@settings(deadline=None, max_examples=200)
+@given(pieces(), st.booleans())
+def test_stream_cut_anywhere_ends_as_the_page(cut: list[str], drawing: bool) -> None:
+    """LIVE-01: whatever the pieces, the frozen blocks are those of the whole text."""
+    assert stream_blocks(cut, drawing=drawing) == markdown.draw_all(normalise("".join(cut)))
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_trap_fed_by_characters_ends_as_the_page(text: str) -> None:
+    """LIVE-01, MSG-12: the same for every trap, one character at a time."""
+    assert stream_blocks(list(text), drawing=True) == markdown.draw_all(normalise(text))
+
+
+@settings(deadline=None, max_examples=200)
+@given(pieces())
+@example(list('[foo]: https://u\n"ti tle" x'))
+@example(["- [x", "] foo"])
+@example(["# a", " #", " b"])
+@example(["&am", "p; <https://a", ".b> c"])
+@example(["*a", "b* ", "c  ", " d"])
+def test_tail_drawn_at_every_piece_equals_tail_drawn_once(cut: list[str]) -> None:
+    """LIVE-01: what was drawn before never shows in what is drawn now."""
+    often, once = MarkdownStream(), MarkdownStream()
+    for piece in cut:
+        often.feed(piece)
+        once.feed(piece)
+        often.tail_html()
+    assert often.tail_html() == once.tail_html()
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_tail_of_every_prefix_equals_tail_drawn_once(text: str) -> None:
+    """LIVE-01: the same for every prefix of every trap."""
+    often = MarkdownStream()
+    for end in range(len(text)):
+        once = MarkdownStream()
+        for character in text[: end + 1]:
+            once.feed(character)
+        often.feed(text[end])
+        assert often.tail_html() == once.tail_html()
+        if end > 150:  # every prefix again costs the square of the length
+            break
+
+
+@settings(deadline=None, max_examples=200)
+@given(texts)
+def test_frozen_block_is_final_without_definitions(text: str) -> None:
+    """LIVE-01: only a link definition replaces what a viewer has already."""
+    text = text.replace("]:", "")
+    stream, html = MarkdownStream(), list[str]()
+    for character in text:
+        ops = stream.feed(character)
+        assert all(isinstance(op, Append) for op in ops)
+        fold(html, ops)
+        assert html == stream.blocks
+    assert all(isinstance(op, Append) for op in stream.finish())
+
+
+def test_late_definition_replaces_the_frozen_block_that_uses_it() -> None:
+    """LIVE-01: a link that was text turns into a link, and nothing else is sent again."""
+    stream = MarkdownStream()
+    stream.feed("See [it].\n\nSee [that].\n\nNothing.\n\n")
+    ops = stream.feed("[it]: https://example.org/\n\nEnd.\n\nMore")
+    assert [type(op) for op in ops] == [Append, Append, Replace]
+    assert ops[-1] == Replace(0, stream.blocks[0])
+    assert stream.blocks[0] == markdown.blocks("See [it].\n\n[it]: https://example.org/")[0]
+
+
+def test_block_freezes_with_the_first_letter_of_the_next() -> None:
+    """LIVE-01: a finished table is not drawn again while the paragraph below it grows."""
+    stream = MarkdownStream()
+    assert stream.feed("| a |\n|---|\n| b |\n\n") == []
+    assert len(stream.feed("T")) == 1
+    assert stream.tail_html() == "<p>T</p>"
+
+
+def test_open_code_is_plain_and_frozen_code_is_coloured() -> None:
+    """UI-01: colours come once, when the block is finished."""
+    stream = MarkdownStream()
+    stream.feed("```python\ndef f(): pass\n")
+    assert '<span class="k">' not in stream.tail_html()
+    stream.feed("```\n\nEnd")
+    assert '<span class="k">def</span>' in stream.blocks[0]
+
+
+def test_answer_is_drawn_while_it_streams() -> None:
+    """UI-01: nothing waits for the end: half an answer shows its finished blocks and its tail."""
+    stream = MarkdownStream()
+    stream.feed(ANSWER[: ANSWER.index("Watch it") + 5])
+    assert len(stream.blocks) == 3
+    assert stream.tail_html().endswith("<li>\n<p>Watch</p>\n</li>\n</ol>")
