@@ -1,0 +1,188 @@
+"""Maps a Request to the body of Anthropic's Messages API; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.providers.base import Request, ToolSpec
+from agents.providers.conversation import CONTINUE, UNSAFE, safe_name, turns
+
+LONGEST_NAME = 128
+MAX_TOKENS = 16_384
+# What the older models can write at most; asking for more is refused.
+SMALLER_MODELS = ((re.compile(r"claude-3-[57]-"), 8_192), (re.compile(r"claude-(3-|2|instant)"), 4_096))
+SMALLEST_BUDGET = 1_024
+CACHED = {"type": "ephemeral"}
+# Of the four cache markers that a request may have: system, tools, and these for messages.
+CACHED_TURNS = 2
+OPENING = "(The conversation begins here.)"
+# What the vendor refuses beside thinking.
+SAMPLING = ("temperature", "top_p", "top_k")
+
+
+def to_request(request: Request, provider: str) -> Json:
+    """Map it. Thinking goes back only if `provider`, the name under which this endpoint is configured, made it."""
+    messages = _messages(request.messages, provider)
+    tools = _tools(request)
+    options = dict(request.options)
+    thinking = _thinking(options, messages)
+    body: Json = {"model": request.model, "messages": messages} | _limits(request, thinking)
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
+    if tools:
+        body["tools"] = tools
+    if tools and (request.tool_choice == "none" or not request.tools):
+        body["tool_choice"] = {"type": "none"}
+    if thinking:
+        body["thinking"] = thinking
+        options = (
+            {key: value for key, value in options.items() if key not in SAMPLING} if _thinks(thinking) else options
+        )
+    return options | body
+
+
+def _limits(request: Request, thinking: Json | None) -> Json:
+    """Leave room for an answer beside the thinking, which counts towards the limit."""
+    limit = request.max_tokens or default_max_tokens(request.model)
+    budget = (thinking or {}).get("budget_tokens", 0)
+    return {"max_tokens": limit if limit > budget else limit + budget}
+
+
+def default_max_tokens(model: str) -> int:
+    """Say how much a model may write when the request does not."""
+    return next((limit for pattern, limit in SMALLER_MODELS if pattern.search(model)), MAX_TOKENS)
+
+
+def _thinking(options: dict[str, Any], messages: Sequence[Json]) -> Json | None:
+    """Take thinking out of the options: `thinking` is the vendor's object or its type, `thinking_budget` a number."""
+    budget, thinking = options.pop("thinking_budget", None), options.pop("thinking", None)
+    if isinstance(thinking, str):
+        thinking = {"type": thinking}
+    if thinking is None and budget:
+        thinking = {"type": "enabled", "budget_tokens": max(int(budget), SMALLEST_BUDGET)}
+    if not isinstance(thinking, Mapping):
+        return None
+    if thinking.get("type") == "enabled" and not _may_think(messages):
+        return None
+    return dict(thinking)
+
+
+def _thinks(thinking: Json) -> bool:
+    return thinking.get("type") != "disabled"
+
+
+def _may_think(messages: Sequence[Json]) -> bool:
+    """A tool round that began without thinking (another model's, say) cannot go on with it: the vendor refuses."""
+    if not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
+        return True
+    return len(messages) > 1 and "thinking" in messages[-2]["content"][0]["type"]
+
+
+def _tools(request: Request) -> list[Json]:
+    """Define the tools; a conversation that used some needs definitions even where none may be used any more."""
+    tools = [_tool(spec) for spec in request.tools] or [_tool(spec) for spec in _former_tools(request.messages)]
+    if tools:
+        tools[-1]["cache_control"] = CACHED
+    return tools
+
+
+def _tool(spec: ToolSpec) -> Json:
+    schema = {"type": "object", **spec.parameters}
+    return {"name": safe_name(spec.name, LONGEST_NAME), "description": spec.description, "input_schema": schema}
+
+
+def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
+    names = {safe_name(call.name, LONGEST_NAME) for message in messages for call in message.tool_calls}
+    return (ToolSpec(name, "No longer available.", {"properties": {}}) for name in sorted(names))
+
+
+def _messages(messages: Iterable[Message], provider: str) -> list[Json]:
+    """Alternate user and assistant, beginning and ending with user, without a block that the vendor refuses."""
+    ids = CallIds()
+    sides: list[Json] = []
+    for is_model, group in turns(messages):
+        blocks = _model_blocks(group, provider, ids) if is_model else _people_blocks(group, ids)
+        _append(sides, "assistant" if is_model else "user", blocks)
+    if not sides or sides[0]["role"] != "user":
+        sides.insert(0, {"role": "user", "content": [{"type": "text", "text": OPENING}]})
+    if sides[-1]["role"] != "user":
+        sides.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
+    for side in [side for side in sides if side["role"] == "user"][-CACHED_TURNS:]:
+        side["content"][-1]["cache_control"] = CACHED
+    return sides
+
+
+def _append(sides: list[Json], role: str, blocks: list[Json]) -> None:
+    """Add a side, or join it to the last one where what stood between them was dropped."""
+    if blocks and sides and sides[-1]["role"] == role:
+        sides[-1]["content"] = _results_first([*sides[-1]["content"], *blocks])
+    elif blocks:
+        sides.append({"role": role, "content": blocks})
+
+
+def _results_first(blocks: list[Json]) -> list[Json]:
+    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
+
+
+def _people_blocks(messages: Iterable[Message], ids: CallIds) -> list[Json]:
+    blocks = [block for message in messages for part in message.parts for block in _said(part, message, ids)]
+    return _results_first(blocks)
+
+
+def _said(part: Part, message: Message, ids: CallIds) -> Iterator[Json]:
+    match part:
+        case Text(text=text) if text.strip():
+            note = message.role == "system"
+            yield {"type": "text", "text": f"<system-note>\n{text}\n</system-note>" if note else text}
+        case ToolResult():
+            block: Json = {"type": "tool_result", "tool_use_id": ids.of(part.call_id)}
+            if part.content:
+                block["content"] = part.content
+            yield block | ({"is_error": True} if part.is_error else {})
+
+
+def _model_blocks(messages: Iterable[Message], provider: str, ids: CallIds) -> list[Json]:
+    blocks = [block for message in messages for part in message.parts for block in _answered(part, provider, ids)]
+    while blocks and "thinking" in blocks[-1]["type"]:
+        blocks.pop()  # An answer may not end with thinking: it was interrupted before it said anything.
+    return blocks
+
+
+def _answered(part: Part, provider: str, ids: CallIds) -> Iterator[Json]:
+    match part:
+        case Text(text=text) if text.strip():
+            yield {"type": "text", "text": text}
+        case Thinking(provider=maker, data=data) if maker == provider and "signature" in data:
+            yield {"type": "thinking", "thinking": part.text, "signature": data["signature"]}
+        case Thinking(provider=maker, data=data) if maker == provider and "redacted" in data:
+            yield {"type": "redacted_thinking", "data": data["redacted"]}
+        case ToolCall():
+            name = safe_name(part.name, LONGEST_NAME)
+            yield {"type": "tool_use", "id": ids.new(part.id), "name": name, "input": part.arguments}
+
+
+class CallIds:
+    """Ids of tool calls as this vendor takes them: of few characters, and once in a conversation.
+
+    Other vendors' models, whose calls may stand in the same conversation, begin again with `call_0` in each answer.
+    """
+
+    def __init__(self) -> None:
+        self._current: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def new(self, call_id: str) -> str:
+        """Name a call."""
+        safe = unique = UNSAFE.sub("_", call_id) or "call"
+        while unique in self._used:
+            unique = f"{safe}_{len(self._used)}"
+        self._used.add(unique)
+        self._current[call_id] = unique
+        return unique
+
+    def of(self, call_id: str) -> str:
+        """Name the latest call of that id, for its result."""
+        return self._current.get(call_id) or UNSAFE.sub("_", call_id) or "call"

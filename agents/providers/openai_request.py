@@ -1,0 +1,100 @@
+"""Maps a Request to the body of OpenAI's Chat Completions API; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agents.messages import Json, Message, Thinking, ToolCall
+from agents.providers.arguments import arguments_text
+from agents.providers.base import Request, ToolSpec
+from agents.providers.conversation import CONTINUE, safe_name, turns
+
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What an endpoint takes of what servers differ in."""
+
+    stream_usage: bool = True
+    limit_field: str = "max_tokens"
+
+
+def to_request(request: Request, provider: str, dialect: Dialect) -> Json:
+    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only."""
+    body: Json = {"model": request.model, "messages": _messages(request, provider), "stream": True}
+    if dialect.stream_usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.max_tokens:
+        body[dialect.limit_field] = request.max_tokens
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+        if request.tool_choice == "none":
+            body["tool_choice"] = "none"
+    return dict(request.options) | body
+
+
+def _tool(spec: ToolSpec) -> Json:
+    name = safe_name(spec.name, LONGEST_NAME)
+    parameters = {"type": "object", **spec.parameters}
+    return {"type": "function", "function": {"name": name, "description": spec.description, "parameters": parameters}}
+
+
+def _messages(request: Request, provider: str) -> list[Json]:
+    groups = turns(request.messages)
+    last_words = max((index for index, (_, group) in enumerate(groups) if _has_words(group)), default=-1)
+    messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
+    for index, (is_model, group) in enumerate(groups):
+        messages += _model_side(group, provider, index > last_words) if is_model else _people_side(group)
+    if messages and messages[-1]["role"] == "assistant":
+        messages.append({"role": "user", "content": CONTINUE})
+    return messages
+
+
+def _has_words(messages: Iterable[Message]) -> bool:
+    return any(message.role == "user" and message.text for message in messages)
+
+
+def _people_side(messages: Sequence[Message]) -> Iterator[Json]:
+    """Results first, whatever came between them and their calls; then the words, one message for each run of a role."""
+    for message in messages:
+        for result in message.tool_results:
+            yield {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+    merged: list[Json] = []
+    for message in messages:
+        if not message.text:
+            continue
+        if merged and merged[-1]["role"] == message.role:
+            merged[-1]["content"] += "\n\n" + message.text
+        else:
+            merged.append({"role": message.role, "content": message.text})
+    yield from merged
+
+
+def _model_side(messages: Sequence[Message], provider: str, in_this_turn: bool) -> Iterator[Json]:
+    text = "\n\n".join(message.text for message in messages if message.text)
+    calls = [_tool_call(call) for message in messages for call in message.tool_calls]
+    if not text and not calls:
+        return
+    side: Json = {"role": "assistant", "content": text or None}
+    if calls:
+        side["tool_calls"] = calls
+        if in_this_turn:
+            side |= _reasoning(messages, provider)
+    yield side
+
+
+def _tool_call(call: ToolCall) -> Json:
+    function = {"name": safe_name(call.name, LONGEST_NAME), "arguments": arguments_text(call)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _reasoning(messages: Iterable[Message], provider: str) -> Json:
+    """Give reasoning back in the field that it came in, within a tool round only.
+
+    DeepSeek and Kimi think across tool rounds and refuse a request without it; in later turns they want none.
+    """
+    parts = (part for message in messages for part in message.parts if isinstance(part, Thinking))
+    own = [part for part in parts if part.provider == provider and "field" in part.data]
+    return {own[0].data["field"]: "".join(part.text for part in own)} if own else {}

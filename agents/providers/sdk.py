@@ -1,0 +1,216 @@
+"""One endpoint behind a vendor's SDK: its client, and the way from a request to events or to a ProviderError."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from typing import Generic, Protocol, TypeVar
+
+import aiohttp
+import httpx2
+
+from agents.errors import ProviderError
+from agents.events import ProviderEvent
+from agents.providers.base import Request
+from agents.providers.decoding import (
+    DocumentDecoder,
+    Reader,
+    StreamDecoder,
+    StreamedFailureError,
+    TruncatedError,
+    UnreadableError,
+)
+from agents.providers.failures import Endpoint, read_complaint
+from agents.providers.patience import Patience
+from agents.providers.transport import body_of
+
+# Events handled in one go before other tasks get their turn, when a fast server sends many at once.
+BURST = 32
+# How long the usage figures may take after an answer's end, and the end of the body, which frees the connection.
+LATE_USAGE = 5.0
+LATE_END = 1.0
+LISTING = 20.0
+
+WIRE_ERRORS = (StreamedFailureError, UnreadableError, TruncatedError, httpx2.HTTPError, aiohttp.ClientError, OSError)
+
+
+class SdkClient(Protocol):
+    """What both vendors' clients have."""
+
+    async def close(self) -> None: ...
+
+
+class SdkResponse(Protocol):
+    """What both vendors' `with_streaming_response` give."""
+
+    @property
+    def http_response(self) -> httpx2.Response: ...
+
+
+Client = TypeVar("Client", bound=SdkClient)
+Opening = AbstractAsyncContextManager[SdkResponse]
+Entered = tuple[Opening, httpx2.Response]
+Decoder = StreamDecoder | DocumentDecoder
+
+
+class SdkProvider(abc.ABC, Generic[Client]):
+    """A Provider on an SDK. Its client is made at the first use, in the event loop, and lives until close().
+
+    `first_timeout` bounds the wait for the answer's first bytes, `timeout` the silence between two pieces of it.
+    `max_retries` are the SDK's own, for a failure before the answer begins. `key_hint` tells a person where the key
+    comes from (the name of an environment variable).
+    """
+
+    default_url: str
+    sdk_error: type[Exception]
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str,
+        base_url: str | None = None,
+        *,
+        key_hint: str = "",
+        timeout: float = 120.0,
+        first_timeout: float = 120.0,
+        connect_timeout: float = 10.0,
+        max_retries: int = 2,
+    ) -> None:
+        self.endpoint = Endpoint(name, base_url or self.default_url, api_key, key_hint)
+        self.timeout = timeout
+        self.first_timeout = first_timeout
+        self.connect_timeout = connect_timeout
+        self.max_retries = max_retries
+        self._client: Client | None = None
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self._make_client()
+        return self._client
+
+    async def stream(self, request: Request) -> AsyncIterator[ProviderEvent]:
+        """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
+        patience = Patience(self.endpoint.timed_out)
+        reader = self._reader(request)
+        count = 0
+        try:
+            async with self._answer(request, reader, patience) as (decoder, answer):
+                async for chunk in answer:
+                    for event in decoder.feed(chunk):
+                        yield event
+                        count += 1
+                        if count % BURST == 0:
+                            await asyncio.sleep(0)
+                for event in decoder.finish():
+                    yield event
+                await answer.drain()
+        except (self.sdk_error, *WIRE_ERRORS) as error:
+            raise self._explained(error, request.model) from error
+        finally:
+            patience.close()
+
+    async def list_models(self) -> list[str]:
+        """Name the models that the endpoint lists, in its order."""
+        patience = Patience(self.endpoint.timed_out)
+        try:
+            return list(dict.fromkeys(await patience.wait_for(self._list_models(), LISTING)))
+        except (self.sdk_error, *WIRE_ERRORS) as error:
+            raise self._explained(error, "") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self.endpoint.broken("its list of models cannot be read") from error
+        finally:
+            patience.close()
+
+    async def close(self) -> None:
+        """Close the connections; a later use makes new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    @abc.abstractmethod
+    def _make_client(self) -> Client:
+        """Make the SDK's client."""
+
+    @abc.abstractmethod
+    def _open(self, request: Request) -> Opening:
+        """Describe the SDK call; entering it sends the request."""
+
+    async def _enter(self, request: Request) -> Entered:
+        opening = self._open(request)
+        return opening, (await opening.__aenter__()).http_response
+
+    @abc.abstractmethod
+    def _reader(self, request: Request) -> Reader:
+        """Make the mapping of the answer."""
+
+    @abc.abstractmethod
+    async def _list_models(self) -> list[str]:
+        """Ask the SDK for the models' names."""
+
+    @asynccontextmanager
+    async def _answer(
+        self, request: Request, reader: Reader, patience: Patience
+    ) -> AsyncGenerator[tuple[Decoder, Answer], None]:
+        opening, response = await patience.wait_for(self._enter(request), self.first_timeout)
+        try:
+            async with aclosing(body_of(response)) as chunks:
+                is_document = "json" in response.headers.get("content-type", "")
+                decoder = DocumentDecoder(reader) if is_document else StreamDecoder(reader)
+                yield decoder, Answer(chunks, reader, patience, self.first_timeout, self.timeout)
+        finally:
+            await opening.__aexit__(None, None, None)
+
+    def _explained(self, error: Exception, model: str) -> ProviderError:
+        """Say for a person what an error of the SDK, the network or the format means."""
+        if isinstance(error, StreamedFailureError):
+            return self.endpoint.refused(read_complaint(error.body), model)
+        if isinstance(error, UnreadableError):
+            return self.endpoint.broken(str(error))
+        if not isinstance(error, self.sdk_error):
+            return self.endpoint.cut()
+        response = getattr(error, "response", None)
+        if response is None:
+            return self.endpoint.unreachable(error)
+        complaint = read_complaint(getattr(error, "body", None))
+        return self.endpoint.refused(complaint, model, response.status_code, response.headers)
+
+
+class Answer:
+    """The bytes of one answer, in chunks, for as long as they matter and while they keep coming."""
+
+    def __init__(
+        self, chunks: AsyncGenerator[bytes, None], reader: Reader, patience: Patience, first: float, between: float
+    ) -> None:
+        self._chunks = chunks
+        self._reader = reader
+        self._patience = patience
+        self._limit = first
+        self._between = between
+
+    def __aiter__(self) -> Answer:
+        return self
+
+    async def __anext__(self) -> bytes:
+        reader = self._reader
+        if reader.complete:
+            raise StopAsyncIteration
+        try:
+            chunk = await self._patience.wait_for(anext(self._chunks), LATE_USAGE if reader.ended else self._limit)
+        except (httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
+            if reader.ended:
+                raise StopAsyncIteration from None
+            raise
+        self._limit = self._between
+        return chunk
+
+    async def drain(self) -> None:
+        """Read the end of the body: only then can the connection be used again."""
+        with suppress(httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
+            await self._patience.wait_for(anext(self._chunks, None), LATE_END)
