@@ -1,0 +1,192 @@
+"""The server itself: checks and records each request, then plays the next scripted reply or the model's answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+from tests.wire import anthropic, anthropic_rules, openai, openai_rules
+from tests.wire.model import answer
+from tests.wire.pace import PacedWriter
+from tests.wire.script import SSE, Cut, Pause, Reply, RequestRefusedError, Step
+
+MODELS = ("wire-large", "wire-small")
+Encoded = tuple[list[bytes], Iterator[bytes], Iterator[bytes]]
+
+
+@dataclass
+class Received:
+    """One request as the server saw it; `gone` is set when its client left before the answer's end."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class WireServer:
+    """Serve both vendors on 127.0.0.1; `async with WireServer() as server`. Port 0 picks a free one.
+
+    `requests` holds what came in, unless `record` is off (a server that runs for long).
+    """
+
+    def __init__(self, port: int = 0, *, record: bool = True) -> None:
+        self.port = port
+        self.record = record
+        self.requests: list[Received] = []
+        self.arrived = asyncio.Condition()
+        self._script: deque[Reply] = deque()
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def anthropic_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def script(self, *replies: Reply) -> None:
+        """Queue replies for the next valid requests; the model answers once they are used up."""
+        self._script.extend(replies)
+
+    async def received(self, count: int) -> Received:
+        """Wait for the count-th request since the start."""
+        async with self.arrived:
+            await self.arrived.wait_for(lambda: len(self.requests) >= count)
+        return self.requests[count - 1]
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/v1/messages", self._messages)
+        app.router.add_post("/v1/chat/completions", self._completions)
+        app.router.add_get("/v1/models", self._models)
+        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=4096)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner
+        await self._runner.cleanup()
+
+    async def _messages(self, request: web.Request) -> web.StreamResponse:
+        received = await self._record(request)
+        if not {"x-api-key", "authorization"} & received.headers.keys():
+            reply = anthropic.error(401, "authentication_error", "x-api-key header is required")
+            return await self._play(request, received, reply)
+        try:
+            anthropic_rules.check(received.body)
+        except RequestRefusedError as refused:
+            return await self._play(request, received, anthropic.error(400, "invalid_request_error", str(refused)))
+        if self._script:
+            return await self._play(request, received, self._script.popleft())
+        said = answer(anthropic.asked(received.body))
+        return await self._stream(request, received, anthropic.stream(said, received.body["model"]), said.rate)
+
+    async def _completions(self, request: web.Request) -> web.StreamResponse:
+        received = await self._record(request)
+        if not received.headers.get("authorization"):
+            return await self._play(request, received, openai.error(401, "You didn't provide an API key."))
+        try:
+            openai_rules.check(received.body)
+        except RequestRefusedError as refused:
+            return await self._play(request, received, openai.error(400, str(refused)))
+        if self._script:
+            return await self._play(request, received, self._script.popleft())
+        said = answer(openai.asked(received.body))
+        with_usage = bool(received.body.get("stream_options", {}).get("include_usage"))
+        encoded = openai.stream(said, received.body["model"], with_usage)
+        return await self._stream(request, received, encoded, said.rate)
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        received = await self._record(request)
+        reply = (
+            self._script.popleft() if self._script else Reply.of_json(_listing("anthropic-version" in request.headers))
+        )
+        return await self._play(request, received, reply)
+
+    async def _record(self, request: web.Request) -> Received:
+        raw = await request.read()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        received = Received(request.path, headers, json.loads(raw) if raw else {})
+        if self.record:
+            self.requests.append(received)
+        async with self.arrived:
+            self.arrived.notify_all()
+        return received
+
+    async def _play(self, request: web.Request, received: Received, reply: Reply) -> web.StreamResponse:
+        try:
+            if reply.hold:
+                await reply.hold.wait()
+            response = await _begin(request, reply.status, reply.content_type, dict(reply.headers))
+            for step in reply.steps:
+                await _take(request, response, step)
+            if not any(isinstance(step, Cut) for step in reply.steps):
+                await response.write_eof()
+        except (asyncio.CancelledError, ConnectionError):
+            received.gone.set()
+            raise
+        return response
+
+    async def _stream(
+        self, request: web.Request, received: Received, encoded: Encoded, rate: float | None
+    ) -> web.StreamResponse:
+        head, tokens, tail = encoded
+        try:
+            response = await _begin(request, 200, SSE, {})
+            if rate is None:
+                await response.write(b"".join([*head, *tokens, *tail]))
+            else:
+                await response.write(b"".join(head))
+                assert request.transport
+                await PacedWriter(request.transport, tokens, rate).finish()
+                await response.write(b"".join(tail))
+            await response.write_eof()
+        except (asyncio.CancelledError, ConnectionError):
+            received.gone.set()
+            raise
+        return response
+
+
+async def _begin(request: web.Request, status: int, content_type: str, headers: dict[str, str]) -> web.StreamResponse:
+    response = web.StreamResponse(status=status, headers={"Content-Type": content_type, **headers})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    return response
+
+
+async def _take(request: web.Request, response: web.StreamResponse, step: Step) -> None:
+    match step:
+        case bytes():
+            await response.write(step)
+        case Pause(seconds):
+            await asyncio.sleep(seconds)
+        case asyncio.Event():
+            await step.wait()
+        case Cut():
+            assert request.transport
+            request.transport.abort()
+
+
+def _listing(for_anthropic: bool) -> dict[str, Any]:
+    if for_anthropic:
+        made = {"type": "model", "created_at": "2026-01-01T00:00:00Z", "lifecycle": "active"}
+        models = [{"id": name, "display_name": name} | made for name in MODELS]
+        return {"data": models, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
+    return {
+        "object": "list",
+        "data": [{"id": name, "object": "model", "created": 1, "owned_by": "wire"} for name in MODELS],
+    }
