@@ -79,7 +79,7 @@ TRAPS = (
     "a\0b \ud83d \ude00 \ud83d\ude00",
     "😀**😀**😀",
     "Hello\n" + "> " * 60 + "deep",
-    "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(30)) + "\nafter",
+    "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(22)) + "\nafter",
     "*" * 50 + "a" + "[" * 50 + "b" + "![" * 30,
     "1. a\n\n   ```py\n   x\n   ```\n\n   | a |\n   |---|\n   | b |\n2. c",
     ANSWER,
@@ -133,7 +133,8 @@ def pieces(draw: st.DrawFn) -> list[str]:
     text = draw(texts)
     size = draw(st.sampled_from([1, 3, 30]))
     cuts = draw(st.lists(st.integers(1, size), min_size=1, max_size=20))
-    cut, at = [], 0
+    cut: list[str] = []
+    at = 0
     while at < len(text):
         step = cuts[len(cut) % len(cuts)]
         cut.append(text[at : at + step])

@@ -4,6 +4,7 @@ import pytest
 
 from chat.rendering import markdown
 from chat.rendering.cache import BlockCache
+from chat.rendering.source import normalise
 from tests.rendering.documents import ANSWER, TRAPS
 
 LANGUAGES = {
@@ -141,7 +142,7 @@ def test_hostile_text_is_shown(text: str) -> None:
 @pytest.mark.parametrize("text", TRAPS)
 def test_everything_said_can_be_encoded_and_drawn_again(text: str) -> None:
     """MSG-12: drawing is the same each time, from the cache or not, and is valid UTF-8."""
-    assert markdown.blocks(text) == markdown.blocks(text) == markdown.draw_all(markdown.normalise(text))
+    assert markdown.blocks(text) == markdown.blocks(text) == markdown.draw_all(normalise(text))
     assert markdown.render(text).encode().decode() == markdown.render(text)
 
 
