@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agents import context_window
 from agents.config import Config, ProviderConfig, split_model
@@ -197,7 +198,7 @@ class Registry:
 def _make(name: str, config: ProviderConfig, key: str) -> Provider:
     if config.type == "demo":
         return DemoProvider(name, **config.options)
-    arguments = {
+    arguments: dict[str, Any] = {
         "base_url": config.base_url,
         "key_hint": config.key_name,
         "max_retries": config.max_retries,
@@ -207,7 +208,7 @@ def _make(name: str, config: ProviderConfig, key: str) -> Provider:
     if config.type == "anthropic":
         from agents.providers.anthropic import AnthropicProvider
 
-        return AnthropicProvider(name, key or "none", **arguments)
+        return AnthropicProvider(name, key, **arguments)
     from agents.providers.openai import OpenAIProvider
 
-    return OpenAIProvider(name, key or "none", **arguments)
+    return OpenAIProvider(name, key, **arguments)

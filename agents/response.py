@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -14,6 +15,8 @@ from agents.messages import Message, Part, ToolCall
 from agents.providers.base import Provider, Request
 
 logger = logging.getLogger(__name__)
+
+RUN_OUT_SECONDS = 2.0
 
 
 @dataclass
@@ -51,6 +54,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
                 response.take(event)
                 yield event
                 if isinstance(event, ResponseDone):
+                    await _run_out(stream)
                     return
         response.error = ResponseBroken("The model's answer ended without its end mark. Retry to ask again.")
     except ProviderError as error:
@@ -61,6 +65,16 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
             f"Talking to {provider.name} failed in an unexpected way; the server's log has the details. "
             "Retry, or switch to another model."
         )
+
+
+async def _run_out(stream: AsyncIterator[ProviderEvent]) -> None:
+    """Let the provider do what it does after its last event, such as giving its connection back, for a moment."""
+    try:
+        async with asyncio.timeout(RUN_OUT_SECONDS):
+            async for _ in stream:
+                pass
+    except Exception:  # the answer is complete
+        logger.info("A provider's stream did not end well after its answer", exc_info=True)
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, Resp
 from agents.events import (
     AgentEvent,
     PartDone,
+    ProviderEvent,
     ResponseDone,
     ResponseStarted,
     RoundLimitReached,
@@ -26,7 +27,7 @@ from agents.events import (
 )
 from agents.loop import LIMIT_NOTE, MAX_PAUSES, NOT_RUN_CUT, NOT_RUN_LIMIT, Agent, CheckPending, Refresh, run
 from agents.messages import Message, Text, ToolCall, ToolResult
-from agents.providers.base import Provider, Request
+from agents.providers.base import Request
 from agents.providers.scripted import HangUp, Reply, ScriptedProvider, Stop
 from agents.tools import tool
 
@@ -300,15 +301,39 @@ async def test_repeated_and_empty_call_ids_become_unique() -> None:
     assert [call.id for call in provider.requests[2].messages[1].tool_calls] == ["c1", "c1_2", "call_2"]
 
 
-async def test_events_after_the_end_of_a_response_are_not_told() -> None:
-    class Talkative(ScriptedProvider):
-        async def stream(self, request: Request):  # type: ignore[no-untyped-def]  # a test's odd server
-            yield ResponseDone("end", Usage())
-            yield TextDelta("late")
+class OddEnd(ScriptedProvider):
+    """Does something after the end of its response."""
 
-    provider: Provider = Talkative([])
+    def __init__(self, after: Callable[[], Awaitable[object]]) -> None:
+        super().__init__([])
+        self.after = after
+        self.ended = False
+
+    async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
+        yield ResponseDone("end", Usage())
+        try:
+            await self.after()
+            yield TextDelta("late")
+            self.ended = True
+        except asyncio.CancelledError:
+            self.ended = True
+            raise
+
+
+async def fail() -> None:
+    raise OSError("gone")
+
+
+@pytest.mark.parametrize("after", [lambda: asyncio.sleep(0), fail, lambda: asyncio.Event().wait()])
+async def test_what_a_provider_does_after_its_answer_changes_nothing(
+    after: Callable[[], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may give its connection back, fail at that, or hang: the answer is complete."""
+    monkeypatch.setattr("agents.response.RUN_OUT_SECONDS", 0.01)
+    provider = OddEnd(after)
     events = await collect(Agent("helper", "scripted", provider))
     assert events == [STARTED, ResponseDone("end", Usage()), TurnFinished("done")]
+    assert provider.ended is (after is not fail)
 
 
 async def test_failing_check_is_the_consumers_error() -> None:

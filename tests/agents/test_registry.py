@@ -15,7 +15,9 @@ from agents.config import DEFAULT_PROMPT, ProviderConfig
 from agents.config_file import read_config
 from agents.discovery import BUILT_IN, FRESH_SECONDS, RETRY_SECONDS, Listing
 from agents.errors import ConfigError, ConnectionLost, ModelNotFound
+from agents.providers.anthropic import AnthropicProvider
 from agents.providers.demo import DemoProvider
+from agents.providers.openai import OpenAIProvider
 from agents.registry import ModelChoice, Registry, load
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
@@ -427,3 +429,27 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():  # noqa: ASYNC110 - what is awaited sets no event
             await asyncio.sleep(0)
+
+
+def test_provider_is_made_with_what_the_file_says(file: Callable[..., Path]) -> None:
+    text = """
+    [providers.local]
+    type = "openai"
+    base_url = "http://localhost:1/v1"
+    max_retries = 5
+    timeout = 7
+    [providers.claude]
+    type = "anthropic"
+    api_key_env = "TEAM_KEY"
+    """
+    registry = load(file(text), FULL_ENV)
+    local, claude = registry.provider("local"), registry.provider("claude")
+    assert isinstance(local, OpenAIProvider)
+    assert (local.endpoint.url, local.endpoint.key, local.max_retries, local.timeout) == (
+        "http://localhost:1/v1",
+        "",
+        5,
+        7,
+    )
+    assert isinstance(claude, AnthropicProvider)
+    assert (claude.name, claude.endpoint.key, claude.endpoint.key_hint) == ("claude", "secret", "TEAM_KEY")

@@ -1,0 +1,215 @@
+"""The demo agent shows everything, says what it is, and needs nothing but the request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import pytest
+
+from agents.errors import ConnectionLost, Overloaded, RequestRejected
+from agents.events import (
+    AgentEvent,
+    PartDone,
+    ReasoningDelta,
+    ResponseDone,
+    ResponseStarted,
+    RetryScheduled,
+    TextDelta,
+    ToolReturned,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+)
+from agents.loop import Agent, run
+from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
+from agents.providers import demo, demo_texts
+from agents.providers.base import Request
+from agents.providers.demo import DemoProvider
+from agents.providers.scripted import Pause
+from agents.toolbox import TOOLBOX
+
+
+def user(text: str) -> Message:
+    return Message("user", (Text(text),))
+
+
+async def told(
+    *history: Message | str, tools: Sequence[str] = tuple(TOOLBOX), max_rounds: int = 25
+) -> list[AgentEvent]:
+    messages = [user(one) if isinstance(one, str) else one for one in history]
+    agent = Agent(
+        "demo",
+        "demo",
+        DemoProvider(tokens_per_second=0),
+        tools=tuple(TOOLBOX[name] for name in tools),
+        max_rounds=max_rounds,
+    )
+
+    async def sleep(seconds: float) -> None:
+        pass
+
+    async with aclosing(run(agent, messages, sleep=sleep)) as events:
+        return [event async for event in events]
+
+
+async def answer(*history: Message | str) -> str:
+    """The text of the last response."""
+    events = await told(*history)
+    assert events[-1] == TurnFinished("done")
+    return [event.part.text for event in events if isinstance(event, PartDone) and isinstance(event.part, Text)][-1]
+
+
+@pytest.mark.parametrize("text", ["hello", "help", "What can you do?", "/help", ""])
+async def test_demo_says_what_it_is_and_how_to_connect_a_model(text: str) -> None:
+    said = await answer(text)
+    for words in (
+        "demo agent",
+        "not an AI",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "start it again",
+    ):
+        assert words in said
+
+
+@pytest.mark.parametrize("text", ["你好", "你是谁？", "帮助"])
+async def test_demo_answers_chinese_in_chinese(text: str) -> None:
+    said = await answer(text)
+    assert "不是人工智能" in said
+    assert "OPENAI_BASE_URL" in said
+
+
+async def test_demo_streams_markdown_token_by_token() -> None:
+    events = await told("Show me a TABLE please")
+    deltas = [event.text for event in events if isinstance(event, TextDelta)]
+    assert "".join(deltas) == demo_texts.MARKDOWN
+    assert len(deltas) > 150
+    assert all("\n" not in delta.strip() for delta in deltas)
+
+
+async def test_demo_thinks_before_it_answers() -> None:
+    events = await told("think")
+    kinds = [type(event) for event in events if isinstance(event, ReasoningDelta | TextDelta)]
+    assert kinds == sorted(kinds, key=[ReasoningDelta, TextDelta].index)
+    thought, spoken = (event.part for event in events if isinstance(event, PartDone))
+    assert isinstance(thought, Thinking)
+    assert thought.data == {"signature": "demo"}
+    assert isinstance(spoken, Text)
+
+
+async def test_demo_calls_several_tools_at_once_and_uses_their_results() -> None:
+    events = await told("tools")
+    calls = [event.call for event in events if isinstance(event, ToolStarted)]
+    assert [call.name for call in calls] == ["current_time", "calculator", "calculator"]
+    results = {event.result.call_id: event.result for event in events if isinstance(event, ToolReturned)}
+    assert not any(result.is_error for result in results.values())
+    final = events[-3]
+    assert isinstance(final, PartDone)
+    assert isinstance(final.part, Text)
+    assert all(results[call.id].content in final.part.text for call in calls)
+
+
+async def test_demo_calculates_what_it_is_asked() -> None:
+    assert "`calculator(2 ** 64 / 3)`: 6148914691236517205.333333333" in await answer("calculate 2 ** 64 / 3")
+    assert "(failed): Division by zero." in await answer("please calculate: 1/0")
+    assert "`calculator(3 * 4)`: 12" in await answer("计算 3 * 4")
+
+
+async def test_demo_call_ids_do_not_repeat_in_a_conversation() -> None:
+    first = await told("tools")
+    calls = [event.call for event in first if isinstance(event, ToolStarted)]
+    results = [event.result for event in first if isinstance(event, ToolReturned)]
+    history = [user("tools"), Message("assistant", tuple(calls)), Message("user", tuple(results)), user("tools")]
+    again = [event.call for event in await told(*history) if isinstance(event, ToolStarted)]
+    assert not {call.id for call in calls} & {call.id for call in again}
+    assert len(again) == 3
+
+
+async def test_demo_without_tools_says_so() -> None:
+    events = await told("tools", tools=[])
+    assert PartDone(Text(demo_texts.NO_TOOLS)) in events
+
+
+async def test_demo_sums_up_at_the_round_limit() -> None:
+    """RUN-09"""
+    events = await told("tools", max_rounds=1)
+    assert PartDone(Text(demo_texts.ROUND_LIMIT)) in events
+    assert events[-1] == TurnFinished("limit")
+
+
+async def test_demo_echoes_exactly() -> None:
+    assert await answer("echo  think `x`\n\n  table 🎉") == "think `x`\n\n  table 🎉"
+    assert await answer("echo") == demo_texts.NOTHING_TO_ECHO
+
+
+async def test_demo_knows_who_speaks_in_a_shared_session() -> None:
+    """CTX-06"""
+    assert "**Ada Lovelace**" in await answer("[Grace] hello", "[Ada Lovelace] who am I?")
+    assert await answer("who am I?") == demo_texts.WHO_UNKNOWN
+
+
+async def test_demo_answers_the_last_message() -> None:
+    assert await answer("think", Message("assistant", (Text("…"),)), "echo last") == "last"
+    assert await answer(Message("user", (Text("think"), Text("echo last")))) == "last"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"), [("error", RequestRejected), ("错误", RequestRejected), ("error mid", ConnectionLost)]
+)
+async def test_demo_fails_when_asked(text: str, error: type[Exception]) -> None:
+    """RUN-10"""
+    events = await told(text)
+    assert isinstance(events[-1], TurnFailed)
+    assert type(events[-1].error) is error
+    assert any(isinstance(event, TextDelta) for event in events) is (error is ConnectionLost)
+
+
+async def test_demo_is_too_busy_when_asked() -> None:
+    """RUN-10: the retries are seen."""
+    events = await told("error busy")
+    assert [type(event) for event in events] == [ResponseStarted, RetryScheduled] * 2 + [ResponseStarted, TurnFailed]
+    assert isinstance(events[-1], TurnFailed)
+    assert type(events[-1].error) is Overloaded
+
+
+async def test_demo_long_answer_is_long() -> None:
+    assert len(await answer("long")) > 8_000
+
+
+async def test_demo_reports_plausible_usage() -> None:
+    small, large = (await told("echo hi"))[-2], (await told("echo " + "hi " * 1000, "echo hi"))[-2]
+    assert isinstance(small, ResponseDone)
+    assert isinstance(large, ResponseDone)
+    assert small.usage.output_tokens == large.usage.output_tokens == 1
+    assert (large.usage.input_tokens or 0) > (small.usage.input_tokens or 0) + 700
+    assert 0 < (large.usage.cache_read_tokens or 0) < (large.usage.input_tokens or 0)
+
+
+def pauses(text: str, tokens_per_second: float) -> list[float]:
+    request = Request("demo", (user(text),))
+    steps = demo._typed(demo._answer(request), request, tokens_per_second)
+    return [step.seconds for step in steps if isinstance(step, Pause)]
+
+
+def test_demo_types_at_its_pace() -> None:
+    waits = pauses("echo one two three", 40)
+    assert waits == [demo.FIRST_TOKEN_SECONDS] + [1 / 40] * 3
+    assert pauses("slow", 0) == []
+
+
+def test_demo_slow_answer_takes_its_time() -> None:
+    assert demo.SLOW_SECONDS <= sum(pauses("slow", 1000)) < demo.SLOW_SECONDS + 1
+
+
+async def test_demo_provider_has_one_model() -> None:
+    provider = DemoProvider()
+    assert await provider.list_models() == ["demo"]
+    await provider.close()
+
+
+def test_demo_results_of_other_tools_are_shown_too() -> None:
+    """A conversation that a real model began may be continued by the demo agent."""
+    call = ToolCall("x", "search", {"q": "a", "n": 2})
+    assert demo_texts.result_line(call, ToolResult("x", "found")) == "- `search(a, 2)`: found"
