@@ -1,0 +1,85 @@
+"""A person at a browser: what they do and see, by roles and names, and everything that their console says."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, expect
+
+PATIENCE = 15_000
+expect.set_options(timeout=PATIENCE)
+# The browser itself reports a lost connection; the page's own words about it are tested.
+EXPECTED = ("ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket connection to")
+
+
+class Person:
+    """One browser context with one page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    @classmethod
+    async def enter(cls, browser: Browser, address: str) -> Person:
+        context = await browser.new_context(viewport={"width": 1200, "height": 800})
+        person = cls(await context.new_page())
+        await person.page.goto(address)
+        return person
+
+    def complain(self) -> None:
+        """Fail on anything that the console complained of: script errors, CSP violations, missing files."""
+        assert not self.complaints, self.complaints
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(known in message.text for known in EXPECTED):
+            self.complaints.append(message.text)
+
+    @property
+    def composer(self) -> Locator:
+        return self.page.get_by_role("textbox", name="Message", exact=True)
+
+    @property
+    def stop(self) -> Locator:
+        return self.page.get_by_role("button", name="Stop")
+
+    @property
+    def messages(self) -> Locator:
+        """All messages, in order."""
+        return self.page.locator("#messages article.message")
+
+    @property
+    def answers(self) -> Locator:
+        return self.page.locator("#messages article.assistant")
+
+    @property
+    def queue(self) -> Locator:
+        return self.page.get_by_role("group", name="Queued messages").locator("article")
+
+    async def say(self, text: str) -> None:
+        await self.composer.fill(text)
+        await self.composer.press("Enter")
+
+    async def sees_state(self, status: str) -> None:
+        """The agent's status as the page has it: idle, thinking, tool_calling."""
+        await expect(self.page.locator("main.session")).to_have_attribute("data-status", status)
+
+    async def sees_connection(self, words: str) -> None:
+        await expect(self.page.locator("#connection")).to_contain_text(words)
+
+    async def transcript(self) -> list[str]:
+        """Each message as it stands: speaker, status and text of its body, without what differs between viewers."""
+        script = """articles => articles.map(article => [
+            article.querySelector('.who')?.textContent,
+            article.dataset.status,
+            article.querySelector('[data-body], .plain, .tool')?.innerText.trim(),
+        ].join(' | '))"""
+        result: list[str] = await self.messages.evaluate_all(script)
+        return result
+
+    async def bodies(self) -> list[str]:
+        """The HTML of the answers' blocks: live and after a reload it must be the same."""
+        result: list[str] = await self.page.locator("#messages [data-body]").evaluate_all(
+            "bodies => bodies.map(body => [...body.children].map(part => part.innerHTML).join(''))"
+        )
+        return result

@@ -1,0 +1,277 @@
+"""The whole way in a real browser: sign in, talk, reload, stop, queue, lose the network, together with somebody."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser.person import Person
+from tests.support.server import Server
+from tests.wire import openai
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+
+pytestmark = pytest.mark.browser
+
+
+def reply(*pieces: str, gate: asyncio.Event | None = None, rest: tuple[str, ...] = ()) -> Reply:
+    """A streamed answer; what stands in `rest` waits for the gate."""
+    begin = openai.sse(openai.role(), *openai.text(*pieces), done=False)
+    end = openai.sse(*openai.text(*rest), openai.finish(), openai.usage())
+    return Reply([*begin, *([gate] if gate else []), *end])
+
+
+async def test_printed_link_leads_into_a_fresh_session(ana: Person, server: Server, browser: Browser) -> None:
+    """The printed link signs in once and lands in a session, ready to type; a second use says how to get a new one."""
+    assert "/sessions/s_" in ana.page.url
+    await expect(ana.composer).to_be_focused()
+    again = await Person.enter(browser, server.link)
+    await expect(again.page.get_by_role("main")).to_contain_text("make link")
+
+
+async def test_sent_message_is_answered_live(ana: Person, model: WireServer) -> None:
+    """RUN-01, UI-06, UI-07: the status shows at once, the text streams under the right model, then all is at rest."""
+    gate = asyncio.Event()
+    model.script(reply("Hello ", gate=gate, rest=("**world**.",)))
+    await ana.say("Hi there")
+    await expect(ana.answers).to_have_count(1)
+    await expect(ana.answers.first).to_contain_text("Hello")
+    await expect(ana.answers.first).to_contain_text("wire-large")
+    await expect(ana.page.get_by_text("Thinking…")).to_be_visible()
+    gate.set()
+    await expect(ana.answers.first.locator("strong")).to_have_text("world")
+    await ana.sees_state("idle")
+    await expect(ana.page.get_by_text("Thinking…")).to_have_count(0)
+
+
+async def test_reload_shows_the_same_page(ana: Person, model: WireServer) -> None:
+    """LIVE-01: in the middle and at the end of an answer, the page after a reload is the page before it."""
+    gate = asyncio.Event()
+    text = ("# Title\n\nOne *two*\n\n- a\n- b\n\n```python\nprint(", "1)\n```\n\nThree")
+    model.script(
+        reply(*text, gate=gate, rest=(" four [link](https://example.org)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",))
+    )
+    await ana.say("Write")
+    await expect(ana.answers.first).to_contain_text("Three")
+    before = await ana.bodies()
+    await ana.page.reload()
+    await expect(ana.answers.first).to_contain_text("Three")
+    await ana.sees_connection("Connected")
+    assert await ana.bodies() == before
+    gate.set()
+    await ana.sees_state("idle")
+    await expect(ana.answers.first.locator("td")).to_have_count(2)
+    before, transcript = await ana.bodies(), await ana.transcript()
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    assert (await ana.bodies(), await ana.transcript()) == (before, transcript)
+
+
+async def test_stop_keeps_what_is_on_the_screen(ana: Person, model: WireServer) -> None:
+    """RUN-07, RUN-08: Stop ends the answer where it stands, and the next message works."""
+    model.script(reply("So far", gate=asyncio.Event()), reply("Fine."))
+    await expect(ana.stop).to_be_disabled()
+    await ana.say("Talk")
+    await expect(ana.answers.first).to_contain_text("So far")
+    await ana.stop.click()
+    await ana.sees_state("idle")
+    await expect(ana.page.get_by_text("Interrupted")).to_be_visible()
+    await expect(ana.answers.first).to_contain_text("So far")
+    await ana.say("And now?")
+    await expect(ana.answers.nth(1)).to_contain_text("Fine.")
+    assert model.requests[1].body["messages"][-2]["content"] == "So far\n\n[interrupted]"
+
+
+async def test_message_sent_while_it_works_is_queued(ana: Person, model: WireServer) -> None:
+    """RUN-06, UI-09: it shows as queued, can be edited, and is delivered when the turn is done."""
+    gate = asyncio.Event()
+    model.script(reply("Busy", gate=gate), reply("Second answer"))
+    await ana.say("First")
+    await expect(ana.answers.first).to_contain_text("Busy")
+    await ana.say("Sekond")
+    await ana.say("Never mind")
+    await expect(ana.queue).to_have_count(2)
+    await ana.queue.nth(1).get_by_role("button", name="Withdraw").click()
+    await expect(ana.queue).to_have_count(1)
+    await ana.queue.first.get_by_role("button", name="Edit").click()
+    field = ana.page.get_by_role("textbox", name="Queued message")
+    await field.fill("Second")
+    await field.press("Enter")
+    await expect(ana.queue.first).to_contain_text("Second")
+    gate.set()
+    await expect(ana.answers.nth(1)).to_contain_text("Second answer")
+    await expect(ana.queue).to_have_count(0)
+    assert model.requests[1].body["messages"][-1]["content"] == "Second"
+
+
+async def test_second_person_sees_the_same_text_live(
+    ana: Person, model: WireServer, browser: Browser, server: Server
+) -> None:
+    """LIVE-01, CTX-06, MSG-04: by an invitation another person joins, sees the stream, speaks and is told apart."""
+    gate = asyncio.Event()
+    model.script(reply("Shared ", gate=gate, rest=("words",)), reply("Hello Bo"))
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("Hello all")
+    await expect(bo.answers.first).to_contain_text("Shared")
+    gate.set()
+    await expect(bo.answers.first).to_contain_text("Shared words")
+    await bo.sees_state("idle")
+    await bo.say("And me?")
+    await expect(ana.answers.nth(1)).to_contain_text("Hello Bo")
+    await expect(ana.messages.filter(has_text="And me?").locator(".who")).to_have_text("Bo")
+    await ana.sees_state("idle")
+    await bo.sees_state("idle")
+    assert await ana.transcript() == await bo.transcript()
+    sent = [message["content"] for message in model.requests[1].body["messages"] if message["role"] == "user"]
+    assert sent == ["[Admin] Hello all", "[Bo] And me?"]
+    bo.complain()
+
+
+async def test_unshared_person_is_cut_off_at_once(ana: Person, browser: Browser) -> None:
+    """LIVE-06: whoever is removed loses the open page, and finds it gone after a reload."""
+    bo = await invited(ana, browser, "Bo")
+    await bo.sees_connection("Connected")
+    await ana.page.reload()
+    await ana.page.get_by_role("button", name="Share").click()
+    await ana.page.get_by_role("button", name="Remove Bo").click()
+    await bo.sees_connection("no longer have access")
+    response = await bo.page.reload()
+    assert response is not None
+    assert response.status == 404
+
+
+async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> None:
+    """LIVE-02, LIVE-04: what streams meanwhile is caught up, what is typed meanwhile is sent once."""
+    gate = asyncio.Event()
+    model.script(reply("Before ", gate=gate, rest=("after",)), reply("Got it"))
+    await ana.say("Go")
+    await expect(ana.answers.first).to_contain_text("Before")
+    await ana.page.context.set_offline(True)
+    await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await ana.sees_connection("Offline")
+    await ana.say("Typed offline")
+    gate.set()
+    await ana.page.context.set_offline(False)
+    await ana.sees_connection("Connected")
+    await expect(ana.answers.first).to_contain_text("Before after")
+    await expect(ana.answers.nth(1)).to_contain_text("Got it")
+    await expect(ana.messages.filter(has_text="Typed offline")).to_have_count(1)
+    await ana.page.reload()
+    await expect(ana.messages.filter(has_text="Typed offline")).to_have_count(1)
+
+
+async def test_model_is_switched_for_the_next_answer(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-16, MSG-04: the next answer comes from the chosen model, earlier ones keep theirs, others see the choice."""
+    model.script(reply("One"), reply("Two"))
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("First")
+    await ana.sees_state("idle")
+    await expect(ana.answers).to_have_count(1)
+    await ana.page.get_by_role("combobox", name="Model").select_option("wire-small")
+    await expect(bo.page.get_by_role("combobox", name="Model")).to_have_value("wire-small")
+    await ana.say("Second")
+    await expect(ana.answers.nth(1)).to_contain_text("Two")
+    assert [request.body["model"] for request in model.requests] == ["wire-large", "wire-small"]
+    await expect(ana.answers.nth(0).locator(".who")).to_have_text("wire-large")
+    await expect(ana.answers.nth(1).locator(".who")).to_have_text("wire-small")
+
+
+async def test_error_is_explained_and_retried(ana: Person, model: WireServer) -> None:
+    """RUN-10: words that a person can act on, and a Retry that goes on from the last kept row."""
+    model.script(openai.error(401, "Incorrect API key provided"), reply("Now it works"))
+    await ana.say("Try")
+    problem = ana.page.locator("article.error")
+    await expect(problem).to_contain_text("key")
+    await ana.sees_state("idle")
+    await problem.get_by_role("button", name="Retry").click()
+    await expect(ana.answers.first).to_contain_text("Now it works")
+    await expect(problem).to_have_count(0)
+
+
+async def test_tools_and_figures_are_shown(ana: Person, model: WireServer) -> None:
+    """UI-01, UI-02, UI-08, RUN-04: text, tool and text in the order in which they happened; context and tokens."""
+    call = openai.sse(
+        openai.role(),
+        *openai.text("Let me see."),
+        *openai.tool_call(0, "call_1", "calculator", '{"expression": ', '"6*7"}'),
+        openai.finish("tool_calls"),
+        openai.usage(100, 20),
+    )
+    model.script(Reply(call), reply("It is 42."))
+    await ana.say("What is six times seven?")
+    await expect(ana.answers.nth(1)).to_contain_text("It is 42.")
+    kinds = await ana.messages.evaluate_all("all => all.map(one => one.classList[1])")
+    assert kinds == ["user", "assistant", "tool_group", "assistant"]
+    await expect(ana.page.locator("article.tool_group")).to_contain_text("calculator")
+    figures = ana.page.locator('[data-part="usage"]')
+    await expect(figures).to_contain_text("1.1%")
+    await expect(figures).to_contain_text("138")
+
+
+async def test_selection_survives_streaming(ana: Person, model: WireServer) -> None:
+    """Text that somebody has selected stays selected while the answer grows and when it ends."""
+    gate = asyncio.Event()
+    model.script(reply("First paragraph stays.\n\nSecond ", gate=gate, rest=("grows.\n\n", "Third.\n")))
+    await ana.say("Write")
+    await expect(ana.answers.first).to_contain_text("Second")
+    await ana.answers.first.locator("[data-body] p").first.select_text()
+    selection = "() => getSelection().toString().trim()"
+    chosen = await ana.page.evaluate(selection)
+    gate.set()
+    await expect(ana.answers.first).to_contain_text("Third.")
+    await ana.sees_state("idle")
+    assert chosen.startswith("First paragraph stays.")
+    assert await ana.page.evaluate(selection) == chosen
+
+
+async def test_kill_in_mid_answer_heals_after_a_restart(ana: Person, model: WireServer, server: Server) -> None:
+    """RUN-14, RUN-15: after kill -9 and a start the open page comes back, keeps the text, and the session goes on."""
+    model.script(reply("Half an ", "answer", gate=asyncio.Event()), reply(" and the rest."), reply("Next."))
+    await ana.say("Talk")
+    await expect(ana.answers.first).to_contain_text("Half an answer")
+    # one writer's interval: what is older than that must be in the rows
+    await asyncio.to_thread(_written, server, "Half an answer")
+    await asyncio.to_thread(server.kill)
+    await asyncio.to_thread(server.start)
+    await expect(ana.answers.nth(1)).to_contain_text("and the rest.")
+    await expect(ana.answers.first).to_contain_text("Half an answer")
+    await ana.sees_state("idle")
+    await ana.say("More")
+    await expect(ana.answers.nth(2)).to_contain_text("Next.")
+
+
+def _written(server: Server, text: str) -> None:
+    """Wait until the rows hold a text."""
+    import sqlite3
+    import time
+
+    query = "select m.text || coalesce((select group_concat(text, '') from chat_messagedelta d where d.message_id = m.id), '') from chat_chatmessage m"
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        connection = sqlite3.connect(server.data / "parley.sqlite3")
+        found = [row[0] for row in connection.execute(query)]
+        connection.close()
+        if text in found:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{text!r} is not in the rows: {found}")
+
+
+async def invited(host: Person, browser: Browser, name: str) -> Person:
+    """Invite somebody by link, as an editor, and let them make an account."""
+    await host.page.get_by_role("button", name="Share").click()
+    dialog = host.page.get_by_role("dialog")
+    await dialog.get_by_label("Whoever opens it becomes").select_option("editor")
+    await dialog.get_by_role("button", name="Create link").click()
+    link = await dialog.get_by_label("Invitation link").input_value()
+    await host.page.keyboard.press("Escape")
+    guest = await Person.enter(browser, link)
+    await guest.page.get_by_label("Your name").fill(name)
+    await guest.page.get_by_label("User name").fill(name.lower())
+    await guest.page.get_by_label("Password").fill("a long enough passphrase")
+    await guest.page.get_by_role("button", name="Join").click()
+    await expect(guest.composer).to_be_visible()
+    await guest.sees_connection("Connected")
+    return guest

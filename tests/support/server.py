@@ -1,0 +1,77 @@
+"""A real Parley process, started as a user starts it, on a free port and in its own data folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a developer has set must not reach the process.
+UNSET = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "DATABASE_URL", "REDIS_URL")
+START_SECONDS = 60
+
+
+class Server:
+    """`manage.py serve` in a subprocess. `link` is the one-time sign-in link of its last start."""
+
+    def __init__(self, data: Path, **environment: str) -> None:
+        self.data = data
+        self.port = 0
+        self.link = ""
+        self.output: list[str] = []
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+        self._ready = threading.Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start, on the same port as before if there was one, and wait for the link. Raises RuntimeError."""
+        environment = {key: value for key, value in os.environ.items() if key not in UNSET}
+        environment |= {"PARLEY_DATA": str(self.data), "PORT": str(self.port), **self._environment}
+        self._ready.clear()
+        self._process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve"],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        threading.Thread(target=self._read, args=[self._process], daemon=True).start()
+        if not self._ready.wait(START_SECONDS) or not self.link:
+            self.stop()
+            raise RuntimeError("Parley did not start:\n" + "".join(self.output))
+
+    def set(self, **environment: str) -> None:
+        """Change the environment of the next start."""
+        self._environment |= environment
+
+    def stop(self) -> None:
+        """Ask it to end, as Ctrl+C does, and wait."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(20)
+
+    def kill(self) -> None:
+        """End it without a word, as a power cut does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(20)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                self.output.append(line)
+                if found := re.search(r"(http://127\.0\.0\.1:(\d+)/accounts/link/\S+)", line):
+                    self.link, self.port = found[1], int(found[2])
+                    self._ready.set()
+        self._ready.set()
