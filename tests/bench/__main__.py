@@ -1,0 +1,71 @@
+"""Run it: `python -m tests.bench [what …]`; --help says what there is. It needs two cores and no network."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import tempfile
+
+import django
+
+LOAD_CORE = 1
+WHAT = ("streams", "most", "starts", "stops", "sockets", "pages", "growth")
+
+
+def main() -> None:
+    arguments = _arguments()
+    os.sched_setaffinity(0, {LOAD_CORE})
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as data:
+        os.environ.update(PARLEY_DATA=data, DJANGO_SETTINGS_MODULE="config.settings")
+        django.setup()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
+        asyncio.run(_run(arguments))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure one Parley process.")
+    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="what to measure; everything if not given")
+    parser.add_argument("--server", choices=("daphne", "uvicorn"), default="daphne")
+    parser.add_argument("--provider", choices=("openai", "anthropic"), default="openai")
+    parser.add_argument("--face", choices=("page", "events"), default="page")
+    parser.add_argument("--sessions", type=int, nargs="+", default=None, help="how many stream, start or are stopped")
+    parser.add_argument("--seconds", type=float, default=12.0, help="how long each number of sessions is measured")
+    return parser.parse_args()
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    from tests.bench.stage import open_stage
+
+    for what in arguments.what or WHAT:
+        async with open_stage(arguments.server, arguments.provider, arguments.face) as stage:
+            await _measure(what, stage, arguments)
+
+
+async def _measure(what: str, stage: object, arguments: argparse.Namespace) -> None:
+    from tests.bench import growth, pages, sockets, starts, stops, streams
+    from tests.bench.stage import Stage
+
+    assert isinstance(stage, Stage)
+    counts = arguments.sessions
+    match what:
+        case "streams":
+            await streams.measure(stage, counts or [1, 50, 200, 285], arguments.seconds)
+        case "most":
+            await streams.search(stage, (counts or [285])[0], 25, arguments.seconds)
+        case "starts":
+            await starts.measure(stage, counts or [1, 20, 100])
+        case "stops":
+            await stops.measure(stage, counts or [1, 50, 200])
+        case "sockets":
+            await sockets.measure(stage, (counts or [1000])[0])
+        case "pages":
+            await pages.measure(stage, counts or [50, 5000, 10_000])
+        case "growth":
+            await growth.measure(stage)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""What the benchmark prints: percentiles and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value that this share of all values does not exceed; NaN of nothing."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f}" if seconds < 0.1 else f"{seconds * 1000:.0f}"
+
+
+def both(values: Sequence[float]) -> list[str]:
+    """Give the median and the 99th percentile in milliseconds."""
+    return [ms(percentile(values, 0.5)), ms(percentile(values, 0.99))]
+
+
+def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print Markdown that docs/performance.md can hold as it is; the load tells who else used the machine."""
+    print(f"\n{title} (load {os.getloadavg()[0]:.1f})\n", flush=True)
+    for row in (head, ["---"] * len(head), *rows):
+        print("| " + " | ".join(row) + " |", flush=True)

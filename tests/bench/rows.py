@@ -1,0 +1,83 @@
+"""The benchmark's people, sessions and messages, written straight into the server's database."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.management import call_command
+
+from chat.models import ChatMessage, MessageType, Session, SessionRun, Speaker, User, Workspace
+from chat.services.accounts import first_administrator, home_workspace
+from tests.bench.text import tokens
+
+SAID = "How does this part work, and what would have to change to make it twice as fast? " * 3
+
+
+def prepare() -> User:
+    """Make the tables and the one person of the benchmark."""
+    call_command("migrate", interactive=False, verbosity=0)
+    return first_administrator()
+
+
+def cookie(user: User) -> str:
+    """Sign a browser in; returns what it sends along."""
+    login = SessionStore()
+    login[SESSION_KEY] = str(user.pk)
+    login[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    login[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    login.save()
+    return f"{settings.SESSION_COOKIE_NAME}={login.session_key}"
+
+
+def sessions(owner: User, count: int, provider: str, messages: int = 0) -> list[str]:
+    """Make sessions with that many messages each; returns their ids."""
+    workspace = home_workspace(owner)
+    made = [_session(owner, workspace, provider, messages) for _ in range(count)]
+    Session.objects.bulk_create(made)
+    SessionRun.objects.bulk_create([SessionRun(session=each) for each in made])
+    if messages:
+        rows = itertools.chain.from_iterable(_messages(each, owner, messages) for each in made)
+        while batch := list(itertools.islice(rows, 2000)):
+            ChatMessage.objects.bulk_create(batch)
+    return [each.pk for each in made]
+
+
+def _session(owner: User, workspace: Workspace, provider: str, messages: int) -> Session:
+    return Session(
+        owner=owner,
+        workspace=workspace,
+        title=f"{messages} messages",
+        agent="agent",
+        provider=provider,
+        model="bench",
+        revision=messages,
+    )
+
+
+def _messages(session: Session, owner: User, count: int) -> Sequence[ChatMessage]:
+    """A question, an answer of 300 tokens, and so on; each answer differs a little, so that no cache helps."""
+    words = tokens()
+    return [_message(session, owner, number, "".join(itertools.islice(words, 300))) for number in range(1, count + 1)]
+
+
+def _message(session: Session, owner: User, number: int, answer: str) -> ChatMessage:
+    asked = number % 2 == 1
+    return ChatMessage(
+        session=session,
+        sequence=number,
+        revision=number,
+        type=MessageType.TEXT,
+        role=Speaker.USER if asked else Speaker.ASSISTANT,
+        text=f"{SAID} ({session.pk})" if asked else f"{answer}\n\n{session.pk}",
+        user=owner if asked else None,
+        sender="Admin" if asked else "",
+        provider="" if asked else session.provider,
+        model="" if asked else session.model,
+        run_id=f"t_{(number + 1) // 2:024x}",
+        response_id="" if asked else f"r_{number:024x}",
+        duration_ms=None if asked else 3200,
+    )

@@ -1,0 +1,111 @@
+"""One Parley process on a core of its own, and what it costs there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+CORE = 0
+PATIENCE = 40.0
+
+
+class Server:
+    """Parley as an operator starts it: `manage.py serve`, or uvicorn. `with` ends it."""
+
+    def __init__(self, kind: str, data: Path, config: Path) -> None:
+        self.kind = kind
+        self.port = _free_port()
+        self._environment = {
+            **os.environ,
+            "PARLEY_DATA": str(data),
+            "PARLEY_CONFIG": str(config),
+            "PORT": str(self.port),
+            "LOG_LEVEL": "WARNING",
+            "BENCH_KEY": "key",
+        }
+        self._log = data / f"{kind}.log"
+        self._process: psutil.Popen | None = None
+
+    def __enter__(self) -> Server:
+        with self._log.open("wb") as log:
+            self._process = self._start(log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(15)
+        except psutil.TimeoutExpired:
+            self._process.kill()
+        if log := self.log():
+            print(f"\nThe server's log ends:\n{log[-3000:]}")
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return int(self._process.pid)
+
+    def log(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(line for line in lines if "Parley is ready" not in line)
+
+    async def ready(self) -> None:
+        """Wait until it takes connections."""
+        async with asyncio.timeout(PATIENCE):
+            while not await self._answers():  # noqa: ASYNC110  # another process has no event to wait for
+                await asyncio.sleep(0.1)
+
+    def cpu(self) -> float:
+        """Return the CPU seconds that it has used, all threads."""
+        assert self._process
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+    def memory(self) -> int:
+        """Return its resident bytes."""
+        assert self._process
+        return int(self._process.memory_info().rss)
+
+    async def _answers(self) -> bool:
+        assert self._process
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the server has ended:\n{self.log()}")
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            writer.write(b"GET /accounts/sign-in/ HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+            answer = await reader.readline()
+            writer.close()
+        except OSError:
+            return False
+        return answer.startswith(b"HTTP/1")
+
+    def _start(self, log: IO[bytes]) -> psutil.Popen:
+        return psutil.Popen(
+            ["taskset", "-c", str(CORE), sys.executable, *_arguments(self.kind, self.port)],
+            env=self._environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _arguments(kind: str, port: int) -> Sequence[str]:
+    if kind == "daphne":
+        return ["manage.py", "serve"]
+    options = f"--port {port} --ws websockets-sansio --lifespan on --log-level warning"
+    return ["-m", "uvicorn", "config.asgi:application", *options.split()]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

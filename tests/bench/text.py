@@ -1,0 +1,67 @@
+"""Answers whose every token can be recognised in any frame, inside Markdown as models write it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+WIDTH = 4
+WORD = re.compile(rb"[A-Z]{%d}" % WIDTH)
+
+
+def _parts(*parts: tuple[str, int, str]) -> list[str]:
+    """Each part gives one prefix to its first token, and another one to the tokens that follow."""
+    return [prefix for first, count, other in parts for prefix in (first, *[other] * (count - 1))]
+
+
+# What stands before each token, over and over: about 260 tokens of prose, a list, code, a table and a heading.
+PREFIXES = _parts(
+    ("\n\n## ", 5, " "),
+    ("\n\n", 70, " "),
+    ("\n\n- ", 12, " "),
+    ("\n- **", 1, " "),
+    ("** ", 14, " "),
+    ("\n- ", 10, " "),
+    ("\n\n```python\n", 6, " = "),
+    *[("\n    ", 6, ", ")] * 6,
+    ("\n```\n\n", 40, " "),
+    (" `", 1, " "),
+    ("` ", 30, " "),
+    ("\n\n| ", 3, " | "),
+    (" |\n|---|---|---|\n| ", 3, " | "),
+    *[(" |\n| ", 3, " | ")] * 4,
+    (" |\n\n", 20, " "),
+)
+
+
+def word(number: int) -> str:
+    """Name a token by four capital letters; Parley's own HTML holds no such word."""
+    letters = []
+    for _ in range(WIDTH):
+        number, letter = divmod(number, 26)
+        letters.append(chr(65 + letter))
+    return "".join(reversed(letters))
+
+
+def number_of(name: bytes) -> int:
+    """Tell which token a word names."""
+    number = 0
+    for letter in name:
+        number = number * 26 + letter - 65
+    return number
+
+
+def tokens(size: int = 0) -> Iterator[str]:
+    """Give tokens without end, each with its word last; `size` fills them up to that many characters."""
+    number = 0
+    while True:
+        for prefix in PREFIXES:
+            filler = ("of the " * (size // 7 + 1))[: max(0, size - len(prefix) - WIDTH - 1)]
+            yield f"{prefix}{filler} {word(number)}" if filler else prefix + word(number)
+            number += 1
+
+
+def last_word(frame: bytes) -> int:
+    """Return the number of the newest token in a frame, -1 if it shows none."""
+    found = WORD.findall(frame)
+    return number_of(found[-1]) if found else -1
