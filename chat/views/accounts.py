@@ -33,7 +33,8 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     if user is None:
         return render(request, "accounts/link_over.html", status=GONE)
     login(request, user, BACKEND)
-    return HttpResponseRedirect(_safe_next(request)) if _safe_next(request) else redirect(_fresh_session(user))
+    target = _safe_next(request)
+    return HttpResponseRedirect(target) if target else redirect("session", create_session(owner=user).pk)
 
 
 @never_cache
@@ -68,16 +69,12 @@ def _join_page(
 ) -> HttpResponse:
     values = {
         "host": invitation.created_by.sender,
-        "title": str(invitation.session.title) or "Parley",
+        "title": invitation.session.title,
         "role": invitation.role,
         "form": form,
         "refused": refused,
     }
     return render(request, "accounts/join.html", values, status=status)
-
-
-def _fresh_session(user: User) -> Session:
-    return create_session(owner=user)
 
 
 def _safe_next(request: HttpRequest) -> str:

@@ -3,6 +3,7 @@ import { Outbox } from "./outbox.js";
 import { toEnd } from "./scroll.js";
 
 const SLOW = 400; // an answer that takes longer than this is shown as being sent
+const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");
 const page = document.getElementById("main");
 const form = document.getElementById("composer");
 const queue = document.getElementById("queue");
@@ -24,6 +25,7 @@ export class Composer {
     text.addEventListener("input", () => this.#edited());
     text.value = stored() || text.value;
     grow();
+    if (!TOUCH.matches) text.focus(); // on a phone that would cover half the page with the keyboard
     for (const { key, text: words } of this.#outbox.pending()) showPending(key, words);
   }
 
@@ -39,13 +41,12 @@ export class Composer {
     return stale.length > 0;
   }
 
-  /** The server has the message. It is shown as pending until the message itself is there. */
+  /** The server has the message. What is shown as pending stays until the message itself is there. */
   confirmed(key, arrived) {
     this.#outbox.take(key);
     const pending = pendingOf(key);
-    if (!pending) return;
-    if (arrived) pending.remove();
-    else setTimeout(() => pending.remove(), 1000);
+    if (arrived || pending?.hidden) pending?.remove();
+    else setTimeout(() => pending?.remove(), 300);
   }
 
   refused(key) {
@@ -78,6 +79,7 @@ export class Composer {
   }
 
   #key(event) {
+    if (TOUCH.matches) return; // there is no Shift+Enter on a phone: Enter breaks the line, the button sends
     // Enter that ends the composition of a character must not send (keyCode 229: Safari says it too late).
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();

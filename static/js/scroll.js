@@ -29,6 +29,7 @@ export function start() {
     toEnd();
     log.focus({ preventScroll: true });
   });
+  log.addEventListener("click", opened);
   // Messages get their true height only when they come into view, so the end moves by itself too.
   const observer = new ResizeObserver(keepPlace);
   for (const element of [log, ...log.children]) observer.observe(element);
@@ -41,6 +42,13 @@ function moved() {
   else if (log.scrollTop < lastTop - 1) following = false;
   button.hidden = following || distance() < 2 * NEAR;
   lastTop = log.scrollTop;
+}
+
+/** Whoever opens something wants to see it, not what is below it. */
+function opened(event) {
+  if (!event.target.closest("summary, [data-action=expand]")) return;
+  following = false;
+  requestAnimationFrame(moved);
 }
 
 function keepWhileOlderLoad() {
