@@ -1,0 +1,105 @@
+"""A real Parley process, as an operator starts it: a bare environment, its own data folder, a free port."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE, STDOUT, CompletedProcess, Popen, run
+from threading import Timer
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# What ends a test that hangs; nothing is measured by it.
+PATIENCE = 60
+
+
+def environment(data: Path, **settings: str) -> dict[str, str]:
+    """Nothing of the tester's own environment but the way to programs."""
+    return {"PATH": os.environ["PATH"], "PARLEY_DATA": str(data), "PORT": "0", **settings}
+
+
+def manage(*words: str, data: Path, **settings: str) -> CompletedProcess[str]:
+    """Run a command to its end."""
+    return run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=environment(data, **settings),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@dataclass
+class Started:
+    """A server that has said that it serves."""
+
+    process: Popen[str]
+    line: str
+
+    @property
+    def address(self) -> str:
+        found = re.search(r"http://[^/\s]+", self.line)
+        assert found, self.line
+        return found.group()
+
+    @property
+    def link(self) -> str:
+        return self.line.split()[-1]
+
+    def end(self, how: signal.Signals) -> tuple[int, str]:
+        """Signal it; return its exit code and what it printed since it was ready."""
+        self.process.send_signal(how)
+        rest, _nothing = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, rest
+
+
+@contextmanager
+def running(command: Sequence[str], environ: Mapping[str, str], pass_fds: tuple[int, ...] = ()) -> Iterator[Popen[str]]:
+    """Run a Python command; kill what is left of it."""
+    process = Popen(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environ,
+        pass_fds=pass_fds,
+        stdout=PIPE,
+        stderr=STDOUT,
+        text=True,
+    )
+    hanging = Timer(PATIENCE, process.kill)
+    hanging.start()
+    try:
+        yield process
+    finally:
+        hanging.cancel()
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def serving(data: Path, *command: str, ready: str = "ready", **settings: str) -> Iterator[Started]:
+    """Run a server (`manage.py serve` unless told otherwise) from its line with `ready` on."""
+    with running(command or ("manage.py", "serve"), environment(data, **settings)) as process:
+        assert process.stdout is not None
+        before: list[str] = []
+        for line in process.stdout:
+            before.append(line)
+            if ready in line:
+                break
+        else:
+            raise AssertionError("".join(before))
+        yield Started(process, line.strip())
+
+
+def workers(data: Path) -> int:
+    """How many runners are enlisted in the database."""
+    with closing(sqlite3.connect(data / "parley.sqlite3")) as database:
+        (count,) = database.execute("SELECT count(*) FROM chat_worker").fetchone()
+        return int(count)

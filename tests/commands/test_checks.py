@@ -1,0 +1,69 @@
+"""System checks: each says what is wrong, and the remedy; a good installation hears nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from pytest_django import Settings
+
+from chat import agents_setup
+
+
+def found() -> list[str]:
+    return [str(message.id) for message in run_checks() if str(message.id).startswith("parley.")]
+
+
+def test_plain_installation_has_nothing_to_hear() -> None:
+    assert found() == []
+
+
+def test_bad_configuration_names_file_key_and_remedy(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "parley.toml"
+    file.write_text('[providers.mine]\ntype = "telepathy"\n')
+    settings.PARLEY_CONFIG = str(file)
+    agents_setup.reset()
+
+    (error,) = [message for message in run_checks() if message.id == "parley.E001"]
+
+    assert str(file) in error.msg
+    assert "providers.mine" in error.msg
+
+
+def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    settings.DATA_DIR = file / "data"
+
+    assert found() == ["parley.E002"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "ids"),
+    [
+        ({"PORT": 65536}, ["parley.E005"]),
+        ({"PORT": -1}, ["parley.E005"]),
+        ({"LEASE_SECONDS": 1.0}, ["parley.E003"]),
+        ({"RUNNER": "none", "REDIS_URL": "redis://localhost"}, ["parley.W001"]),
+        ({"RUNNER": "none"}, ["parley.W001", "parley.W002"]),
+        ({"HOST": "localhost"}, []),
+        ({"HOST": "::1"}, []),
+        ({"HOST": "chat.lan", "ALLOWED_HOSTS": ["chat.lan"]}, ["parley.W003"]),
+        ({"HOST": "0.0.0.0", "HTTPS": True, "ALLOWED_HOSTS": ["chat.example.org"]}, []),  # noqa: S104  # not bound
+        ({"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["localhost", "0.0.0.0"]}, ["parley.W003", "parley.W004"]),  # noqa: S104
+        ({"HOST": "::", "ALLOWED_HOSTS": ["*"], "DEBUG": True, "HTTPS": True}, ["parley.E004"]),
+    ],
+)
+def test_setting_is_judged(settings: Settings, changes: dict[str, object], ids: list[str]) -> None:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+
+    assert found() == ids
+
+
+@pytest.mark.parametrize(("workers", "ids"), [("1", []), ("4", ["parley.W002"])])
+def test_several_web_processes_need_redis(monkeypatch: pytest.MonkeyPatch, workers: str, ids: list[str]) -> None:
+    monkeypatch.setenv("WEB_CONCURRENCY", workers)
+
+    assert found() == ids

@@ -1,0 +1,48 @@
+"""The same application under other servers: the runner lives with it, lifespan or not."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+
+from tests.commands.process import environment, manage, running, serving, workers
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    assert manage("migrate", data=tmp_path).returncode == 0
+    return tmp_path
+
+
+def test_uvicorn_starts_and_stops_the_runner_by_lifespan(data: Path) -> None:
+    command = (
+        "-m",
+        "uvicorn",
+        "config.asgi:application",
+        "--port",
+        "0",
+        "--lifespan",
+        "on",
+        "--ws",
+        "websockets-sansio",
+    )
+    with serving(data, *command, ready="running on") as server:
+        assert workers(data) == 1
+        server.end(signal.SIGTERM)
+    assert workers(data) == 0
+
+
+async def test_server_without_lifespan_starts_the_runner_with_its_first_request(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/accounts/sign-in/"
+        command = ("-m", "daphne", "--fd", str(listening.fileno()), "config.asgi:application")
+        with running(command, environment(data), pass_fds=(listening.fileno(),)):
+            async with ClientSession() as person, person.get(address) as page:
+                assert page.status == 200
+            assert workers(data) == 1

@@ -1,0 +1,116 @@
+"""`manage.py serve` in a real process: one line, a link that works once, clear words for what is wrong, a clean end."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, CookieJar
+
+from tests.commands.process import manage, serving, workers
+
+pytestmark = pytest.mark.server
+
+
+def browser() -> ClientSession:
+    return ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: cookies of an address without a name
+
+
+async def test_link_signs_in_once_and_lands_in_a_fresh_session(tmp_path: Path) -> None:
+    """Section “two commands”: on an empty folder, everything is made and one line is printed."""
+    with serving(tmp_path) as server:
+        assert re.fullmatch(r"Parley is ready\..* http://127\.0\.0\.1:\d+/accounts/link/[\w-]{43,}", server.line)
+        async with browser() as first, browser() as second:
+            async with first.get(server.link) as page:
+                assert page.status == 200
+                assert re.fullmatch(r"/sessions/s_[0-9a-f]{24}/", page.url.path)
+            async with first.get(page.url) as again:
+                assert again.status == 200
+            async with second.get(server.link) as used:
+                assert used.status == 410
+            async with second.get(page.url) as stranger:
+                assert stranger.url.path == "/accounts/sign-in/"
+
+
+def test_restart_keeps_the_people_and_prints_a_new_link(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        first = server.link
+        assert server.end(signal.SIGTERM) == (0, "")
+    with serving(tmp_path) as server:
+        assert server.link.rpartition("/")[2] != first.rpartition("/")[2]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals) -> None:
+    """RUN-15: the runner gives its lease back, even with a browser's connection idle. Nothing but silence follows."""
+    with serving(tmp_path) as server:
+        assert workers(tmp_path) == 1
+        async with browser() as person, person.get(server.address) as page:
+            assert page.status == 200
+            assert server.end(how) == (0, "")
+    assert workers(tmp_path) == 0
+
+
+def test_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = manage("serve", data=tmp_path, PORT=str(port))
+
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    told = f"Parley cannot listen on 127.0.0.1:{port}: Address already in use."
+    assert ended.stderr == f"{told} Set HOST and PORT to an address that is free.\n"
+
+
+def test_port_is_taken_before_anything_is_changed(tmp_path: Path) -> None:
+    """A second start beside a running one does not touch the database under it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        manage("serve", data=tmp_path, PORT=str(taken.getsockname()[1]))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"SECRET_KEY": "given"}])
+def test_unusable_data_folder_is_one_clear_line(tmp_path: Path, settings: dict[str, str]) -> None:
+    blocked = tmp_path / "file" / "data"
+    blocked.parent.write_text("no folder")
+
+    ended = manage("serve", data=blocked, **settings)
+
+    assert ended.returncode == 1
+    assert re.fullmatch(rf"Parley cannot .*{blocked}: Not a directory\. Set PARLEY_DATA to .+\n", ended.stderr)
+
+
+def test_broken_database_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "parley.sqlite3").write_text("this is no database, " * 100)
+
+    ended = manage("serve", data=tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (1, "Parley cannot use its database: file is not a database\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("PORT", "many", "PORT cannot be 'many'"),
+        ("PORT", "99999", "PORT=99999 is not a port"),
+        ("HOST", "no such host", "cannot listen on no such host:0: Name or service not known"),
+        ("RUNNER", "everywhere", "RUNNER is one of embedded, none, not 'everywhere'"),
+        ("RECOVERY", "pray", "RECOVERY is one of resume, close, not 'pray'"),
+        ("LEASE_SECONDS", "0.1", "LEASE_SECONDS=0.1 is too short"),
+        ("LOG_LEVEL", "loud", "LOG_LEVEL is one of"),
+        ("DEBUG", "perhaps", "DEBUG is 1 or 0, not 'perhaps'"),
+        ("DATABASE_URL", "oracle://u:secret@h/n", "DATABASE_URL is sqlite:"),
+        ("PARLEY_CONFIG", "/no/such/file.toml", "/no/such/file.toml"),
+    ],
+)
+def test_bad_setting_is_told_without_a_traceback(tmp_path: Path, name: str, value: str, words: str) -> None:
+    ended = manage("serve", data=tmp_path, **{name: value})
+
+    assert ended.returncode == 1
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "secret" not in ended.stderr
