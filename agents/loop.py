@@ -173,7 +173,6 @@ class _Turn:
                 return
             yield RetryScheduled(attempt, delay, error)
             await self.sleep(delay)
-            response.error = None
             self.stale = True
 
     async def _renew(self) -> None:

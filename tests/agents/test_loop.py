@@ -104,6 +104,29 @@ async def test_tool_round_feeds_the_next_response() -> None:
     assert events[-1] == TurnFinished("done")
 
 
+async def test_results_go_to_the_model_in_the_order_of_the_calls() -> None:
+    """Whichever tool was faster: the same conversation must look the same to the provider's cache."""
+    fast_is_done = asyncio.Event()
+
+    @tool()
+    async def slow() -> str:
+        """Answer second."""
+        await fast_is_done.wait()
+        return "slow"
+
+    @tool()
+    async def fast() -> str:
+        """Answer first."""
+        fast_is_done.set()
+        return "fast"
+
+    helper, provider = agent([ToolCall("s", "slow", {}), ToolCall("f", "fast", {})], ["ok"])
+    events = await collect(replace(helper, tools=(slow, fast)))
+    told = [event.result for event in events if isinstance(event, ToolReturned)]
+    assert told == [ToolResult("f", "fast"), ToolResult("s", "slow")]
+    assert provider.requests[1].messages[-1] == Message("user", (told[1], told[0]))
+
+
 async def test_calls_are_run_whatever_the_stop_reason_says() -> None:
     """Some compatible servers say "stop" after tool calls."""
     helper, _ = agent([call(n=4), Stop("end")], ["8"])

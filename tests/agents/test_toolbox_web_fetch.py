@@ -188,6 +188,11 @@ async def test_web_fetch_never_unpacks_a_bomb(site: Site) -> None:
     assert result.content.endswith("was cut.]")
 
 
+def test_unpacking_stops_at_the_limit() -> None:
+    """One small piece of a bomb must not become memory before it is cut."""
+    assert web_client._unpacker("gzip")(gzip.compress(b"0" * 1_000_000), 100) == b"0" * 100
+
+
 async def test_web_fetch_gives_up_on_a_silent_server(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_client, "TOTAL_SECONDS", 0.05)
     reader_waits = socket.create_server(("127.0.0.1", 0))

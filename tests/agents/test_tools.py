@@ -219,22 +219,24 @@ async def test_blocking_tool_sees_the_context_of_its_turn() -> None:
     assert (await who.run(use({}))).content == "Ada"
 
 
-async def test_thread_that_ends_after_its_waiter_is_not_missed() -> None:
+async def test_thread_that_ends_after_its_waiter_is_not_missed(caplog: pytest.LogCaptureFixture) -> None:
     """A cancelled wait leaves the thread alone, and its late result disturbs nobody."""
-    started, release, ended = threading.Event(), threading.Event(), threading.Event()
+    started, release = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
 
     def work() -> None:
+        threads.append(threading.current_thread())
         started.set()
         release.wait()
-        ended.set()
 
     waiting = asyncio.create_task(in_thread(work))
     await in_thread(started.wait)
     waiting.cancel()
     await asyncio.wait([waiting])
     release.set()
-    await in_thread(ended.wait)
+    await in_thread(threads[0].join)
     assert waiting.cancelled()
+    assert caplog.text == ""
 
 
 def test_thread_that_outlives_the_loop_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:

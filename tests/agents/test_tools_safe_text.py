@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -114,6 +115,26 @@ def test_safe_text_of_something_huge_is_cut(value: object) -> None:
     text = safe_text(value)
     assert len(text) < LIMIT * 1.5 + 100
     assert "[cut" in text
+
+
+class Endless(Sequence[int]):
+    """Counts how much of it is read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __len__(self) -> int:
+        return 10**12
+
+    def __getitem__(self, index: Any) -> Any:
+        self.read += 1
+        return index
+
+
+def test_safe_text_reads_no_more_than_it_shows() -> None:
+    endless = Endless()
+    assert safe_text([{"many": endless}], limit=1000).endswith('"[cut]"]}]')
+    assert endless.read < 1000
 
 
 def test_cut_says_how_much_there_was() -> None:
