@@ -112,11 +112,7 @@ CHANNEL_LAYERS = {
         "CONFIG": {"hosts": [REDIS_URL], "prefix": env.str("REDIS_PREFIX", default="parley")},
     }
     if REDIS_URL
-    else {
-        "BACKEND": "channels.layers.InMemoryChannelLayer",
-        # A hub that is busy longer than an expiry would be removed from its groups for good.
-        "CONFIG": {"capacity": 100_000, "expiry": 3600, "group_expiry": 10 * 365 * 86400},
-    }
+    else {"BACKEND": "chat.live.memory_layer.MemoryLayer"}
 }
 
 AUTH_USER_MODEL = "chat.User"

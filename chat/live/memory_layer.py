@@ -1,0 +1,74 @@
+"""The channel layer of a single process: hands messages over as they are, without copies, scans or tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from channels.exceptions import ChannelFull
+from channels.layers import BaseChannelLayer
+
+from chat import ids
+
+Message = dict[str, Any]
+
+
+class MemoryLayer(BaseChannelLayer):
+    """Channels' own one copies every message and looks through all channels and groups at each send and receive.
+
+    Nobody may change a message that was sent. It waits for its receiver without a limit of time, so that a busy one
+    loses nothing; `group_send` leaves channels out that hold `capacity` messages, as all layers do.
+    """
+
+    extensions = ["groups", "flush"]  # noqa: RUF012  # Channels declares it so
+
+    def __init__(self, capacity: int = 100_000) -> None:
+        super().__init__(capacity=capacity)
+        self._queues: dict[str, asyncio.Queue[Message]] = {}
+        self._groups: dict[str, dict[str, None]] = {}
+
+    async def new_channel(self, prefix: str = "specific.") -> str:
+        """Name a channel of this process."""
+        return f"{prefix}.memory!{ids.worker_id()}"
+
+    async def send(self, channel: str, message: Message) -> None:
+        """Raises ChannelFull."""
+        self._put(channel, message)
+
+    async def receive(self, channel: str) -> Message:
+        """Wait for the channel's next message; one that is there already is taken without a pause."""
+        return await self._queue(channel).get()
+
+    async def group_add(self, group: str, channel: str) -> None:
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self._groups.setdefault(group, {})[channel] = None
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        members = self._groups.get(group, {})
+        members.pop(channel, None)
+        if not members:
+            self._groups.pop(group, None)
+
+    async def group_send(self, group: str, message: Message) -> None:
+        for channel in self._groups.get(group, ()):
+            try:
+                self._put(channel, message)
+            except ChannelFull:
+                continue
+
+    async def flush(self) -> None:
+        self._queues.clear()
+        self._groups.clear()
+
+    def _queue(self, channel: str) -> asyncio.Queue[Message]:
+        queue = self._queues.get(channel)
+        if queue is None:
+            queue = self._queues[channel] = asyncio.Queue(self.capacity)
+        return queue
+
+    def _put(self, channel: str, message: Message) -> None:
+        try:
+            self._queue(channel).put_nowait(message)
+        except asyncio.QueueFull:
+            raise ChannelFull(channel) from None
