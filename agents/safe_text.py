@@ -31,7 +31,7 @@ def cut(text: str, limit: int = LIMIT) -> str:
     """Keep the first `limit` characters and say so when there were more."""
     if len(text) <= limit:
         return text
-    return f"{text[:limit]}\n[cut: the first {limit:,} of {len(text):,} characters]"
+    return f"{text[:limit]}\n[cut after {limit:,} characters]"
 
 
 def safe_text(value: object, limit: int = LIMIT) -> str:
@@ -99,7 +99,8 @@ class _Plain:
             if self.budget <= 0:
                 plain[CUT] = True
                 break
-            plain[self._leaf(key)] = self.of(item)
+            name = self._leaf(key)  # before its value, which may use up the budget
+            plain[name] = self.of(item)
         return plain
 
     def _array(self, items: Iterable[Any]) -> list[Any]:

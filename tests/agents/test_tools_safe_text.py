@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -131,14 +131,39 @@ class Endless(Sequence[int]):
         return index
 
 
+class EndlessMapping(Mapping[int, int]):
+    """Every number leads to itself."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __len__(self) -> int:
+        return 10**12
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(10**12))
+
+    def __getitem__(self, key: int) -> int:
+        self.read += 1
+        return key
+
+
+def test_safe_text_reads_no_more_of_a_mapping_than_it_shows() -> None:
+    endless = EndlessMapping()
+    assert safe_text(endless, limit=1000).startswith('{"0": 0, "1": 1, ')
+    assert endless.read < 1000
+
+
 def test_safe_text_reads_no_more_than_it_shows() -> None:
     endless = Endless()
-    assert safe_text([{"many": endless}], limit=1000).endswith('"[cut]"]}]')
+    text = safe_text([{"many": endless}], limit=1000)
+    assert text.startswith('[{"many": [0, 1, 2, ')
+    assert text.endswith("[cut after 1,000 characters]")
     assert endless.read < 1000
 
 
 def test_cut_says_how_much_there_was() -> None:
-    assert cut("abcdef", 3) == "abc\n[cut: the first 3 of 6 characters]"
+    assert cut("abcdef", 3) == "abc\n[cut after 3 characters]"
     assert cut("abc", 3) == "abc"
 
 
