@@ -66,7 +66,7 @@ async def _start(application: Application, server: Server, ready: Callable[[], A
 
 
 async def _finish(application: Application) -> None:
-    """Let go of the runs, then end what is left: Daphne forgets connections that wait for their next request."""
+    """Let go of the runs, then end what is left on the loop, as asyncio.run would."""
     try:
         await asyncio.wait_for(application.stop(), STOP_SECONDS)
     except TimeoutError:

@@ -5,18 +5,34 @@ from __future__ import annotations
 import re
 import signal
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession, CookieJar
+from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 
-from tests.commands.process import manage, serving, workers
+from tests.commands.process import Started, manage, serving, workers
 
 pytestmark = pytest.mark.server
 
 
 def browser() -> ClientSession:
     return ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: cookies of an address without a name
+
+
+@asynccontextmanager
+async def events(person: ClientSession, server: Started, session: str) -> AsyncIterator[ClientWebSocketResponse]:
+    """A socket of the JSON protocol, from its beginning."""
+    async with person.ws_connect(f"{server.address}/ws{session}", origin=server.address) as socket:
+        await socket.send_json({"type": "sync", "since": 0, "have": {}})
+        yield socket
+
+
+async def heard(socket: ClientWebSocketResponse, kind: str) -> None:
+    """Wait for an event."""
+    while (await socket.receive_json())["type"] != kind:
+        pass
 
 
 async def test_link_signs_in_once_and_lands_in_a_fresh_session(tmp_path: Path) -> None:
@@ -52,6 +68,24 @@ async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals) -> No
             assert page.status == 200
             assert server.end(how) == (0, "")
     assert workers(tmp_path) == 0
+
+
+async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    """RUN-15: what was running is given back, not waited for."""
+    with serving(tmp_path) as server:
+        async with (
+            browser() as person,
+            person.get(server.link) as page,
+            events(person, server, page.url.path) as socket,
+        ):
+            await socket.send_json({"type": "send", "text": "slow", "key": "only once"})
+            await heard(socket, "text_delta")
+            assert server.end(signal.SIGTERM) == (0, "")
+    assert workers(tmp_path) == 0
+
+    with serving(tmp_path) as server:
+        async with browser() as person, person.get(server.link), events(person, server, path) as socket:
+            await heard(socket, "text_delta")
 
 
 def test_taken_port_is_one_clear_line(tmp_path: Path) -> None:
