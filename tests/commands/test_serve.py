@@ -73,14 +73,12 @@ async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals) -> No
 async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     """RUN-15: what was running is given back, not waited for."""
     with serving(tmp_path) as server:
-        async with (
-            browser() as person,
-            person.get(server.link) as page,
-            events(person, server, page.url.path) as socket,
-        ):
-            await socket.send_json({"type": "send", "text": "slow", "key": "only once"})
-            await heard(socket, "text_delta")
-            assert server.end(signal.SIGTERM) == (0, "")
+        async with browser() as person, person.get(server.link) as page:
+            path = page.url.path
+            async with events(person, server, path) as socket:
+                await socket.send_json({"type": "send", "text": "slow", "key": "only once"})
+                await heard(socket, "text_delta")
+                assert server.end(signal.SIGTERM) == (0, "")
     assert workers(tmp_path) == 0
 
     with serving(tmp_path) as server:
