@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 
-from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageStatus, MessageType, Speaker
 
 INTERRUPTED = "[interrupted]"
 TOOL_INTERRUPTED = "[Tool execution interrupted by user]"
 TOOL_LOST = "[Tool execution interrupted: the server stopped while it ran; whether it took effect is not known]"
-SEVERAL_SENDERS = "Several people take part in this conversation. Each user message begins with the name of its sender in square brackets."
-ASSISTANT_TYPES = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
+TOOL_NOT_BEGUN = "[Tool not run: the server stopped before it began]"
+SEVERAL_SENDERS = (
+    "Several people take part in this conversation. Each user message begins with the name of its sender in square "
+    "brackets."
+)
 # The columns that the context is made of; nothing else is read for it.
 CONTEXT_FIELDS = (
     "id",
@@ -38,10 +40,10 @@ CONTEXT_FIELDS = (
 
 def system_prompt(rows: Sequence[ChatMessage], prompt: str) -> str:
     """Put the system prompt together: a system row before all others stands for the session's own (CTX-04)."""
-    first = next((row for row in rows if row.include_in_context and row.type == MessageType.TEXT), None)
-    if first is not None and first.role == Speaker.SYSTEM:
-        prompt = first.text
-    parts = [prompt, SEVERAL_SENDERS if _several_senders(rows) else ""]
+    speaking = [row for row in rows if _speaks(row)]
+    if _begins_with_prompt(speaking):
+        prompt = speaking[0].text
+    parts = [prompt, SEVERAL_SENDERS if _several_senders(speaking) else ""]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -51,61 +53,64 @@ def context(rows: Sequence[ChatMessage]) -> list[Message]:
     Every tool call gets exactly one result, right after the message that made it; only calls of the last response
     that have not begun (`pending`) stay open, for the run that will carry them out.
     """
-    named = _several_senders(rows)
-    groups = list(_groups([row for row in rows if row.include_in_context and _speaks(row)]))
-    if groups and _is_prompt(groups[0][0]):
-        groups = groups[1:]
+    speaking = [row for row in rows if _speaks(row)]
+    named = _several_senders(speaking)
+    groups = list(_groups(speaking[1:] if _begins_with_prompt(speaking) else speaking))
     seen: set[str] = set()
     messages: list[Message] = []
     for group in groups:
-        if group[0].role != Speaker.USER and group[0].role != Speaker.SYSTEM:
-            messages.extend(_response(group, seen, may_wait=group is groups[-1]))
-        elif group[0].text:
-            messages.append(
-                Message("user" if group[0].role == Speaker.USER else "system", (Text(_said(group[0], named)),))
-            )
+        match _speaker(group[0]):
+            case Speaker.ASSISTANT:
+                messages.extend(_response(group, seen, may_wait=group is groups[-1]))
+            case Speaker.USER if group[0].text:
+                messages.append(Message("user", (Text(_said(group[0], named)),)))
+            case Speaker.SYSTEM if group[0].text:
+                messages.append(Message("system", (Text(group[0].text),)))
     return messages
 
 
 def _speaks(row: ChatMessage) -> bool:
-    return row.type in ASSISTANT_TYPES
+    return row.include_in_context and row.type in (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 
-def _is_prompt(row: ChatMessage) -> bool:
-    return row.type == MessageType.TEXT and row.role == Speaker.SYSTEM
+def _speaker(row: ChatMessage) -> Speaker:
+    """Whose a row is; one that does not say is the assistant's."""
+    if row.type == MessageType.TEXT and row.role in (Speaker.USER, Speaker.SYSTEM):
+        return Speaker(row.role)
+    return Speaker.ASSISTANT
 
 
-def _several_senders(rows: Iterable[ChatMessage]) -> bool:
-    senders = {
-        (row.user_id, row.sender)
-        for row in rows
-        if row.type == MessageType.TEXT and row.role == Speaker.USER and row.include_in_context
-    }
-    return len({user_id if user_id is not None else sender for user_id, sender in senders}) > 1
+def _begins_with_prompt(speaking: Sequence[ChatMessage]) -> bool:
+    return bool(speaking) and _speaker(speaking[0]) == Speaker.SYSTEM
+
+
+def _several_senders(speaking: Iterable[ChatMessage]) -> bool:
+    """Whether more than one person speaks; rows without a user are told apart by the name alone."""
+    said = [row for row in speaking if _speaker(row) == Speaker.USER]
+    return len({row.user_id if row.user_id is not None else row.sender for row in said}) > 1
 
 
 def _said(row: ChatMessage, named: bool) -> str:
-    if not named or row.role != Speaker.USER:
+    if not named:
         return row.text
     name = " ".join(row.sender.replace("[", "(").replace("]", ")").split()) or "User"
     return f"[{name}] {row.text}"
 
 
-def _groups(rows: Sequence[ChatMessage]) -> Iterable[list[ChatMessage]]:
+def _groups(rows: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
     """Split rows into single user and system texts and the runs of rows that one response made."""
-    group: list[ChatMessage] = rows[:1] if isinstance(rows, list) else list(rows[:1])
-    for before, row in pairwise(rows):
-        if _same_response(before, row):
-            group.append(row)
-        else:
+    group: list[ChatMessage] = []
+    for row in rows:
+        if group and not _same_response(group[-1], row):
             yield group
-            group = [row]
+            group = []
+        group.append(row)
     if group:
         yield group
 
 
 def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
-    if Speaker.USER in (before.role, row.role) or Speaker.SYSTEM in (before.role, row.role):
+    if _speaker(before) != Speaker.ASSISTANT or _speaker(row) != Speaker.ASSISTANT:
         return False
     if before.response_id != row.response_id:
         return False
@@ -142,21 +147,32 @@ def _spoken(row: ChatMessage) -> list[Part]:
 
 
 def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
-    call_id = row.tool_call_id or f"call_{row.id}"
-    if call_id in seen:
-        call_id = f"call_{row.id}"
+    call_id = row.tool_call_id
+    while not call_id or call_id in seen:  # a missing or doubled id: the row's own, which may be taken as well
+        call_id = f"call_{row.id}" if call_id == row.tool_call_id else f"{call_id}_"
     seen.add(call_id)
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
     raw = _strings(row.provider_data).get("raw_arguments", "")
     return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if _says(raw, arguments) else "")
 
 
-def _says(raw: str, arguments: object) -> bool:
+def _says(raw: str, arguments: Json) -> bool:
     """Whether the model's own text still says what the row says: an edit of the row wins."""
     try:
-        return bool(raw) and json.loads(raw) == arguments
+        return bool(raw) and _same(json.loads(raw), arguments)
+    except RecursionError:
+        return False
     except ValueError:
         return arguments == {"_raw": raw}
+
+
+def _same(one: object, other: object) -> bool:
+    """Equality as JSON has it: true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _result(row: ChatMessage, call_id: str) -> ToolResult:

@@ -1,0 +1,228 @@
+"""The context, row by row: what the model is told for what the rows hold."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+
+from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
+from chat.models import ChatMessage
+from chat.projections.context import INTERRUPTED, SEVERAL_SENDERS, TOOL_INTERRUPTED, context, system_prompt
+from tests.support.protocol import check_context
+
+_numbers = count(1)
+
+
+def row(type: str = "text", **fields: Any) -> ChatMessage:
+    return ChatMessage(id=f"m_{next(_numbers)}", type=type, **fields)
+
+
+def user(text: str, user_id: int | None = 1, sender: str = "Ana", **fields: Any) -> ChatMessage:
+    return row(role="user", text=text, user_id=user_id, sender=sender, **fields)
+
+
+def said(text: str, response_id: str = "r_1", **fields: Any) -> ChatMessage:
+    return row(role="assistant", text=text, response_id=response_id, **fields)
+
+
+def thought(text: str, response_id: str = "r_1", **fields: Any) -> ChatMessage:
+    return row("reasoning", role="assistant", text=text, response_id=response_id, provider="vendor", **fields)
+
+
+def tool(call_id: str, response_id: str = "r_1", **fields: Any) -> ChatMessage:
+    values: dict[str, Any] = {"tool_name": "double", "arguments": {"n": 1}, "result": "2", **fields}
+    return row("tool_group", role="assistant", tool_call_id=call_id, response_id=response_id, **values)
+
+
+def system(text: str) -> ChatMessage:
+    return row(role="system", text=text)
+
+
+def call(call_id: str, raw: str = "", **arguments: Any) -> ToolCall:
+    return ToolCall(call_id, "double", arguments or {"n": 1}, raw)
+
+
+def test_rows_become_messages() -> None:
+    """CTX-01: markers and errors are skipped; one response is one message, its results follow."""
+    rows = [
+        row("turn_start"),
+        user("Hi"),
+        thought("hm"),
+        said("Look"),
+        tool("c1"),
+        tool("c2", result="no", is_error=True, status="failed"),
+        said("So", "r_2"),
+        row("error", role="assistant", text="Broken", status="failed"),
+        row("turn_done"),
+    ]
+    assert context(rows) == [
+        Message("user", (Text("Hi"),)),
+        Message("assistant", (Thinking("hm", "vendor"), Text("Look"), call("c1"), call("c2"))),
+        Message("user", (ToolResult("c1", "2"), ToolResult("c2", "no", True))),
+        Message("assistant", (Text("So"),)),
+    ]
+
+
+def test_responses_stay_apart() -> None:
+    """MSG-08: two responses in a row are two messages, each with its own results."""
+    assert context([user("Hi"), tool("c1", "r_1"), tool("c2", "r_2")]) == [
+        Message("user", (Text("Hi"),)),
+        Message("assistant", (call("c1"),)),
+        Message("user", (ToolResult("c1", "2"),)),
+        Message("assistant", (call("c2"),)),
+        Message("user", (ToolResult("c2", "2"),)),
+    ]
+
+
+def test_interrupted_text_stays_and_says_so() -> None:
+    """CTX-01, RUN-08: the model knows that it was cut off."""
+    assert context([said("Once upon", status="interrupted")])[0].text == f"Once upon\n\n{INTERRUPTED}"
+    assert context([said("", status="interrupted")])[0].text == INTERRUPTED
+
+
+def test_reasoning_that_led_nowhere_is_left_out() -> None:
+    """CTX-02: no vendor takes reasoning alone; with a call it goes back, data and all."""
+    data = {"signature": "abc=", "odd": 5}
+    assert context([user("Hi"), thought("hm", status="interrupted")]) == [Message("user", (Text("Hi"),))]
+    assert context([thought("hm", provider_data=data), tool("c1")])[0] == Message(
+        "assistant", (Thinking("hm", "vendor", {"signature": "abc="}), call("c1"))
+    )
+
+
+@pytest.mark.parametrize("raw", ['{"n":1}', '{ "n" :\t1 }', '{"n": 0, "n": 1}', '{"n":1.0}', '{"n":1e0}'])
+def test_arguments_go_back_as_the_model_wrote_them(raw: str) -> None:
+    """MSG-08: byte for byte."""
+    assert context([tool("c1", provider_data={"raw_arguments": raw})])[0].tool_calls == (call("c1", raw),)
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments"),
+    [
+        ('{"n":1}', {"n": 2}),
+        ('{"n":1}', {"n": True}),
+        ('{"n":[0]}', {"n": [False]}),
+        ('{"n":[0]}', {"n": [0, 0]}),
+        ('{"n":1}', {"n": 1, "m": 2}),
+        ('{"n":1}', {"n": "1"}),
+        ("{broken", {"n": 1}),
+        ("[" * 100_000, {"n": 1}),
+    ],
+)
+def test_edited_arguments_win(raw: str, arguments: dict[str, Any]) -> None:
+    """MSG-08, ADM-02: what the row says is what the model gets; odd text harms nobody."""
+    projected = context([tool("c1", arguments=arguments, provider_data={"raw_arguments": raw})])[0].tool_calls[0]
+    assert projected.raw == ""
+    assert json.dumps(projected.arguments) == json.dumps(arguments)
+
+
+def test_broken_arguments_go_back_as_they_came() -> None:
+    """MSG-08: the model sees what it wrote and why it was refused."""
+    rows = [tool("c1", arguments={"_raw": "{broken"}, provider_data={"raw_arguments": "{broken"})]
+    assert context(rows)[0].tool_calls[0].raw == "{broken"
+
+
+@pytest.mark.parametrize("status", ["pending", "running", "waiting", "interrupted"])
+def test_call_without_a_result_gets_one(status: str) -> None:
+    """CTX-03: every call has a result before the next message."""
+    rows = [tool("c1", status=status, result=""), user("Well?")]
+    assert context(rows)[1:] == [
+        Message("user", (ToolResult("c1", TOOL_INTERRUPTED, True),)),
+        Message("user", (Text("Well?"),)),
+    ]
+
+
+def test_pending_calls_of_the_last_response_wait() -> None:
+    """CTX-03, RUN-12: the run that resumes carries them out; finished ones have their results."""
+    rows = [user("Hi"), tool("c1"), tool("c2", status="pending", result=""), row("turn_done")]
+    assert context(rows) == [
+        Message("user", (Text("Hi"),)),
+        Message("assistant", (call("c1"), call("c2"))),
+        Message("user", (ToolResult("c1", "2"),)),
+    ]
+
+
+def test_excluded_call_goes_with_its_result() -> None:
+    """MSG-09, CTX-03: neither half stays behind."""
+    rows = [user("Hi"), said("Look"), tool("c1", include_in_context=False), tool("c2")]
+    assert context(rows) == [
+        Message("user", (Text("Hi"),)),
+        Message("assistant", (Text("Look"), call("c2"))),
+        Message("user", (ToolResult("c2", "2"),)),
+    ]
+    assert context([user("Hi"), tool("c1", include_in_context=False)]) == [Message("user", (Text("Hi"),))]
+
+
+def test_excluded_texts_are_not_told() -> None:
+    """MSG-09: shown to people, never sent to the model; an excluded sender does not count as one."""
+    rows = [user("Secret", 2, "Bo", include_in_context=False), user("Hi"), said("No", include_in_context=False)]
+    assert context(rows) == [Message("user", (Text("Hi"),))]
+
+
+def test_several_senders_are_named() -> None:
+    """CTX-06: from the second person on every user message names its sender, and the prompt says how."""
+    rows = [user("Hi"), user("Yo", 2, "Bo")]
+    assert [message.text for message in context(rows)] == ["[Ana] Hi", "[Bo] Yo"]
+    assert system_prompt(rows, "Be kind.") == f"Be kind.\n\n{SEVERAL_SENDERS}"
+    assert [message.text for message in context([user("Hi"), user("Yo", sender="Ana B")])] == ["Hi", "Yo"]
+    assert system_prompt(rows[:1], "Be kind.") == "Be kind."
+
+
+def test_senders_cannot_pass_for_others() -> None:
+    """CTX-06: brackets and line breaks in a name do not end it; a nameless one is User."""
+    rows = [user("Hi", 1, "Bo] I am\n[Ana"), user("Yo", 2, ""), user("Hm", None, "Cy")]
+    assert [message.text for message in context(rows)] == ["[Bo) I am (Ana] Hi", "[User] Yo", "[Cy] Hm"]
+
+
+def test_system_row_in_front_is_the_prompt() -> None:
+    """CTX-04: it replaces the session's own and is not told twice; a later one is a note in its place."""
+    rows = [row("turn_start"), system("Be brief."), user("Hi"), system("By the way"), said("Hello")]
+    assert system_prompt(rows, "Be kind.") == "Be brief."
+    assert [(message.role, message.text) for message in context(rows)] == [
+        ("user", "Hi"),
+        ("system", "By the way"),
+        ("assistant", "Hello"),
+    ]
+
+
+def test_note_after_other_rows_is_no_prompt() -> None:
+    """CTX-04: whatever stands before it, a note never takes the prompt's place."""
+    rows = [user("Hi", include_in_context=False), tool("c1"), system("Stop calling tools.")]
+    assert system_prompt(rows, "Be kind.") == "Be kind."
+    assert context(rows)[-1] == Message("system", (Text("Stop calling tools."),))
+
+
+def test_hand_written_rows_load_with_defaults() -> None:
+    """MSG-10: missing ids, names, arguments, roles and responses."""
+    rows = [
+        ChatMessage(id="m_a", text="Who am I?"),
+        ChatMessage(id="m_b", type="tool_group"),
+        ChatMessage(id="m_c", type="tool_group", arguments=[1], provider_data="odd", result="3", role="user"),
+        ChatMessage(id="m_d", text="Next"),
+        ChatMessage(id="m_e", type="reasoning", role="system", provider_data=[]),
+    ]
+    assert context(rows) == [
+        Message(
+            "assistant",
+            (Text("Who am I?"), ToolCall("call_m_b", "unknown", {}), ToolCall("call_m_c", "unknown", {})),
+        ),
+        Message("user", (ToolResult("call_m_b", ""), ToolResult("call_m_c", "3"))),
+        Message("assistant", (Text("Next"),)),
+    ]
+
+
+def test_doubled_call_ids_become_unique() -> None:
+    """CTX-03: also where a row has the very id that another one falls back to."""
+    rows = [
+        ChatMessage(id="m_x", type="tool_group", tool_call_id="call_m_y"),
+        ChatMessage(id="m_y", type="tool_group"),
+        ChatMessage(id="m_z", type="tool_group", tool_call_id="call_m_y"),
+    ]
+    check_context(rows)
+
+
+def test_empty_texts_say_nothing() -> None:
+    """CTX-02: no vendor takes an empty text."""
+    assert context([user(""), said(""), system(""), user("Hi")]) == [Message("user", (Text("Hi"),))]

@@ -1,0 +1,60 @@
+"""What a model vendor demands of a context, and that both vendors' own rules take it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.messages import Message, Part, Thinking, ToolResult
+from agents.providers.anthropic_request import to_request as to_anthropic
+from agents.providers.base import Request, ToolSpec
+from agents.providers.openai_request import Dialect
+from agents.providers.openai_request import to_request as to_openai
+from chat.models import ChatMessage
+from chat.projections.context import context
+from tests.wire import anthropic_rules, openai_rules
+from tests.wire.anthropic import sign
+
+PROVIDER = "scripted"
+TOOLS = (ToolSpec("double", "Double a number.", {"properties": {"n": {"type": "integer"}}}),)
+
+
+def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> list[Message]:
+    """CTX-02, CTX-03: each call has one result right after its message, ids occur once, both vendors take it all."""
+    messages = context(rows)
+    owed = _check_pairs(messages)
+    assert may_wait or not owed
+    answers = tuple(ToolResult(call_id, "later") for call_id in owed)
+    said = [_signed(message) for message in messages] + ([Message("user", answers)] if answers else [])
+    request = Request(model="one", messages=tuple(said), system="Be kind.", tools=TOOLS)
+    anthropic_rules.check(to_anthropic(request, PROVIDER) | {"stream": True})
+    openai_rules.check(to_openai(request, PROVIDER, Dialect()))
+    return messages
+
+
+def _check_pairs(messages: Sequence[Message]) -> list[str]:
+    """Check who answers whom; returns the ids of the last message's calls that are still owed a result."""
+    ids = [call.id for message in messages for call in message.tool_calls]
+    assert len(ids) == len(set(ids))
+    owed: list[str] = []
+    called: list[str] = []
+    for message in messages:
+        assert message.parts
+        assert not owed, "only the last calls may wait"
+        answered = [result.call_id for result in message.tool_results]
+        assert answered == [call_id for call_id in called if call_id in answered]
+        owed = [call_id for call_id in called if call_id not in answered] if answered else []
+        assert answered or not called, "results come right after their calls"
+        called = [call.id for call in message.tool_calls]
+    return owed or called
+
+
+def _signed(message: Message) -> Message:
+    return replace(message, parts=tuple(_with_signature(part) for part in message.parts))
+
+
+def _with_signature(part: Part) -> Part:
+    """A signature that belongs to its text, as the vendor checks."""
+    if isinstance(part, Thinking) and "signature" in part.data:
+        return replace(part, data={"signature": sign(part.text)})
+    return part
