@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
+from pytest_django.fixtures import SettingsWrapper
 
 from chat import agents_setup
 from chat.models import User, Workspace
@@ -18,6 +19,12 @@ def _fresh_agents() -> Iterator[None]:
     agents_setup.reset()
     yield
     agents_setup.reset()
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings: SettingsWrapper) -> None:
+    """Half a second for each person would be most of the tests' time."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture
