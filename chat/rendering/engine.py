@@ -7,7 +7,7 @@ that a growing message can keep what has not changed.
 import re
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml, unescapeAll
@@ -25,26 +25,19 @@ _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
 References = MutableMapping[str, Any]
 
 
-class Inline(NamedTuple):
-    """One drawn run of inline text; `plain_end`: its last token is text, so that more text may follow it."""
-
-    html: str
-    plain_end: bool
-
-
 @dataclass(frozen=True)
 class Drawing:
     """What tokens are drawn with: link definitions, whether for good, and what the last drawing can lend."""
 
     references: References
     final: bool
-    known: dict[str, Inline] = field(default_factory=dict)
-    inlines: dict[str, Inline] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    inlines: dict[str, str] = field(default_factory=dict)
 
-    def inline(self, content: str) -> Inline:
+    def inline(self, content: str) -> str:
         """Draw inline text, or take it from the last drawing (not with brackets: definitions may have changed)."""
         drawn = self.known.get(content) if "[" not in content else None
-        self.inlines[content] = drawn = drawn or draw_inline(content, self.references)
+        self.inlines[content] = drawn = draw_inline(content, self.references) if drawn is None else drawn
         return drawn
 
 
@@ -72,7 +65,7 @@ class _Markup(RendererHTML):
         out = []
         for index, token in enumerate(tokens):
             if token.type == "inline":
-                out.append(drawing.inline(token.content).html)
+                out.append(drawing.inline(token.content))
             elif token.type in self.rules:
                 out.append(self.rules[token.type](tokens, index, options, env))
             else:
@@ -159,9 +152,9 @@ def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
     return html
 
 
-def draw_inline(content: str, references: References) -> Inline:
+def draw_inline(content: str, references: References) -> str:
     """Draw the content of one paragraph, heading or cell."""
     children = _md.parseInline(content, {"references": references})[0].children or []
     renderer: Any = _md.renderer
     html: str = renderer.renderInline(children, _md.options, {})
-    return Inline(html, bool(children) and children[-1].type == "text")
+    return html

@@ -11,7 +11,7 @@ from typing import Protocol
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.token import Token
 
-from chat.rendering.engine import Drawing, Inline, References, draw_inline
+from chat.rendering.engine import Drawing, References, draw_inline
 from chat.rendering.sanitize import clean, escape
 
 # What follows text in a line without meaning anything: no character that could complete, open or escape markup.
@@ -21,7 +21,7 @@ _NOT_SAFE = "(?![\\s\\ud800-\\udfff\\ufeff])"
 _CAREFUL = re.compile(f"(?:[ ]|{_NOT_SAFE}[{_SAFE}])+")
 # With no bracket, entity or angle bracket open, these complete nothing either.
 _EASY = re.compile(f"(?:[ ]|{_NOT_SAFE}[{_SAFE}();>])+")
-_CLOSING = re.compile(r"(?:</[a-z][a-z0-9]*>|\n)*")
+CLOSING = re.compile(r"(?:</[a-z][a-z0-9]*>|\n)*")
 
 
 class Growth(Protocol):
@@ -41,7 +41,7 @@ class Prose:
     characters after plain text can only add themselves.
     """
 
-    def __init__(self, before: str, after: str, content: str, inline: Inline, references: References) -> None:
+    def __init__(self, before: str, after: str, content: str, inline: str, references: References) -> None:
         self._before, self._after = before, after
         self._content = content
         self._references = references
@@ -69,12 +69,12 @@ class Prose:
         """Return the HTML of all the source so far."""
         return self._before + self._inner + self._after
 
-    def _set_inner(self, inline: Inline) -> None:
-        self._inner = clean(inline.html)
+    def _set_inner(self, inline: str) -> None:
+        self._inner = clean(inline)
         content = self._content.rstrip(MD_TRIM_CHARS)
         last, self._gap = content[-1:], self._content[len(content) :]
         plain = _CAREFUL if any(mark in content for mark in "[<&") else _EASY
-        continues = inline.plain_end and plain.fullmatch(last) and self._inner.endswith(escape(last))
+        continues = plain.fullmatch(last) and self._inner.endswith(escape(last))
         self._plain = plain if continues and not self._gap.strip(" ") else None
 
 
@@ -130,7 +130,7 @@ def _code(token: Token, source: str, html: tuple[str, str]) -> Growth | None:
     before, mark, rest = html[1].partition('<code class="hl">')
     body = escape(token.content)
     after = rest[len(body) :]
-    if closing is None or rest != body + after or _CLOSING.fullmatch(after) is None:
+    if closing is None or rest != body + after or CLOSING.fullmatch(after) is None:
         return None
     return Code(html[0] + before + mark, body, after, closing, source[source.rfind("\n") + 1 :])
 
@@ -143,8 +143,8 @@ def _prose(tokens: Sequence[Token], source: str, html: tuple[str, str], drawing:
     if "]:" in source or tokens[index - 1].type not in ("paragraph_open", "heading_open"):
         return None  # a link definition that is not complete yet, or a cell
     inline = drawing.inlines[token.content]
-    before, inner, after = html[1].rpartition(clean(inline.html))
-    if not inner or _CLOSING.fullmatch(after) is None:
+    before, inner, after = html[1].rpartition(clean(inline))
+    if not inner or CLOSING.fullmatch(after) is None:
         return None
     content = token.content + source[len(source.rstrip(MD_TRIM_CHARS)) :]
     return Prose(html[0] + before, after, content, inline, drawing.references)

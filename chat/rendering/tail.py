@@ -3,19 +3,15 @@
 import re
 from collections import ChainMap
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from markdown_it.token import Token
 
-from chat.rendering import engine
-from chat.rendering.engine import Drawing, Inline, References
-from chat.rendering.growth import Growth, growth_of, open_fence
+from chat.rendering import cutting, engine
+from chat.rendering.engine import Drawing, References
+from chat.rendering.growth import Growth, growth_of
 from chat.rendering.markdown import draw_block, is_plain, plain
-
-# A letter settles what kind of line this is: no letter is part of a block marker. Except behind what may be a fence
-# (its kind is known at the line's end only), and the x of a task's box.
-_SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\[[xX])[\W\d_])*+[^\W\d_]")
+from chat.rendering.part import Drawn, Part, part_of
 
 
 class _Parsed(NamedTuple):
@@ -24,18 +20,19 @@ class _Parsed(NamedTuple):
 
 
 class Tail:
-    """Source that is not frozen yet; looked at as blocks once per line, not once per piece."""
+    """Source that is not frozen yet; looked at as blocks once per line at most, not once per piece."""
 
     def __init__(self, references: References) -> None:
         self._references = references
         self._source = ""
         self._line = 0  # where the unfinished line starts
         self._settled = False
-        self._fence: re.Pattern[str] | None = None
+        self._continues: re.Pattern[str] | None = None
         self._html, self._drawn = "", 0
         self._growth: Growth | None = None
+        self._part: Part | None = None
         self._parsed: _Parsed | None = None
-        self._inlines: dict[str, Inline] = {}
+        self._inlines: dict[str, str] = {}
 
     def add(self, text: str) -> list[str]:
         """Take more source, give away the slices that are final now: each a top-level block and what precedes it."""
@@ -45,9 +42,9 @@ class Tail:
 
     def rest(self) -> list[str]:
         """Give away everything, block by block, as no more will come."""
-        slices = _slices(_blocks(self._parse(self._source))[:-1], self._source)
+        slices = cutting.slices(_blocks(self._parse(self._source))[:-1], self._source)
         slices.append(self._source[sum(map(len, slices)) :])
-        self._source, self._line, self._settled, self._fence = "", 0, False, None
+        self._source, self._line, self._settled, self._continues = "", 0, False, None
         self._forget()
         return slices
 
@@ -57,33 +54,29 @@ class Tail:
         if delta and self._growth is not None and self._growth.extend(delta):
             self._html = self._growth.html()
         elif delta:
-            self._html = self._draw()
+            self._html, self._growth = self._draw()
         self._drawn = len(self._source)
         return self._html
 
     def _is_due(self, text: str) -> bool:
-        due = False
+        lines: list[str] = []
         if "\n" in text:
             start, self._line = self._line, self._source.rfind("\n") + 1
-            lines = self._source[start : self._line - 1].split("\n")
-            if self._fence is not None and not any(map(self._fence.fullmatch, lines)):
-                return False
-            due = any(line.strip(" \t") for line in lines[self._settled :])
-            self._settled, self._fence = False, None
-        if not self._settled and self._fence is None and _SETTLED.match(self._source, self._line):
-            self._settled = due = True
-        return due
+            lines = self._source[start : self._line - 1].split("\n")[self._settled :]
+            self._settled = False
+        if not self._settled and cutting.is_settled(self._source, self._line):
+            self._settled = True
+            lines.append(self._source[self._line :])
+        return any(line.strip(" \t") and not (self._continues and self._continues.match(line)) for line in lines)
 
     def _cut(self) -> list[str]:
         decided = self._source if self._settled else self._source[: self._line]
         parsed = self._parse(decided)
         blocks = _blocks(parsed)
-        self._fence = open_fence(blocks[-1][0], decided.split("\n")) if blocks else None
-        if self._fence is not None:
-            self._settled = False
-        if _is_row_of_table(blocks):
+        self._continues = cutting.continuation(blocks[-1], decided) if blocks else None
+        if cutting.is_row_of_table(blocks):
             blocks.pop()
-        slices = _slices(blocks[:-1], decided)
+        slices = cutting.slices(blocks[:-1], decided)
         if slices:
             gone = sum(map(len, slices))
             self._source, self._line = self._source[gone:], self._line - gone
@@ -92,19 +85,36 @@ class Tail:
             self._parsed = parsed
         return slices
 
-    def _draw(self) -> str:
+    def _draw(self) -> Drawn:
+        return self._draw_part() or self._draw_all()
+
+    def _draw_part(self) -> Drawn | None:
+        if self._part is None:
+            return None
+        drawing = Drawing(ChainMap({}, self._references), final=False, known=self._inlines)
+        try:
+            drawn = self._part.draw(self._source, drawing, growing=self._settled)
+        except Exception:  # the full drawing knows what to show then
+            drawn = None
+        if drawn is None:
+            self._part = None
+        return drawn
+
+    def _draw_all(self) -> Drawn:
         parsed = self._parsed or self._parse(self._source)
-        self._growth = None
         if parsed is None:
-            return plain(self._source)
+            return Drawn(plain(self._source), None)
         blocks, lines = _blocks(parsed), self._source.split("\n")
         drawing = Drawing(parsed.references, final=False, known=self._inlines)
         drawn = [draw_block(block, lines, drawing) for block in blocks]
-        self._inlines = drawing.inlines
-        if blocks and not is_plain(drawn[-1]) and (self._settled or self._fence is not None):
-            before = "".join(html + "\n" for html in drawn[:-1])
-            self._growth = growth_of(blocks[-1], self._source, (before, drawn[-1]), drawing)
-        return "\n".join(drawn)
+        self._inlines, growth = drawing.inlines, None
+        if blocks and not is_plain(drawn[-1]):
+            html = "".join(block + "\n" for block in drawn[:-1]), drawn[-1]
+            decided = self._settled or not self._source[self._line :].strip(" \t")
+            self._part = part_of(blocks[-1], self._source, html, drawing, decided=decided)
+            if self._settled or blocks[-1][0].type == "fence":
+                growth = growth_of(blocks[-1], self._source, html, drawing)
+        return Drawn("\n".join(drawn), growth)
 
     def _parse(self, source: str) -> _Parsed | None:
         references: References = ChainMap({}, self._references)
@@ -115,22 +125,9 @@ class Tail:
 
     def _forget(self) -> None:
         self._html, self._drawn = "", 0
-        self._growth = self._parsed = None
+        self._growth = self._part = self._parsed = None
         self._inlines = {}
 
 
 def _blocks(parsed: _Parsed | None) -> list[Sequence[Token]]:
     return [] if parsed is None else [*engine.top_level(parsed.tokens)]
-
-
-def _slices(blocks: Sequence[Sequence[Token]], source: str) -> list[str]:
-    lines, ends = source.split("\n"), [(block[0].map or [0, 0])[1] for block in blocks]
-    return ["".join(line + "\n" for line in lines[start:end]) for start, end in pairwise([0, *ends])]
-
-
-def _is_row_of_table(blocks: Sequence[Sequence[Token]]) -> bool:
-    """A line right after a table ends it only by lacking too many cells, which more of the line could bring."""
-    if len(blocks) < 2 or blocks[-2][0].type != "table_open":
-        return False
-    table, line = blocks[-2][0].map, blocks[-1][0].map
-    return table is not None and line is not None and table[1] == line[0]

@@ -65,7 +65,7 @@ def test_viewers_joining_anywhere_see_the_page(cut: list[str], chance: Random) -
             lost = chance.random() < 0.2
             if frame is not None and not lost and not viewer.apply(frame):
                 viewer.apply(live.snapshot(len(viewer.blocks), viewer.rev))
-        if chance.random() < 0.2:
+        if len(viewers) < 4 and chance.random() < 0.1:
             viewers.append(late := Viewer())
             late.apply(live.snapshot())
     last = live.frame(end=True)

@@ -121,3 +121,10 @@ def test_answer_is_drawn_while_it_streams() -> None:
     stream.feed(ANSWER[: ANSWER.index("Watch it") + 5])
     assert len(stream.blocks) == 3
     assert stream.tail_html().endswith("<li>\n<p>Watch</p>\n</li>\n</ol>")
+
+
+def test_row_that_brings_missing_cells_stays_in_its_table() -> None:
+    """LIVE-01: the parser ends a table that lacks too many cells, but not before the row is complete."""
+    head = "|a" * 256 + "|\n" + "|-" * 256 + "|\n"
+    cut = [head + "b\n" * 257, "c", "|d" * 255 + "\n", "\nend"]
+    assert [block.count("<tr>") for block in stream_blocks(cut)] == [259, 0]
