@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django.fixtures import Settings
 
 from chat import agents_setup
 from chat.models import User, Workspace
@@ -22,7 +22,7 @@ def _fresh_agents() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _quick_passwords(settings: SettingsWrapper) -> None:
+def _quick_passwords(settings: Settings) -> None:
     """Half a second for each person would be most of the tests' time."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
