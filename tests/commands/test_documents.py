@@ -1,0 +1,41 @@
+"""The README keeps its word."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agents.registry import load
+from tests.commands.process import ROOT
+
+README = (ROOT / "README.md").read_text()
+# What the agents read from the environment, and make itself.
+ELSEWHERE = {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "PYTHON"}
+
+
+def test_every_setting_is_in_the_table_and_nothing_else() -> None:
+    read = re.findall(r'env\.\w+\("(\w+)"', (ROOT / "config/settings.py").read_text())
+    rows = re.findall(r"^\| (`.*?) \|", README, re.MULTILINE)
+
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == sorted({*read, *ELSEWHERE})
+
+
+def test_example_configuration_can_be_used(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    file = tmp_path / "parley.toml"
+    file.write_text(example)
+
+    registry = load(file, {"CLAUDE_KEY": "key"})
+
+    assert [preset.name for preset in registry.agent_presets()] == ["assistant", "researcher"]
+    assert registry.context_window("workstation", "qwen3-32b") == 131072
+    assert registry.preset().model == "claude-sonnet-4-5"
+
+
+@pytest.mark.parametrize("document", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"(?<!!)\[[^\]]+\]\((?!https?:)([^)#]+)", document.read_text())
+
+    assert [link for link in links if not (document.parent / link).exists()] == []
