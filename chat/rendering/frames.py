@@ -158,4 +158,4 @@ def turn_words(message: MessageSnapshot) -> str:
 
 def _render(name: str, values: Json) -> SafeString:
     # The loader keeps compiled templates, except while somebody works on them (DEBUG).
-    return get_template(f"chat/{name}.html").render(values)
+    return SafeString(get_template(f"chat/{name}.html").render(values))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
 
 from chat.rendering import terminal
 from chat.snapshots import MessageSnapshot, ToolSnapshot
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
 
 LINE = 120
 _ICONS = {"web_fetch": "globe", "web_search": "globe", "calculator": "calculator", "current_time": "clock"}
@@ -18,6 +23,13 @@ _STATES = {
     "waiting": "waiting",
     "interrupted": "interrupted",
     "failed": "failed",
+}
+_MARKS = {
+    "done": ("check", _("done")),
+    "failed": ("x", _("failed")),
+    "interrupted": ("ban", _("interrupted")),
+    "waiting": ("pause", _("waiting")),
+    "running": ("loader-circle", _("running")),
 }
 
 
@@ -43,6 +55,15 @@ class ToolCard:
     @property
     def icon(self) -> str:
         return "terminal" if self.is_terminal else _ICONS.get(self.tool.name, "wrench")
+
+    @property
+    def mark(self) -> str:
+        """The icon of the state; `mark_name` is its word."""
+        return _MARKS[self.state][0]
+
+    @property
+    def mark_name(self) -> StrPromise:
+        return _MARKS[self.state][1]
 
     @property
     def is_over(self) -> bool:

@@ -1,0 +1,86 @@
+"""Durations, token counts and names as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.rendering import figures
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (0, "0ms"),
+        (328, "328ms"),
+        (999, "999ms"),
+        (1000, "1.0s"),
+        (1299, "1.2s"),
+        (9999, "9.9s"),
+        (10_000, "10s"),
+        (35_400, "35s"),
+        (59_999, "59s"),
+        (60_000, "1m 0s"),
+        (83_000, "1m 23s"),
+        (3_600_000, "60m 0s"),
+    ],
+)
+def test_duration_is_short(milliseconds: int, words: str) -> None:
+    """UI-02: <1 s `328ms`; <10 s `1.2s`; <60 s `35s`; else `1m 23s`."""
+    assert figures.duration(milliseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (90.4, "1 minute 30 seconds"),
+        (60, "1 minute"),
+        (121, "2 minutes 1 second"),
+        (3600, "1 hour"),
+        (7205, "2 hours 5 seconds"),
+        (0.4, "0 seconds"),
+    ],
+)
+def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
+    """UI-04: "Worked for 1 minute 30 seconds"."""
+    assert figures.spelled_duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1.0K"),
+        (28_500, "28.5K"),
+        (999_949, "999.9K"),
+        (999_950, "1.0M"),
+        (1_234_567, "1.2M"),
+    ],
+)
+def test_tokens_are_rounded(count: int, words: str) -> None:
+    """UI-08: 28.5K tokens."""
+    assert figures.tokens(count) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"),
+    [
+        ("Ana Kovač", "AK"),
+        ("Ana Maria Kovač", "AK"),
+        ("ana", "AN"),
+        ("X", "X"),
+        ("梅 Mei", "梅"),
+        ("Žofie Malá", "Ž"),
+        ("🦊 Fox", "FO"),
+        ("", "?"),
+        ("  ", "?"),
+        ("…", "?"),
+    ],
+)
+def test_avatar_shows_initials(name: str, letters: str) -> None:
+    assert figures.initials(name) == letters
+
+
+def test_avatar_colour_depends_on_the_name_alone() -> None:
+    assert figures.colour("Ana") == figures.colour("Ana")
+    assert {figures.colour(f"person {number}") for number in range(200)} == {f"c{n}" for n in range(12)}

@@ -1,0 +1,41 @@
+"""What a command printed, as a terminal shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.rendering.terminal import screen
+
+
+@pytest.mark.parametrize(
+    ("output", "html"),
+    [
+        ("plain <b> & text", "plain &lt;b&gt; &amp; text"),
+        ("\x1b[31mred\x1b[0m plain", '<span class="fg1">red</span> plain'),
+        ("\x1b[1;92mok\x1b[39m!", '<span class="bold fg10">ok</span><span class="bold">!</span>'),
+        ("\x1b[1mb\x1b[22mn", '<span class="bold">b</span>n'),
+        ("\x1b[38;5;196mx\x1b[m", "x"),
+        ("\x1b[38;2;1;2;3;31mx", '<span class="fg1">x</span>'),
+        ("\x1b[2K\x1b[1Gclean\x1b]0;title\x07ed", "cleaned"),
+        ("\x1b[31m<i>\x1b[0m", '<span class="fg1">&lt;i&gt;</span>'),
+        ("\x1b[", "\x1b["),
+        ("10%\r50%\r100%\ndone\r\n", "100%\ndone"),
+        ("", ""),
+    ],
+)
+def test_ansi_becomes_classes_and_everything_else_is_escaped(output: str, html: str) -> None:
+    """UI-10: ANSI colours; MSG-12: the rest exactly."""
+    assert screen(output).shown == html
+
+
+def test_output_of_500_lines_is_whole() -> None:
+    """UI-10: up to 500 lines whole."""
+    shown = screen("\n".join(map(str, range(500))))
+    assert (shown.shown.count("\n") + 1, shown.rest, shown.lines) == (500, "", 500)
+
+
+def test_longer_output_shows_200_lines_and_keeps_the_rest_with_its_colour() -> None:
+    """UI-10: above that the first 200 and "show all"."""
+    shown = screen("\x1b[32m" + "\n".join(map(str, range(501))))
+    assert (shown.shown.count("\n") + 1, shown.lines) == (200, 501)
+    assert shown.rest.startswith('<span class="fg2">200\n201')

@@ -1,0 +1,190 @@
+"""The session page: who sees it, what it shows, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from chat.models import ChatMessage, Session, User
+from chat.services.messages import send_message
+from tests.support.house import let_in, person
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[User], Client]
+Said = Callable[[int], list[ChatMessage]]
+
+
+def page_of(client: Client, session: Session) -> str:
+    response = client.get(reverse("session", args=[session.pk]))
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def drawn(html: str) -> list[str]:
+    """The sequence numbers of what is drawn, in order."""
+    return [part.split('"')[0] for part in html.split('data-sequence="')[1:]]
+
+
+def test_page_shows_messages_in_order(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
+    """UI-01, UI-04: items in the order of their sequence; turn starts are not among them."""
+    said(8)
+    html = page_of(signed_in(ana), session)
+    assert drawn(html) == ["2", "3", "4", "5", "6", "7", "8"]
+    assert "Worked for 1 minute 15 seconds" in html
+
+
+def test_page_tells_the_script_where_to_go_on(signed_in: SignIn, ana: User, session: Session) -> None:
+    """LIVE-02, RUN-03: the revision and the agent's true status stand in the page."""
+    send_message(session=session, author=ana, text="Hello")
+    session.refresh_from_db()
+    html = page_of(signed_in(ana), session)
+    assert f'data-revision="{session.revision}"' in html
+    assert 'data-status="thinking"' in html
+    assert f'data-socket="/ws/sessions/{session.pk}/page"' in html
+    assert f'data-viewer-id="{ana.pk}"' in html
+
+
+def test_queued_messages_stand_above_the_composer(signed_in: SignIn, ana: User, session: Session) -> None:
+    """RUN-06: what waits is in the queue and not among the messages."""
+    send_message(session=session, author=ana, text="First")
+    send_message(session=session, author=ana, text="Second")
+    messages, queue = page_of(signed_in(ana), session).split('id="queue"')
+    assert ("First" in messages, "Second" in messages, "Second" in queue) == (True, False, True)
+
+
+def test_stop_can_be_pressed_while_the_agent_works(signed_in: SignIn, ana: User, session: Session) -> None:
+    """RUN-07: always shown, enabled while working."""
+    idle = 'data-action="stop" disabled' in page_of(signed_in(ana), session)
+    send_message(session=session, author=ana, text="Go")
+    html = page_of(signed_in(ana), session)
+    assert (idle, 'data-action="stop">' in html) == (True, True)
+
+
+def test_viewer_reads_without_controls(signed_in: SignIn, bo: User, session: Session, said: Said) -> None:
+    """Roles: a viewer has no composer, no Stop, no title field, no model picker, no sharing."""
+    said(8)
+    let_in(session, bo, "viewer")
+    html = page_of(signed_in(bo), session)
+    assert 'data-can-edit="no"' in html
+    assert "You may read this session" in html
+    controls = (
+        'id="composer"',
+        'data-action="stop"',
+        'x-data="title"',
+        'id="model"',
+        'data-dialog="share"',
+        'id="share"',
+    )
+    assert [control for control in controls if control in html] == []
+
+
+def test_editor_writes_and_does_not_share(signed_in: SignIn, bo: User, session: Session) -> None:
+    """Roles: an editor does everything but deciding who else is in."""
+    let_in(session, bo, "editor")
+    html = page_of(signed_in(bo), session)
+    controls = ('id="composer"', 'x-data="title"', 'id="model"', 'data-dialog="share"')
+    assert [control in html for control in controls] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("address", ["session", "session-messages", "session-share"])
+def test_stranger_and_unknown_session_are_the_same_404(
+    signed_in: SignIn, bo: User, session: Session, address: str
+) -> None:
+    """Strangers get 404, as for a session that is not there: nobody learns which."""
+    client = signed_in(bo)
+    theirs = client.get(reverse(address, args=[session.pk]) + "?before=9")
+    nobody = client.get(reverse(address, args=["s_000000000000000000000000"]) + "?before=9")
+    assert (theirs.status_code, nobody.status_code) == (404, 404)
+    assert theirs.content == nobody.content
+
+
+@pytest.mark.parametrize("address", ["session", "session-messages", "session-share"])
+def test_anonymous_is_asked_to_sign_in(client: Client, session: Session, address: str) -> None:
+    path = reverse(address, args=[session.pk])
+    response = client.get(path)
+    assert (response.status_code, response.headers["Location"]) == (302, f"{reverse('sign-in')}?next={path}")
+
+
+def test_session_may_have_any_name_in_its_address(signed_in: SignIn, ana: User) -> None:
+    """An address that was mangled on its way is not found; it breaks nothing."""
+    client = signed_in(ana)
+    assert [client.get(f"/sessions/{name}/").status_code for name in ("%00", "é", "x" * 500, "'")] == [404] * 4
+
+
+def test_newest_fifty_are_shown_and_older_ones_fetched(
+    signed_in: SignIn, ana: User, session: Session, said: Said
+) -> None:
+    """Pages of 50, upward, without a message twice or missing."""
+    said(120)
+    client = signed_in(ana)
+    html = page_of(client, session)
+    shown = [drawn(html)]
+    while 'data-before="' in html:
+        before = html.split('data-before="')[1].split('"')[0]
+        html = client.get(reverse("session-messages", args=[session.pk]), {"before": before}).content.decode()
+        shown.insert(0, drawn(html))
+    kept = [str(number) for number in range(1, 121) if number % 8 != 1]
+    assert [number for page in shown for number in page] == kept
+    assert len(shown) == 3
+
+
+@pytest.mark.parametrize("before", ["", "x", "-1", "1.5", "9" * 30, "²"])
+def test_older_page_of_nonsense_is_not_found(signed_in: SignIn, ana: User, session: Session, before: str) -> None:
+    response = signed_in(ana).get(reverse("session-messages", args=[session.pk]), {"before": before})
+    assert response.status_code == 404
+
+
+def test_one_bad_row_leaves_the_page_standing(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
+    """MSG-10: an unrenderable row shows a card, the rest of the page stands."""
+    rows = said(8)
+    ChatMessage.objects.filter(pk=rows[3].pk).update(arguments={"a": "x"}, result="[" * 100_000)
+    html = page_of(signed_in(ana), session)
+    assert ("Question 2" in html, "Problem 6" in html, drawn(html)[2]) == (True, True, "4")
+
+
+def test_query_count_does_not_grow_with_the_messages(
+    signed_in: SignIn, ana: User, session: Session, said: Said
+) -> None:
+    """The session page and its older messages ask the database the same number of times at 1 and at 30 messages."""
+    client = signed_in(ana)
+    older = reverse("session-messages", args=[session.pk]) + "?before=100"
+
+    def counts() -> tuple[int, int]:
+        with CaptureQueriesContext(connection) as page:
+            page_of(client, session)
+        with CaptureQueriesContext(connection) as more:
+            client.get(older)
+        return len(page), len(more)
+
+    said(1)
+    at_one = counts()
+    ChatMessage.objects.all().delete()
+    said(30)
+    assert counts() == at_one
+    assert at_one[0] <= 10
+
+
+def test_query_count_does_not_grow_with_the_sessions(signed_in: SignIn, ana: User, session: Session) -> None:
+    """The lists of sessions too."""
+    from chat.services.sessions import create_session
+
+    client = signed_in(ana)
+
+    def counts() -> list[int]:
+        found = []
+        for address in (reverse("home"), reverse("rail"), reverse("session", args=[session.pk])):
+            with CaptureQueriesContext(connection) as queries:
+                assert client.get(address).status_code == 200
+            found.append(len(queries))
+        return found
+
+    at_one = counts()
+    for number in range(30):
+        owner = person(f"P{number}", session.workspace)
+        let_in(create_session(owner=owner, workspace=session.workspace), ana, "viewer")
+    assert counts() == at_one

@@ -1,0 +1,83 @@
+"""The share dialog: the owner's, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import Invitation, Role, Session, User
+from chat.services import sharing
+from chat.services.access import role_in
+from tests.support.house import let_in, person
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[User], Client]
+ACTIONS = ("session-share-member", "session-share-remove", "session-share-invite", "session-share-revoke")
+
+
+def test_dialog_shows_who_is_in(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+    let_in(session, bo, "viewer")
+    person("Cleo", session.workspace)
+    html = signed_in(ana).get(reverse("session-share", args=[session.pk])).content.decode()
+    inside, outside = html.split("Add somebody")
+    assert ("Ana" in inside, "Role of Bo" in inside, "Cleo" in inside) == (True, True, False)
+    assert ("Cleo" in outside, "Bo" in outside) == (True, False)
+
+
+def test_owner_lets_in_changes_and_removes(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+    client = signed_in(ana)
+    roles = []
+    for action, values in (("member", {"role": "viewer"}), ("member", {"role": "editor"}), ("remove", {})):
+        response = client.post(reverse(f"session-share-{action}", args=[session.pk]), {"user": "bo", **values})
+        assert response.status_code == 200
+        roles.append(role_in(bo, session))
+    assert roles == [Role.VIEWER, Role.EDITOR, None]
+
+
+def test_invitation_link_works_once_it_is_shown(signed_in: SignIn, ana: User, session: Session) -> None:
+    response = signed_in(ana).post(reverse("session-share-invite", args=[session.pk]), {"role": "viewer"})
+    link = response.content.decode().split('readonly value="')[1].split('"')[0]
+    assert link.startswith("http://testserver/join/")
+    assert sharing.invitation_for(link.rsplit("/", 1)[1]).role == "viewer"
+
+
+def test_all_links_are_ended_together(signed_in: SignIn, ana: User, session: Session) -> None:
+    sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    client = signed_in(ana)
+    assert "End all links" in client.get(reverse("session-share", args=[session.pk])).content.decode()
+    html = client.post(reverse("session-share-revoke", args=[session.pk])).content.decode()
+    assert ("no longer work" in html, Invitation.objects.exists()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("action", "values"),
+    [
+        ("member", {"user": "bo", "role": "owner"}),
+        ("member", {"user": "ana", "role": "viewer"}),
+        ("invite", {"role": ""}),
+    ],
+)
+def test_refusal_is_shown_in_the_dialog(
+    signed_in: SignIn, ana: User, bo: User, session: Session, action: str, values: dict[str, str]
+) -> None:
+    response = signed_in(ana).post(reverse(f"session-share-{action}", args=[session.pk]), values)
+    assert (response.status_code, 'class="errors"' in response.content.decode()) == (422, True)
+
+
+@pytest.mark.parametrize(("role", "status"), [("editor", 403), ("viewer", 403), (None, 404)])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_only_the_owner_shares(
+    signed_in: SignIn, bo: User, session: Session, action: str, role: str | None, status: int
+) -> None:
+    """Members may not, strangers do not learn that there is a session."""
+    if role:
+        let_in(session, bo, role)
+    client = signed_in(bo)
+    values = {"user": "bo", "role": "editor"}
+    assert client.post(reverse(action, args=[session.pk]), values).status_code == status
+    assert client.get(reverse("session-share", args=[session.pk])).status_code == status
+    assert client.get(reverse(action, args=[session.pk])).status_code == 405
+    assert (Invitation.objects.count(), role_in(bo, session)) == (0, role)
