@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -46,6 +48,13 @@ class MessageStatus(models.TextChoices):
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 # Rows that a run has still to bring to an end.
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
+
+
+class MessageQuerySet(models.QuerySet["ChatMessage"]):
+    def queued(self, session_id: str) -> Self:
+        """What waits for the agent, in the order in which it was sent; editing changes no place (RUN-06)."""
+        waiting = self.filter(session=session_id, status=MessageStatus.QUEUED, removed_at__isnull=True)
+        return waiting.order_by("created_at", "pk")
 
 
 class ChatMessage(models.Model):
@@ -101,6 +110,8 @@ class ChatMessage(models.Model):
     edited_at = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MessageQuerySet.as_manager()
 
     class Meta:
         constraints = (

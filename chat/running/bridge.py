@@ -12,10 +12,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
-from agents.events import AgentEvent, ReasoningDelta, TextDelta, ToolStarted, TurnFailed, TurnFinished
+from agents.events import ToolStarted, TurnFailed, TurnFinished
 from agents.loop import Agent, run
 from agents.messages import Message
-from agents.safe_text import clean
 from chat import ids
 from chat.agents_setup import registry
 from chat.db import Threads
@@ -25,7 +24,8 @@ from chat.running.changes import AppendText, Change, InsertMessage, UpdateMessag
 from chat.running.lease import Claim
 from chat.running.opening import Opening, open_claim, open_turn
 from chat.running.pump import LiveStream, Pump
-from chat.running.reducer import Now, ProcessLost, Stopped, TurnEvent, TurnState, reduce
+from chat.running.reducer import reduce
+from chat.running.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
 from chat.running.writer import Fenced, Writer
 from chat.services.recording import Job, Recorded
 
@@ -84,8 +84,8 @@ class Bridge:
     async def _play(self, opening: Opening) -> str:
         self._state, self._stream = opening.state, None
         stopping = opening.cancelling or self._stop_turn == opening.state.turn_id
-        if opening.cut:
-            self._apply(ProcessLost(resume=settings.RECOVERY == "resume" and not stopping))
+        if opening.cut and not stopping:
+            self._apply(ProcessLost(resume=settings.RECOVERY == "resume"))
         elif opening.answered:
             self._apply(TurnFinished("done"))
         if not self._state.closed and not stopping:
@@ -95,8 +95,8 @@ class Bridge:
         return await self._closed()
 
     async def _closed(self) -> str:
-        assert self._last is not None
-        return (await asyncio.shield(self._last)).next_turn
+        recorded = await self._committed()
+        return recorded.next_turn if recorded else ""
 
     async def _drive(self) -> None:
         """Run the agent in a task of its own, so that Stop can cut it at any await."""
@@ -140,24 +140,24 @@ class Bridge:
         await self._committed()
         return await self._threads.run(has_queued, self.claim.session_id)
 
-    async def _committed(self) -> None:
-        """Wait until all that was applied is in the rows. Raises Fenced."""
-        if self._last is not None:
-            await asyncio.shield(self._last)
+    async def _committed(self) -> Recorded | None:
+        """Wait until all that was applied is in the rows; returns what became of the last of it. Raises Fenced."""
+        return await asyncio.shield(self._last) if self._last is not None else None
 
     def _apply(self, event: TurnEvent) -> None:
         """Reduce an event and send its changes on their way; never waits."""
         now = Now(timezone.now(), time.monotonic(), ids.message_id, ids.response_id)
-        self._state, changes = reduce(self._state, _storable(event), now)
-        stream = self._stream
-        if len(changes) == 1 and isinstance(append := changes[0], AppendText):
-            assert stream is not None
-            stream.parts.append(append.text)
-            self._writer.append(self.claim.session_id, self.claim.epoch, stream.id, stream.length, append.text)
-            stream.length += len(append.text)
-            self._pump.add(stream)
+        self._state, changes = reduce(self._state, event, now)
+        if len(changes) == 1 and isinstance(changes[0], AppendText) and self._stream is not None:
+            self._grow(self._stream, changes[0].text)
         elif changes:
             self._submit(changes)
+
+    def _grow(self, stream: LiveStream, text: str) -> None:
+        self._writer.append(self.claim.session_id, self.claim.epoch, stream.id, stream.length, text)
+        stream.parts.append(text)
+        stream.length += len(text)
+        self._pump.add(stream)
 
     def _submit(self, changes: Sequence[Change]) -> None:
         before = self._ended_stream(changes)
@@ -179,10 +179,3 @@ class Bridge:
         self._pump.drop(stream)
         self._stream = None
         return stream.take()
-
-
-def _storable(event: TurnEvent) -> TurnEvent:
-    """Replace in a model's text what no database keeps (MSG-12)."""
-    if isinstance(event, TextDelta | ReasoningDelta) and (text := clean(event.text)) is not event.text:
-        return type(event)(text)
-    return event

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agents.loop import Agent
 from agents.messages import Message
 from chat.agents_setup import registry
-from chat.models import ChatMessage, MessageStatus, Session
+from chat.models import ChatMessage, Session
 from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
 
 
@@ -38,5 +38,4 @@ def brief(session_id: str) -> Briefing:
 
 def has_queued(session_id: str) -> bool:
     """Whether somebody has said something since (RUN-06)."""
-    queued = ChatMessage.objects.filter(session=session_id, status=MessageStatus.QUEUED, removed_at__isnull=True)
-    return queued.exists()
+    return ChatMessage.objects.queued(session_id).exists()

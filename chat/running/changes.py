@@ -67,7 +67,13 @@ class TellCancelled:
 
 @dataclass(frozen=True, slots=True)
 class CloseTurn:
-    """The turn is over: begin the next one with what is queued, or release the session."""
+    """The turn is over: begin the next one with what is queued, or release the session.
+
+    `for_queued`: it ends for what is queued alone (RUN-06). When that has been withdrawn meanwhile, none of the job
+    is written and the turn goes on.
+    """
+
+    for_queued: bool = False
 
 
 Change = InsertMessage | UpdateMessage | AppendText | RecordUsage | TellStatus | TellCancelled | CloseTurn

@@ -14,7 +14,6 @@ from chat.live.hub import Hub
 from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
 
-
 LIST_INTERVAL = 60.0
 
 

@@ -11,14 +11,14 @@ from django.utils import timezone
 
 from chat.models import UNFINISHED, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRun, Speaker
 from chat.running.lease import Claim
-from chat.running.reducer import OpenText, OpenTool, TurnState
+from chat.running.turn_state import OpenText, OpenTool, SpokenText, TurnState
 from chat.services.rows import OpenSession
 from chat.services.turns import deliver_queued
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An open turn. `cut`: rows were left unfinished; `answered`: its last row ends it; `cancelling`: Stop was asked."""
+    """An open turn. `cut`: rows were left unfinished; `answered`: its last row ends it; `cancelling`: it is to stop."""
 
     state: TurnState
     cut: bool
@@ -61,6 +61,7 @@ def _opening(session: Session, run: SessionRun, mono: float) -> Opening:
         model=session.model,
         provider=session.provider,
         open=_open_text(rows, mono),
+        spoken=_spoken(rows, mono),
         tools=_open_tools(rows, mono),
     )
     # Calls that have not begun are no damage: a retry leaves them too, and the run carries them out.
@@ -77,6 +78,13 @@ def _open_text(rows: Sequence[ChatMessage], mono: float) -> OpenText | None:
     if not growing:
         return None
     return OpenText(growing[-1].pk, growing[-1].type == MessageType.REASONING, mono - _passed(growing[-1].timestamp))
+
+
+def _spoken(rows: Sequence[ChatMessage], mono: float) -> tuple[SpokenText, ...]:
+    """The texts of the response that was cut off, if one was."""
+    cut = {row.response_id for row in rows if row.status == MessageStatus.STREAMING}
+    texts = (row for row in rows if row.type == MessageType.TEXT and row.response_id in cut)
+    return tuple(SpokenText(row.pk, mono - _passed(row.timestamp)) for row in texts)
 
 
 def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...]:

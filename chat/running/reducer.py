@@ -7,19 +7,18 @@ The text of a streaming message is not part of the state: it is in the rows' del
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, assert_never
+from dataclasses import replace
+from typing import assert_never
 
 from agents.events import (
-    AgentEvent,
+    FinishReason,
     PartDone,
     ReasoningDelta,
     ResponseDone,
     ResponseStarted,
     RetryScheduled,
     RoundLimitReached,
+    StopReason,
     TextDelta,
     ToolReturned,
     ToolStarted,
@@ -27,9 +26,9 @@ from agents.events import (
     TurnFinished,
     Usage,
 )
-from agents.messages import Text, Thinking, ToolCall
+from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
-from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST
+from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
 from chat.running.changes import (
     AppendText,
     Change,
@@ -41,87 +40,22 @@ from chat.running.changes import (
     TellStatus,
     UpdateMessage,
 )
+from chat.running.storable import storable, storable_name, storable_usage
+from chat.running.turn_state import (
+    Now,
+    OpenText,
+    OpenTool,
+    ProcessLost,
+    SpokenText,
+    Stopped,
+    TurnEvent,
+    TurnState,
+)
 
 RESUME_NOTE = "The server restarted while you were answering. Continue exactly where your last message was cut off."
 EMPTY_ANSWER = "The model gave an empty answer. Try again, or choose another model."
-
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """The instant of an event: wall time (aware), monotonic seconds, and a source of ids."""
-
-    wall: datetime
-    mono: float
-    message_id: Callable[[], str]
-    response_id: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Somebody pressed Stop."""
-
-    sender: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessLost:
-    """The process that ran the turn died; `resume` tells whether the turn goes on."""
-
-    resume: bool
-
-
-TurnEvent = AgentEvent | Stopped | ProcessLost
-
-
-@dataclass(frozen=True, slots=True)
-class OpenText:
-    """A text or reasoning row that grows; `began` is monotonic."""
-
-    id: str
-    reasoning: bool
-    began: float
-
-
-@dataclass(frozen=True, slots=True)
-class SpokenText:
-    """A text row of the present response whose duration is known when the response is done."""
-
-    id: str
-    began: float
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTool:
-    """A tool call without a result; `began` is None while it is pending."""
-
-    id: str
-    call_id: str
-    name: str
-    began: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnState:
-    """An open turn. `began` is monotonic; `lead` is what had passed of the turn before that, in seconds."""
-
-    turn_id: str
-    began: float
-    lead: float = 0.0
-    mode: str = "agent"
-    agent_id: str = ""
-    model: str = ""
-    provider: str = ""
-    context_window: int | None = None
-    response_id: str = ""
-    requested: float = 0.0
-    first_token_ms: int | None = None
-    open: OpenText | None = None
-    spoken: tuple[SpokenText, ...] = ()
-    reasoned: bool = False
-    calls: tuple[ToolCall, ...] = ()
-    tools: tuple[OpenTool, ...] = ()
-    closed: bool = False
-
+# After any other reason more follows, or an error that says why nothing was said.
+FINAL: tuple[StopReason, ...] = ("end", "tool_use")
 
 Reduced = tuple[TurnState, list[Change]]
 
@@ -132,25 +66,25 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
         return state, []
     match event:
         case TextDelta(text):
-            return _delta(state, text, now, reasoning=False)
+            return _delta(state, clean(text), now, reasoning=False)
         case ReasoningDelta(text):
-            return _delta(state, text, now, reasoning=True)
+            return _delta(state, clean(text), now, reasoning=True)
         case PartDone(part):
             return _part_done(state, part, now)
         case ResponseStarted(model, provider, window):
             return _response_started(state, model, provider, window, now), []
-        case ResponseDone(_, usage):
-            return _response_done(state, usage, now)
+        case ResponseDone(reason, usage):
+            return _response_done(state, reason, storable_usage(usage), now)
         case ToolStarted(call):
             return _tool_started(state, call, now)
         case ToolReturned(result):
-            return _tool_returned(state, result.call_id, result.content, result.is_error, now)
+            return _tool_returned(state, result, now)
         case RetryScheduled():
             return replace(state, requested=now.mono), []
         case RoundLimitReached(_, note):
             return state, [_note(state, note, now)]
-        case TurnFinished():
-            return _close(state, now, "complete")
+        case TurnFinished(reason):
+            return _finish(state, reason, now)
         case TurnFailed(error):
             return _fail(state, str(error), now)
         case Stopped(sender):
@@ -189,8 +123,7 @@ def _response_started(state: TurnState, model: str, provider: str, window: int |
         requested=now.mono,
         first_token_ms=None,
         spoken=(),
-        reasoned=False,
-        calls=(),
+        last_row="",
     )
 
 
@@ -211,33 +144,36 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
             _assistant(state, now, type=kind, status="streaming", text=text),
         )
     )
-    state = replace(state, open=OpenText(row, reasoning, now.mono))
-    if reasoning:
-        return replace(state, reasoned=True), changes
-    return replace(state, spoken=(*state.spoken, SpokenText(row, now.mono))), changes
+    spoken = state.spoken if reasoning else (*state.spoken, SpokenText(row, now.mono))
+    return replace(state, open=OpenText(row, reasoning, now.mono), spoken=spoken, last_row=row), changes
 
 
 def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:
-    """Complete the growing row because another part begins; a text's duration is known only at the end."""
+    """Complete the growing row because another part begins."""
     if state.open is None:
         return state, []
+    return replace(state, open=None), [_ended(state.open, now, **fields)]
+
+
+def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
+    """Complete a growing row; a text's duration is known only when its response is done (MSG-05)."""
     values: Json = {"status": "complete", **fields}
-    if state.open.reasoning:
-        values["duration_ms"] = _ms(state.open.began, now)
-    return replace(state, open=None), [UpdateMessage(state.open.id, "message_updated", values, compact=True)]
+    if row.reasoning:
+        values["duration_ms"] = _ms(row.began, now)
+    return UpdateMessage(row.id, "message_updated", values, compact=True)
 
 
 def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> Reduced:
     state = _first_token(state, now)
     match part:
         case ToolCall():
-            return replace(state, calls=(*state.calls, part)), []
+            return _called(state, part, now)
         case Text():
             # The row stays open until another part begins or the response is done, which knows its duration.
             return state, []
         case Thinking():
             if state.open is not None and state.open.reasoning:
-                return _end_open(state, now, provider_data=dict(part.data) or None)
+                return _end_open(state, now, provider_data=storable(dict(part.data)) or None)
             return _hidden_thinking(state, part, now)
         case _:
             assert_never(part)
@@ -246,28 +182,39 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
     """Keep reasoning that came without deltas (redacted): nothing to show, but it must be replayed (MSG-08)."""
     state, changes = _end_open(state, now)
+    row, data = now.message_id(), storable(dict(part.data)) or None
+    fields = _assistant(state, now, type="reasoning", status="complete", text=clean(part.text), provider_data=data)
+    return replace(state, last_row=row), [*changes, InsertMessage(row, "message_updated", fields)]
+
+
+def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+    """Show a call where the model made it; it is run when its response is done (MSG-08, UI-01)."""
+    state, changes = _end_open(state, now)
+    tool = OpenTool(now.message_id(), call.id, storable_name(call.name))
     fields = _assistant(
-        state, now, type="reasoning", status="complete", text=part.text, provider_data=dict(part.data) or None
+        state,
+        now,
+        type="tool_group",
+        status="pending",
+        tool_call_id=storable_name(call.id),
+        tool_name=tool.name,
+        arguments=storable(call.arguments),
+        provider_data={"raw_arguments": clean(call.raw)} if call.raw else None,
     )
-    return replace(state, reasoned=True), [*changes, InsertMessage(now.message_id(), "message_updated", fields)]
+    changes.append(InsertMessage(tool.id, "message_updated", fields))
+    return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
 
 
-def _response_done(state: TurnState, usage: Usage, now: Now) -> Reduced:
-    rows = [_spoken(state, text, now) for text in state.spoken]
-    changes: list[Change] = []
-    if state.open is not None and state.open.reasoning:
-        state, changes = _end_open(state, now)
-    tools = tuple(OpenTool(now.message_id(), call.id, call.name) for call in state.calls)
-    changes.extend(rows)
-    changes.extend(_called(state, tool, call, now) for tool, call in zip(tools, state.calls, strict=True))
-    if rows or tools:
-        changes[-1] = _with_fields(changes[-1], _metrics(state, usage))
-        _announce(changes, len(changes) - len(tools) - (1 if rows else 0), state, usage, now)
-    elif not state.reasoned:
-        changes.append(_error(state, EMPTY_ANSWER, now))
+def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
+    metrics = _metrics(state, usage)
+    rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
+    rows.extend(_spoken(state, text, now) for text in state.spoken)
+    changes: list[Change] = [*_summarised(rows, state, metrics, now)]
+    if not (state.spoken or state.tools) and reason in FINAL:
+        changes.append(_error(state, EMPTY_ANSWER, now, **({} if state.last_row else metrics)))
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
-    return replace(state, open=None, spoken=(), calls=(), tools=tools), changes
+    return replace(state, open=None, spoken=()), changes
 
 
 def _spoken(state: TurnState, text: SpokenText, now: Now) -> UpdateMessage:
@@ -276,31 +223,16 @@ def _spoken(state: TurnState, text: SpokenText, now: Now) -> UpdateMessage:
     return UpdateMessage(text.id, "message_updated", fields, compact=grows)
 
 
-def _called(state: TurnState, tool: OpenTool, call: ToolCall, now: Now) -> InsertMessage:
-    fields = _assistant(
-        state,
-        now,
-        type="tool_group",
-        status="pending",
-        tool_call_id=call.id,
-        tool_name=call.name,
-        arguments=_storable(call.arguments),
-        provider_data={"raw_arguments": clean(call.raw)} if call.raw else None,
-    )
-    return InsertMessage(tool.id, "message_updated", fields)
-
-
-def _storable(value: Any) -> Any:
-    """The same JSON without the characters that no database keeps (MSG-12)."""
-    match value:
-        case str():
-            return clean(value)
-        case dict():
-            return {clean(str(key)): _storable(item) for key, item in value.items()}
-        case list():
-            return [_storable(item) for item in value]
-        case _:
-            return value
+def _summarised(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
+    """Put the metrics on the response's last row (MSG-06), and make a change of its last text, else of its last row,
+    its response_done (RUN-02)."""
+    if state.last_row and all(row.id != state.last_row for row in rows):
+        rows = [*rows, UpdateMessage(state.last_row, "message_updated", {})]
+    herald = state.spoken[-1].id if state.spoken else state.last_row
+    began = state.spoken[0].began if state.spoken else state.requested
+    details = {"duration_ms": _ms(began, now), "usage": metrics}
+    rows = [replace(row, fields=row.fields | metrics) if row.id == state.last_row else row for row in rows]
+    return [replace(row, name="response_done", details=details) if row.id == herald else row for row in rows]
 
 
 def _metrics(state: TurnState, usage: Usage) -> Json:
@@ -315,20 +247,6 @@ def _metrics(state: TurnState, usage: Usage) -> Json:
     }
 
 
-def _with_fields(change: Change, fields: Json) -> Change:
-    assert isinstance(change, InsertMessage | UpdateMessage)
-    return replace(change, fields={**change.fields, **fields})
-
-
-def _announce(changes: list[Change], at: int, state: TurnState, usage: Usage, now: Now) -> None:
-    """Make one change of the response its response_done (RUN-02): its last text, or its first call."""
-    change = changes[at]
-    assert isinstance(change, InsertMessage | UpdateMessage)
-    began = state.spoken[0].began if state.spoken else state.requested
-    details = {"duration_ms": _ms(began, now), "usage": _metrics(state, usage)}
-    changes[at] = replace(change, name="response_done", details=details)
-
-
 def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     tool = _tool(state, call.id)
     if tool is None:
@@ -338,13 +256,13 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     return replace(state, tools=tools), [update, TellStatus("tool_calling", tool.name)]
 
 
-def _tool_returned(state: TurnState, call_id: str, content: str, is_error: bool, now: Now) -> Reduced:
-    tool = _tool(state, call_id)
+def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
+    tool = _tool(state, result.call_id)
     if tool is None:
         return state, []
     tools = tuple(each for each in state.tools if each is not tool)
-    status = "failed" if is_error else "complete"
-    update = _tool_ended(tool, status, content, is_error, now)
+    status = "failed" if result.is_error else "complete"
+    update = _tool_ended(tool, status, clean(result.content), result.is_error, now)
     running = [each.name for each in tools if each.began is not None]
     tell = TellStatus("tool_calling", running[-1]) if running else TellStatus("thinking")
     return replace(state, tools=tools), [update, tell]
@@ -366,25 +284,28 @@ def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
     return InsertMessage(now.message_id(), "message_updated", {**fields, "timestamp": now.wall})
 
 
-def _error(state: TurnState, text: str, now: Now) -> InsertMessage:
-    fields = _assistant(state, now, type="error", status="failed", text=text)
+def _error(state: TurnState, text: str, now: Now, **more: object) -> InsertMessage:
+    fields = _assistant(state, now, type="error", status="failed", text=clean(text), **more)
     return InsertMessage(now.message_id(), "error", fields)
 
 
-def _settle(state: TurnState, now: Now, tool_text: str, *, keep_pending: bool = False) -> Reduced:
+def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
     """Commit what there is: growing text as interrupted, tools without a result with one that says so."""
     changes: list[Change] = []
+    for text in state.spoken:  # the texts of the response that are complete, but did not know their duration yet
+        if state.open is None or state.open.id != text.id:
+            changes.append(UpdateMessage(text.id, "message_updated", {"duration_ms": _ms(text.began, now)}))
     if state.open is not None:
-        fields = {"status": "interrupted", "duration_ms": _ms(state.open.began, now)}
-        changes.append(UpdateMessage(state.open.id, "message_updated", fields, compact=True))
-    kept = tuple(tool for tool in state.tools if keep_pending and tool.began is None)
-    for tool in state.tools:
-        if tool not in kept:
-            changes.append(_tool_ended(tool, "interrupted", tool_text, True, now))
-    return replace(state, open=None, tools=kept, spoken=(), calls=()), changes
+        changes.append(_cut(state.open, duration_ms=_ms(state.open.began, now)))
+    changes.extend(_tool_ended(tool, "interrupted", tool_text, True, now) for tool in state.tools)
+    return replace(state, open=None, tools=(), spoken=()), changes
 
 
-def _close(state: TurnState, now: Now, status: str) -> Reduced:
+def _cut(row: OpenText, **fields: object) -> UpdateMessage:
+    return UpdateMessage(row.id, "message_updated", {"status": "interrupted", **fields}, compact=True)
+
+
+def _close(state: TurnState, now: Now, status: str, *, for_queued: bool = False) -> Reduced:
     seconds = round(now.mono - state.began + state.lead, 3)
     done = InsertMessage(
         now.message_id(),
@@ -398,7 +319,13 @@ def _close(state: TurnState, now: Now, status: str) -> Reduced:
             "duration_seconds": max(0.0, seconds),
         },
     )
-    return replace(state, closed=True), [done, TellStatus("idle"), CloseTurn()]
+    return replace(state, closed=True), [done, TellStatus("idle"), CloseTurn(for_queued)]
+
+
+def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
+    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    state, closing = _close(state, now, "complete", for_queued=reason == "pending")
+    return state, [*changes, *closing]
 
 
 def _fail(state: TurnState, text: str, now: Now) -> Reduced:
@@ -415,12 +342,23 @@ def _stop(state: TurnState, sender: str, now: Now) -> Reduced:
 
 
 def _lost(state: TurnState, resume: bool, now: Now) -> Reduced:
-    """Mend what a dead process left. Calls that never began are kept for the resumed run, none runs twice (RUN-15)."""
-    cut = state.open is not None and not state.open.reasoning
-    state, changes = _settle(state, now, TOOL_LOST, keep_pending=resume)
-    if not resume:
-        state, closing = _close(state, now, "interrupted")
-        return state, [*changes, *closing]
-    if cut:
+    """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
+
+    A response that was cut off is not carried out: nobody knows what else it would have asked for. How long the work
+    went on before the process died is not known either, so nothing gets a duration.
+    """
+    changes: list[Change] = [_cut(state.open)] if state.open is not None else []
+    kept = tuple(tool for tool in state.tools if resume and state.open is None and tool.began is None)
+    changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
+    if resume and state.open is not None and state.spoken:
         changes.append(_note(state, RESUME_NOTE, now))
-    return state, changes
+    state = replace(state, open=None, tools=kept, spoken=())
+    if resume:
+        return state, changes
+    state, closing = _close(state, now, "interrupted")
+    return state, [*changes, *closing]
+
+
+def _tool_lost(tool: OpenTool, now: Now) -> UpdateMessage:
+    text = TOOL_NOT_BEGUN if tool.began is None else TOOL_LOST
+    return _tool_ended(replace(tool, began=None), "interrupted", text, True, now)

@@ -41,13 +41,7 @@ def page_of(session: Session, before_sequence: int | None = None, limit: int = 5
     if before_sequence is not None:
         rows = rows.filter(sequence__lt=before_sequence)
     newest = list(rows.order_by("-sequence")[: limit + 1])
-    queued: list[ChatMessage] = []
-    if before_sequence is None:
-        queued = list(
-            ChatMessage.objects.filter(session=session, status=MessageStatus.QUEUED, removed_at__isnull=True).order_by(
-                "revision"
-            )
-        )
+    queued = list(ChatMessage.objects.queued(session.pk)) if before_sequence is None else []
     return Page(snapshots(newest[:limit][::-1]), snapshots(queued), len(newest) > limit)
 
 

@@ -49,7 +49,7 @@ class PendingText:
 @dataclass(slots=True)
 class Recorded:
     """What became of a job: `fenced` (another worker has the session, nothing was written), or the events to
-    publish and, after a CloseTurn, the next turn's id ("" when the session was released)."""
+    publish and, after a CloseTurn, the id of the turn that is open now ("" when the session was released)."""
 
     fenced: bool = False
     events: list[ChatEvent] = field(default_factory=list)
@@ -65,14 +65,7 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
     opened = _lock({job.session_id for job in jobs}, {text.session_id for text in texts})
     rows = _rows(jobs)
     folded = _write_texts([text for text in texts if _fits(opened, text)], _compacted(jobs))
-    results = []
-    for job in jobs:
-        result = Recorded(fenced=not _fits(opened, job))
-        if not result.fenced:
-            result.next_turn = _apply(opened[job.session_id], job, rows, folded)
-            result.events = [*job.before, *opened[job.session_id].events]
-            opened[job.session_id].events.clear()
-        results.append(result)
+    results = [_carry_out(opened, job, rows, folded) for job in jobs]
     for session_id in {job.session_id for job, result in zip(jobs, results, strict=True) if not result.fenced}:
         opened[session_id].session.save(
             update_fields=[
@@ -88,6 +81,20 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
     return results
 
 
+def _carry_out(
+    opened: dict[str, OpenSession], job: Job, rows: dict[str, ChatMessage], folded: dict[str, list[str]]
+) -> Recorded:
+    if not _fits(opened, job):
+        return Recorded(fenced=True)
+    session = opened[job.session_id]
+    if _in_vain(session, job):
+        return Recorded(next_turn=session.run.turn_id)
+    next_turn = _apply(session, job, rows, folded)
+    events = [*job.before, *session.events]
+    session.events.clear()
+    return Recorded(events=events, next_turn=next_turn)
+
+
 def _lock(with_rows: set[str], with_text: set[str]) -> dict[str, OpenSession]:
     """Lock what will be written, sessions before runs and in one order. Texts alone need the run's epoch only."""
     sessions = {each.pk: each for each in Session.objects.select_for_update().filter(pk__in=with_rows).order_by("pk")}
@@ -98,6 +105,11 @@ def _lock(with_rows: set[str], with_text: set[str]) -> dict[str, OpenSession]:
 def _fits(opened: dict[str, OpenSession], work: Job | PendingText) -> bool:
     found = opened.get(work.session_id)
     return found is not None and found.run.epoch == work.epoch and found.run.owner_id is not None
+
+
+def _in_vain(opened: OpenSession, job: Job) -> bool:
+    """Whether a turn would end for queued messages that have been withdrawn meanwhile."""
+    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.queued(opened.session.pk).exists()
 
 
 def _compacted(jobs: Iterable[Job]) -> set[str]:
@@ -160,10 +172,11 @@ def _use(opened: OpenSession, usage: RecordUsage) -> None:
     session = opened.session
     session.total_tokens += usage.tokens
     session.context_used = usage.context_used
-    session.context_window = usage.context_window
     if not session.model:  # a server that had not told its models when the session began
         session.provider, session.model = usage.provider, usage.model
         opened.session_changed()
+    if (session.provider, session.model) == (usage.provider, usage.model):  # else it was switched meanwhile (RUN-05)
+        session.context_window = usage.context_window
     opened.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
 
 

@@ -25,11 +25,7 @@ def open_turn(opened: OpenSession) -> str:
 
 def deliver_queued(opened: OpenSession) -> bool:
     """Give the queued messages their places in a new turn (RUN-06). False: there were none."""
-    queued = list(
-        ChatMessage.objects.filter(
-            session_id=opened.session.pk, status=MessageStatus.QUEUED, removed_at__isnull=True
-        ).order_by("revision", "created_at")
-    )
+    queued = list(ChatMessage.objects.queued(opened.session.pk))
     if not queued:
         return False
     turn_id = open_turn(opened)

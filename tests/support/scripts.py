@@ -9,7 +9,7 @@ from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import HangUp, Reply, Sign, Step, Stop
 
-words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=6)
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
 counts = st.none() | st.integers(0, 10_000)
 
 
@@ -27,7 +27,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.sampled_from([{"signature": "abc="}, {"redacted": "xyz="}]).map(Sign),
     tool_calls(),
     st.builds(Usage, counts, counts, counts, counts),
-    st.sampled_from(["max_tokens", "refusal", "pause"]).map(Stop),
+    st.sampled_from([Stop("max_tokens"), Stop("refusal"), Stop("pause")]),
 )
 ends: st.SearchStrategy[list[Step]] = st.one_of(
     st.just([]),

@@ -1,0 +1,265 @@
+"""What single events mean for the rows and the viewers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from agents.errors import AgentError, Overloaded
+from agents.events import (
+    FinishReason,
+    PartDone,
+    ReasoningDelta,
+    ResponseDone,
+    ResponseStarted,
+    RetryScheduled,
+    StopReason,
+    TextDelta,
+    ToolReturned,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+    Usage,
+)
+from agents.messages import Text, Thinking, ToolCall, ToolResult
+from agents.providers.scripted import Stop
+from chat.projections.context import TOOL_NOT_BEGUN
+from chat.running.changes import CloseTurn, InsertMessage, RecordUsage, TellCancelled, TellStatus, UpdateMessage
+from chat.running.reducer import EMPTY_ANSWER, RESUME_NOTE, reduce
+from chat.running.turn_state import OpenText, OpenTool, ProcessLost, SpokenText, Stopped
+from tests.support.ledger import Clock, Turn
+from tests.support.told import USAGE, calls, events_of
+
+STARTED = ResponseStarted("one", "scripted", 1000)
+DONE = ResponseDone("end", USAGE)
+
+
+def test_turn_tells_its_events_in_order() -> None:
+    """RUN-02, RUN-03: first delta, response_done, tool start and end, status beside them, turn_done."""
+    turn = Turn().tell(*events_of([["Look ", *calls(1, 2), USAGE], ["Done"]]))
+    assert [name for _, name in turn.ledger.names] == [
+        "text_delta",
+        "message_updated",  # the text ends with the first call
+        "message_updated",  # two calls appear, pending
+        "message_updated",
+        "response_done",  # of the text
+        "message_updated",  # metrics on the last call
+        "tool_exec_start",
+        "tool_exec_start",
+        "tool_exec_end",
+        "tool_exec_end",
+        "text_delta",
+        "response_done",
+        "turn_done",
+    ]
+    assert turn.ledger.told == [
+        TellStatus("tool_calling", "double"),
+        TellStatus("tool_calling", "double"),
+        TellStatus("tool_calling", "double"),
+        TellStatus("thinking"),
+        TellStatus("idle"),
+    ]
+
+
+def test_response_done_carries_duration_and_usage() -> None:
+    """RUN-02, MSG-05: from the first delta to the end, whatever came in between."""
+    turn = Turn().tell(STARTED, TextDelta("a"), TextDelta("b"), PartDone(Text("ab")))
+    _, changes = reduce(turn.state, DONE, turn.clock.tick())
+    done, usage = changes
+    assert isinstance(done, UpdateMessage)
+    assert done.details == {
+        "duration_ms": 3000,
+        "usage": {
+            "input_tokens": 100,
+            "output_tokens": 20,
+            "total_tokens": 120,
+            "cache_read_tokens": 5,
+            "cache_write_tokens": 7,
+            "first_token_latency_ms": 1000,
+        },
+    }
+    assert usage == RecordUsage("scripted", "one", 100, 1000, 120)
+
+
+def test_first_delta_names_model_and_time() -> None:
+    """RUN-01, MSG-04, MSG-05: the very first row of an answer knows who speaks, and since when."""
+    turn = Turn(mode="agent", agent_id="helper").tell(ResponseStarted("two", "other"))
+    now = turn.clock.tick()
+    _, changes = reduce(turn.state, TextDelta("Hel"), now)
+    assert changes == [
+        InsertMessage(
+            "m_2",
+            "text_delta",
+            {
+                "role": "assistant",
+                "run_id": "t_1",
+                "response_id": "r_1",
+                "mode": "agent",
+                "agent_id": "helper",
+                "model": "two",
+                "provider": "other",
+                "timestamp": now.wall,
+                "type": "text",
+                "status": "streaming",
+                "text": "Hel",
+            },
+        )
+    ]
+
+
+def test_model_switch_leaves_earlier_rows_alone() -> None:
+    """MSG-04, RUN-16: each row has the model of its own response."""
+    switched = ResponseStarted("two", "other", None)
+    turn = Turn().tell(STARTED, TextDelta("a"), *_whole(ToolCall("c1", "double", {"n": 1})))
+    turn.tell(ToolStarted(calls(1)[0]), ToolReturned(ToolResult("c1", "2")))
+    turn.tell(switched, TextDelta("b"), DONE, TurnFinished("done"))
+    assert [(row["model"], row["provider"]) for row in turn.ledger.of(role="assistant")] == [
+        ("one", "scripted"),
+        ("one", "scripted"),
+        ("two", "other"),
+    ]
+
+
+def _whole(*parts: ToolCall) -> list[Any]:
+    return [*(PartDone(part) for part in parts), DONE]
+
+
+def test_retry_measures_the_first_token_anew() -> None:
+    """MSG-06, RUN-10: the latency is that of the attempt that answered."""
+    failed = RetryScheduled(1, 1.0, Overloaded("busy"))
+    turn = Turn().tell(STARTED, failed, STARTED, TextDelta("a"), DONE)
+    assert turn.ledger.of(type="text")[0]["first_token_latency_ms"] == 1000
+
+
+def test_hidden_reasoning_counts_as_first_token() -> None:
+    """MSG-06, MSG-08: reasoning that is not shown is kept, and was the first that came."""
+    hidden = PartDone(Thinking("", "scripted", {"redacted": "xyz="}))
+    turn = Turn().tell(STARTED, hidden, TextDelta("a"), DONE)
+    reasoning, text = turn.ledger.of(role="assistant")
+    assert (reasoning["type"], reasoning["text"], reasoning["provider_data"]) == ("reasoning", "", {"redacted": "xyz="})
+    assert text["first_token_latency_ms"] == 1000
+
+
+def test_text_before_reasoning_keeps_counting() -> None:
+    """MSG-05: every text of a response lasts until the response is done, a reasoning until the next part."""
+    turn = Turn().tell(STARTED, TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), DONE)
+    assert [(row["text"], row["duration_ms"]) for row in turn.ledger.of(role="assistant")] == [
+        ("a", 3000),
+        ("b", 1000),
+        ("c", 1000),
+    ]
+
+
+@pytest.mark.parametrize("reason", ["end", "tool_use"])
+def test_empty_answer_is_said(reason: StopReason) -> None:
+    """RUN-10: a person sees why nothing came; the tokens are on record."""
+    turn = Turn().tell(STARTED, ResponseDone(reason, USAGE), TurnFinished("done"))
+    error, _ = turn.ledger.rows.values()
+    assert (error["type"], error["text"], error["total_tokens"]) == ("error", EMPTY_ANSWER, 120)
+
+
+def test_answer_of_reasoning_alone_is_said_to_be_empty() -> None:
+    """RUN-10: the reasoning has the metrics, and an error row says that no answer followed."""
+    turn = Turn().tell(STARTED, ReasoningDelta("hm"), PartDone(Thinking("hm", "scripted")), DONE, TurnFinished("done"))
+    reasoning, error, _ = turn.ledger.rows.values()
+    assert (reasoning["total_tokens"], "total_tokens" in error) == (120, False)
+    assert error["text"] == EMPTY_ANSWER
+
+
+@pytest.mark.parametrize("reason", ["refusal", "max_tokens"])
+def test_response_that_fails_is_not_called_empty(reason: StopReason) -> None:
+    """RUN-10: one error row with the reason, not two."""
+    turn = Turn().tell(*events_of([[Stop(reason), USAGE]]))
+    assert len(turn.ledger.of(type="error")) == 1
+    assert turn.ledger.of(type="error", text=EMPTY_ANSWER) == []
+
+
+def test_stop_is_told_with_who_did_it() -> None:
+    """RUN-08: turn_done, then agent_cancelled, then idle, then the release."""
+    turn = Turn().tell(STARTED)
+    _, changes = reduce(turn.state, Stopped("Ana"), turn.clock.tick())
+    done, *rest = changes
+    assert isinstance(done, InsertMessage)
+    assert (done.name, done.fields["status"]) == ("turn_done", "interrupted")
+    assert rest == [TellCancelled("t_1", "Ana"), TellStatus("idle"), CloseTurn()]
+
+
+def test_turn_that_ends_for_queued_messages_says_so() -> None:
+    """RUN-06: only that end may be taken back when the messages are withdrawn meanwhile."""
+    ends: list[tuple[FinishReason, bool]] = [("done", False), ("limit", False), ("pending", True)]
+    for reason, for_queued in ends:
+        _, changes = reduce(Turn().state, TurnFinished(reason), Clock().tick())
+        assert changes[-1] == CloseTurn(for_queued)
+
+
+def test_calls_that_nobody_answered_do_not_keep_a_turn_open() -> None:
+    """MSG-07: a turn that is over leaves nothing pending, whatever the rows held before."""
+    turn = Turn(tools=(OpenTool("m_9", "c1", "double"),))
+    turn.ledger.rows["m_9"] = {"type": "tool_group", "status": "pending"}
+    turn.tell(TurnFinished("done"))
+    assert turn.ledger.rows["m_9"]["status"] == "interrupted"
+
+
+def test_lost_process_leaves_no_invented_duration() -> None:
+    """MSG-05, RUN-15: how long a dead process worked is not known; the time it was dead is no duration."""
+    turn = Turn(open=OpenText("m_8", False, 50.0), tools=(OpenTool("m_9", "c1", "double", 50.0),))
+    turn.ledger.rows["m_8"] = {"type": "text", "status": "streaming", "text": "Hel"}
+    turn.ledger.rows["m_9"] = {"type": "tool_group", "status": "running"}
+    turn.tell(ProcessLost(resume=False))
+    assert [row.get("duration_ms") for row in turn.ledger.of(status="interrupted")] == [None, None, None]
+
+
+def test_note_asks_to_continue_only_what_was_said() -> None:
+    """RUN-15: after cut reasoning there is nothing to continue; after a text there is, whatever came behind it."""
+    said = (SpokenText("m_7", 99.0),)
+    for reasoning, spoken, notes in ((True, (), 0), (False, said, 1), (True, said, 1)):
+        turn = Turn(open=OpenText("m_8", reasoning, 99.0), spoken=spoken)
+        turn.ledger.rows["m_8"] = {"type": "reasoning" if reasoning else "text", "status": "streaming", "text": "Hel"}
+        turn.tell(ProcessLost(resume=True))
+        assert [row["text"] for row in turn.ledger.of(role="system")] == [RESUME_NOTE] * notes
+
+
+def test_whatever_a_model_says_can_be_written() -> None:
+    """MSG-10, MSG-12: NUL, surrogates, NaN, bottomless nesting, endless names, absurd counts: no column sees them."""
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    call = ToolCall("c\0" + "x" * 300, "n\ud800" + "y" * 300, {"a\0": [math.nan, "\udfff"], "d": deep}, '{"a\0"')
+    turn = Turn().tell(
+        STARTED,
+        ReasoningDelta("r\0"),
+        PartDone(Thinking("r\0", "scripted", {"signature": "s\0"})),
+        TextDelta("t\ud800"),
+        TextDelta("\0"),
+        PartDone(call),
+        ResponseDone("tool_use", Usage(-1, 2**70, 3.5, "4")),  # type: ignore[arg-type]  # as servers send them
+        ToolReturned(ToolResult(call.id, "x\0")),
+        TurnFailed(AgentError("e\0")),
+    )
+    reasoning, text, tool, error, _ = turn.ledger.rows.values()
+    assert (reasoning["text"], reasoning["provider_data"]) == ("r\ufffd", {"signature": "s\ufffd"})
+    assert (text["text"], error["text"]) == ("t\ufffd\ufffd", "e\ufffd")
+    assert (len(tool["tool_call_id"]), len(tool["tool_name"])) == (200, 200)
+    assert (tool["tool_call_id"][:3], tool["tool_name"][:3]) == ("c\ufffdx", "n\ufffdy")
+    assert (tool["result"], tool["provider_data"]) == ("x\ufffd", {"raw_arguments": '{"a\ufffd"'})
+    assert tool["arguments"]["a\ufffd"] == ["nan", "\ufffd"]
+    assert "[too deep]" in str(tool["arguments"]["d"])
+    assert {tool[name] for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")} == {
+        None
+    }
+
+
+def test_call_of_a_cut_response_is_not_carried_out() -> None:
+    """RUN-15, CTX-03: more might have followed; a call whose response was whole runs after the resume."""
+    begun = Turn().tell(STARTED, PartDone(calls(1)[0]), TextDelta("and"), ProcessLost(resume=True))
+    assert [row["result"] for row in begun.ledger.of(type="tool_group", status="interrupted")] == [TOOL_NOT_BEGUN]
+    whole = Turn().tell(STARTED, PartDone(calls(1)[0]), DONE, ProcessLost(resume=True))
+    assert len(whole.ledger.of(type="tool_group", status="pending")) == 1
+
+
+def test_items_stand_where_the_model_made_them() -> None:
+    """UI-01, MSG-08: a text that follows a call stands after it."""
+    turn = Turn().tell(*events_of([["a", *calls(1), "b", *calls(2), ReasoningDelta("c"), USAGE], ["d"]]))
+    assert [row["text"] or row["result"] for row in turn.ledger.of(role="assistant")] == ["a", "2", "b", "4", "c", "d"]

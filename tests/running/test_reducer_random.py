@@ -1,0 +1,61 @@
+"""Whatever the model says and whenever it ends: random turns, told by the real loop, kept by the reducer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.errors import AgentError
+from agents.events import ResponseStarted, TurnFailed
+from agents.messages import Message, Thinking
+from agents.providers.scripted import Reply
+from chat.projections.context import context
+from chat.running.turn_state import ProcessLost, Stopped, TurnEvent
+from tests.running.test_reducer_prefixes import check_ends, check_texts
+from tests.support.ledger import Turn
+from tests.support.protocol import check_context
+from tests.support.scripts import scripts
+from tests.support.told import told
+
+ENDS: list[TurnEvent] = [
+    Stopped(),
+    ProcessLost(resume=False),
+    ProcessLost(resume=True),
+    TurnFailed(AgentError("Something broke.")),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(script=scripts, data=st.data())
+def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) -> None:
+    """RUN-08, RUN-15, CTX-02, CTX-03: rows at rest, and a context that both vendors take."""
+    events = told(*script, max_rounds=3)[0]
+    length = data.draw(st.integers(0, len(events)))
+    end = data.draw(st.sampled_from(ENDS))
+    turn = Turn().tell(*events[:length], end)
+    ended = length == len(events)
+    goes_on = end == ProcessLost(resume=True) and not ended
+    assert turn.ledger.closed == (0 if goes_on else 1)
+    check_ends(turn, seconds=length + (0 if ended else 1), may_wait=goes_on)
+    check_texts(turn, events[:length], timed=ended or not isinstance(end, ProcessLost))
+    check_context(turn.ledger.messages(), may_wait=goes_on)
+
+
+@settings(max_examples=150, deadline=None)
+@given(script=scripts)
+def test_rows_say_what_the_loop_remembers(script: list[Reply]) -> None:
+    """MSG-08, CTX-01: before every request the context made from the rows is the loop's own history, byte for byte."""
+    events, provider = told(*script, max_rounds=3)
+    turn, projected = Turn(), []
+    for event in events:
+        if isinstance(event, ResponseStarted):
+            projected.append(context(turn.ledger.messages()))
+        turn.tell(event)
+    assert projected == [spoken(request.messages) for request in provider.requests]
+
+
+def spoken(messages: Sequence[Message]) -> list[Message]:
+    """The messages without those that hold reasoning alone, which no vendor takes back."""
+    return [message for message in messages if not all(isinstance(part, Thinking) for part in message.parts)]

@@ -1,0 +1,110 @@
+"""A session's rows in memory, kept strictly by what the reducer asks: for tests without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from chat.models import ChatMessage
+from chat.running.changes import (
+    AppendText,
+    Change,
+    CloseTurn,
+    InsertMessage,
+    RecordUsage,
+    TellCancelled,
+    TellStatus,
+    UpdateMessage,
+)
+from chat.running.reducer import reduce
+from chat.running.turn_state import Now, TurnEvent, TurnState
+
+UNFINISHED = ("streaming", "running", "pending")
+BEGAN = datetime(2026, 3, 1, 14, 30, tzinfo=UTC)
+
+
+class Clock:
+    """A second passes between two events; ids are counted."""
+
+    def __init__(self) -> None:
+        self.seconds = 0
+        self._ids = count(1)
+
+    def tick(self) -> Now:
+        self.seconds += 1
+        return Now(BEGAN + timedelta(seconds=self.seconds), 100.0 + self.seconds, self._next("m"), self._next("r"))
+
+    def _next(self, letter: str) -> Any:
+        return lambda: f"{letter}_{next(self._ids)}"
+
+
+@dataclass
+class Ledger:
+    """The rows of one turn by id, in order, and what was told beside them. Refuses what no database would take."""
+
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: list[tuple[str, str]] = field(default_factory=list)
+    told: list[Change] = field(default_factory=list)
+    usage: list[RecordUsage] = field(default_factory=list)
+    closed: int = 0
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        assert not self.closed, f"{change} came after the turn was closed"
+        match change:
+            case InsertMessage(message_id, name, fields, _):
+                assert message_id not in self.rows
+                self.rows[message_id] = {"status": "complete", "text": "", **fields}
+                self.names.append((message_id, name))
+            case UpdateMessage(message_id, name, fields, _, compact):
+                row = self.rows[message_id]
+                assert compact == (row["status"] == "streaming"), "only growing text is folded, and always"
+                assert row["status"] in UNFINISHED or fields.get("status") in (None, row["status"]), (
+                    f"it is over: {row}"
+                )
+                row.update(fields)
+                self.names.append((message_id, name))
+            case AppendText(message_id, text, reasoning):
+                row = self.rows[message_id]
+                assert (row["status"], row["type"]) == ("streaming", "reasoning" if reasoning else "text")
+                row["text"] += text
+            case RecordUsage():
+                self.usage.append(change)
+            case TellStatus() | TellCancelled():
+                self.told.append(change)
+            case CloseTurn():
+                self.closed += 1
+
+    def of(self, **wanted: Any) -> list[dict[str, Any]]:
+        """The rows that have these values, in order."""
+        return [row for row in self.rows.values() if all(row.get(name) == value for name, value in wanted.items())]
+
+    def messages(self, said: str = "hello") -> list[ChatMessage]:
+        """The turn as the database would give it: marker, user text, then these rows."""
+        opening = [
+            ChatMessage(id="m_start", type="turn_start", sequence=1),
+            ChatMessage(id="m_user", type="text", role="user", text=said, user_id=1, sender="Ana", sequence=2),
+        ]
+        rows = [ChatMessage(id=id, sequence=at, **row) for at, (id, row) in enumerate(self.rows.items(), start=3)]
+        return [*opening, *rows]
+
+
+class Turn:
+    """A turn that is told by events: state, rows and clock."""
+
+    def __init__(self, **state: Any) -> None:
+        self.clock = Clock()
+        self.ledger = Ledger()
+        self.state = TurnState(turn_id="t_1", began=100.0, model="one", provider="scripted", **state)
+
+    def tell(self, *events: TurnEvent) -> Turn:
+        for event in events:
+            self.state, changes = reduce(self.state, event, self.clock.tick())
+            self.ledger.apply(changes)
+        return self

@@ -1,0 +1,54 @@
+"""Turns as the real agent loop tells them from a script, for tests of what hears its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from agents.errors import ToolError
+from agents.events import AgentEvent, Usage
+from agents.loop import Agent, run
+from agents.messages import Message, Text, ToolCall
+from agents.providers.scripted import Reply, ScriptedProvider
+from agents.tools import tool
+
+USAGE = Usage(100, 20, 5, 7)
+HELLO = (Message("user", (Text("hello"),)),)
+
+
+@tool()
+async def double(n: int) -> int:
+    """Double a number."""
+    return 2 * n
+
+
+@tool()
+async def broken() -> None:
+    """Fail."""
+    raise ToolError("It broke.")
+
+
+def calls(*numbers: int) -> list[ToolCall]:
+    """Calls of `double`, each with the arguments' own text."""
+    return [ToolCall(f"c{number}", "double", {"n": number}, f'{{ "n":{number}}}') for number in numbers]
+
+
+async def _no_sleep(_: float) -> None:
+    return None
+
+
+async def _tell(agent: Agent) -> list[AgentEvent]:
+    async with aclosing(run(agent, HELLO, sleep=_no_sleep)) as events:
+        return [event async for event in events]
+
+
+def told(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], ScriptedProvider]:
+    """Run the loop over a script; returns its events, and the provider with the requests that it was sent."""
+    provider = ScriptedProvider(replies)
+    agent = Agent("helper", "one", provider, tools=(double, broken), max_rounds=max_rounds, context_window=1000)
+    return asyncio.run(_tell(agent)), provider
+
+
+def events_of(replies: Sequence[Reply], max_rounds: int = 25) -> list[AgentEvent]:
+    return told(*replies, max_rounds=max_rounds)[0]
