@@ -31,15 +31,15 @@ def send_message(*, session: Session, author: User, text: str, key: str | None =
 
     Raises Refused: empty, unstorable or too long text, an archived session, a key of somebody else's message.
     """
-    text = storable(text)
+    text, key = storable(text), exact(key or "") or None
     opened = OpenSession.lock(session.pk)
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
         if before.user_id != author.pk:
             raise Refused("key_taken", "This message key is in use. Send the message again.")
-        return Sent(before.pk, before.status == MessageStatus.QUEUED, repeated=True)
-    if opened.session.status == Session.Status.ARCHIVED:
-        raise Refused("archived", "This session is archived. Restore it to write in it.")
+        waits = before.status == MessageStatus.QUEUED and before.removed_at is None
+        return Sent(before.pk, waits, repeated=True)
+    opened.require_active()
     row = ChatMessage(
         type=MessageType.TEXT,
         role=Speaker.USER,
@@ -47,7 +47,7 @@ def send_message(*, session: Session, author: User, text: str, key: str | None =
         sender=author.sender[:200],
         user=author,
         mode=opened.session.mode,
-        key=key or None,
+        key=key,
     )
     if opened.run.state == RunState.IDLE:
         row.run_id = open_turn(opened)

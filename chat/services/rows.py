@@ -12,7 +12,7 @@ from django.utils import timezone
 from chat.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged
 from chat.live.publish import publish
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.errors import NoSuchSession
+from chat.services.errors import NoSuchSession, Refused
 from chat.snapshots import MessageSnapshot
 
 Json = dict[str, Any]
@@ -40,6 +40,11 @@ class OpenSession:
         if session is None or run is None:
             raise NoSuchSession
         return cls(session, run)
+
+    def require_active(self) -> None:
+        """Raise Refused when the session is archived."""
+        if self.session.status == Session.Status.ARCHIVED:
+            raise Refused("archived", "This session is archived. Restore it to write in it.")
 
     def next_revision(self) -> int:
         self.session.revision += 1

@@ -13,7 +13,7 @@ from chat.services.turns import resume_turn
 
 @transaction.atomic
 def cancel(*, session: Session, author: User) -> bool:
-    """Stop the running turn (RUN-07). Repeated or late stops are harmless and return False."""
+    """Stop the running turn (RUN-07). Repeating it does no harm; False: nothing runs (any more)."""
     return lease.ask_to_stop(session.pk)
 
 
@@ -21,9 +21,11 @@ def cancel(*, session: Session, author: User) -> bool:
 def retry(*, session: Session, author: User, message_id: str) -> None:
     """Withdraw the rows from a message on and go on from the last one kept (RUN-12).
 
-    Raises Refused: the agent works, the message has gone, or nothing before it could be answered.
+    Raises Refused: the agent works, the session is archived, the message has gone, or nothing before it could be
+    answered.
     """
     opened = OpenSession.lock(session.pk)
+    opened.require_active()
     if opened.run.state != RunState.IDLE:
         raise Busy
     rows = ChatMessage.objects.filter(session_id=session.pk, sequence__isnull=False)

@@ -1,0 +1,267 @@
+"""Sending, and changing what is queued, straight through the services."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection, connections
+
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.services.errors import NoSuchMessage, NoSuchSession, Refused
+from chat.services.messages import edit_queued, send_message, withdraw
+from chat.services.reading import page_of
+from chat.services.rows import OpenSession
+from chat.services.sessions import create_session
+from chat.services.turns import deliver_queued
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def working(session: Session, author: User) -> None:
+    """Let the session work: its first message has opened a turn that nobody runs."""
+    send_message(session=session, author=author, text="Work!")
+
+
+def queued(session: Session) -> list[str]:
+    return [message.text for message in page_of(session).queued]
+
+
+def test_first_message_opens_a_turn(session: Session, ana: User) -> None:
+    """RUN-01, MSG-03, MSG-04: turn_start, then the text, with who said it; the runner is asked for."""
+    sent = send_message(session=session, author=ana, text="Hi")
+    start, text = ChatMessage.objects.filter(session=session).order_by("sequence")
+    run = SessionRun.objects.get(pk=session.pk)
+    assert (start.type, start.sequence, start.run_id) == ("turn_start", 1, run.turn_id)
+    assert (text.pk, text.sequence, text.run_id, text.role) == (sent.id, 2, run.turn_id, "user")
+    assert (text.sender, text.user, text.model, text.duration_ms) == ("Ana", ana, "", None)
+    assert (run.state, run.wanted, run.done) == ("running", 1, 0)
+    assert start.timestamp.tzinfo is not None
+
+
+def test_ids_are_the_servers_and_opaque(session: Session, ana: User) -> None:
+    """MSG-02: m_ and at least 24 hex digits."""
+    sent = send_message(session=session, author=ana, text="Hi")
+    assert sent.id[:2] == "m_"
+    assert len(bytes.fromhex(sent.id[2:])) >= 12
+
+
+def test_message_while_the_agent_works_is_queued(session: Session, ana: User, bo: User) -> None:
+    """RUN-06: committed, without a place, and the run is asked for again."""
+    working(session, ana)
+    assert send_message(session=session, author=bo, text="And this").queued
+    row = ChatMessage.objects.get(text="And this")
+    assert (row.status, row.sequence, row.run_id) == ("queued", None, "")
+    assert SessionRun.objects.get(pk=session.pk).wanted == 2
+
+
+def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, bo: User) -> None:
+    """RUN-06: whoever corrects a word does not lose the place in the queue."""
+    working(session, ana)
+    first = send_message(session=session, author=ana, text="frist")
+    send_message(session=session, author=bo, text="second")
+    edit_queued(session=session, author=ana, message_id=first.id, text="first")
+    assert queued(session) == ["first", "second"]
+    assert deliver_queued(OpenSession.lock(session.pk))
+    delivered = ChatMessage.objects.filter(session=session, type="text").order_by("sequence")
+    assert [row.text for row in delivered] == ["Work!", "first", "second"]
+
+
+def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, bo: User) -> None:
+    """RUN-06: nobody else edits or withdraws it."""
+    working(session, ana)
+    sent = send_message(session=session, author=bo, text="Mine")
+    for change in (
+        lambda: edit_queued(session=session, author=ana, message_id=sent.id, text="Yours"),
+        lambda: withdraw(session=session, author=ana, message_id=sent.id),
+    ):
+        assert code_of(change) == "not_yours"
+    withdraw(session=session, author=bo, message_id=sent.id)
+    assert queued(session) == []
+
+
+def test_delivered_message_cannot_be_changed(session: Session, ana: User) -> None:
+    """RUN-06: only until it is delivered."""
+    working(session, ana)
+    sent = send_message(session=session, author=ana, text="Too late")
+    deliver_queued(OpenSession.lock(session.pk))
+    assert code_of(lambda: edit_queued(session=session, author=ana, message_id=sent.id, text="x")) == (
+        "already_delivered"
+    )
+    assert code_of(lambda: withdraw(session=session, author=ana, message_id=sent.id)) == "already_delivered"
+
+
+def test_changes_of_queued_messages_are_on_record(session: Session, ana: User) -> None:
+    """MSG-11: who, when, what before; a withdrawn message stays, out of sight."""
+    working(session, ana)
+    sent = send_message(session=session, author=ana, text="one")
+    edit_queued(session=session, author=ana, message_id=sent.id, text="two")
+    withdraw(session=session, author=ana, message_id=sent.id)
+    history = MessageRevision.objects.filter(message=sent.id)
+    assert [(one.kind, one.user, one.before["text"]) for one in history] == [
+        ("edit", ana, "one"),
+        ("withdraw", ana, "two"),
+    ]
+    row = ChatMessage.objects.get(pk=sent.id)
+    assert (row.removed_at is not None, row.sequence, row.edited_at is not None) == (True, None, True)
+    assert code_of(lambda: withdraw(session=session, author=ana, message_id=sent.id)) == "no_such_message"
+
+
+def test_messages_of_other_sessions_are_out_of_reach(session: Session, ana: User) -> None:
+    """RUN-06: an id is looked up in its own session alone."""
+    other = create_session(owner=ana)
+    working(other, ana)
+    sent = send_message(session=other, author=ana, text="Elsewhere")
+    with pytest.raises(NoSuchMessage):
+        withdraw(session=session, author=ana, message_id=sent.id)
+
+
+def test_repeated_send_adds_nothing(session: Session, ana: User, bo: User) -> None:
+    """MSG-02: the first message is returned, also when it has been delivered, changed or withdrawn meanwhile."""
+    first = send_message(session=session, author=ana, text="Hi", key="k")
+    again = send_message(session=session, author=ana, text="Hi", key="k")
+    assert (again.id, again.repeated, again.queued) == (first.id, True, False)
+    waiting = send_message(session=session, author=ana, text="More", key="l")
+    assert send_message(session=session, author=ana, text="More", key="l").queued
+    withdraw(session=session, author=ana, message_id=waiting.id)
+    gone = send_message(session=session, author=ana, text="More", key="l")
+    assert (gone.id, gone.repeated, gone.queued) == (waiting.id, True, False)
+    assert SessionRun.objects.get(pk=session.pk).wanted == 2
+    assert code_of(lambda: send_message(session=session, author=bo, text="Hi", key="k")) == "key_taken"
+
+
+def code_of(change: Callable[[], object]) -> str:
+    with pytest.raises(Refused) as refused:
+        change()
+    assert refused.value.message
+    return refused.value.code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "empty"),
+        (" \n\t", "empty"),
+        ("a\0b", "not_storable"),
+        ("half \ud83d an emoji", "not_storable"),
+        ("x" * 2_000_001, "too_long"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(session: Session, ana: User, text: str, code: str) -> None:
+    """MSG-12: with a clear error, when sent and when edited; nothing is written."""
+    working(session, ana)
+    sent = send_message(session=session, author=ana, text="Fine")
+    assert code_of(lambda: send_message(session=session, author=ana, text=text)) == code
+    assert code_of(lambda: edit_queued(session=session, author=ana, message_id=sent.id, text=text)) == code
+    assert queued(session) == ["Fine"]
+
+
+@pytest.mark.parametrize("key", ["a\0b", "\udfff"])
+def test_key_that_cannot_be_kept_is_refused(session: Session, ana: User, key: str) -> None:
+    """MSG-02, MSG-12: a client's key is text from outside like any other."""
+    assert code_of(lambda: send_message(session=session, author=ana, text="Hi", key=key)) == "not_storable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 1_000_000,
+        "שלום, مرحبا\u202e reversed \u202c",
+        "👩‍👩‍👧‍👦🏴󠁧󠁢󠁳󠁣󠁴󠁿 \U0001f9d1\u200d\U0001f33e",
+        "e\u0301 is not \u00e9; \ufeff\u200b\u00a0\u2028 stay",
+        "\r\n  leading, trailing \t\r\n",
+        "\x01\x1b[31mred\x7f",
+        "'; DROP TABLE chat_chatmessage; --",
+    ],
+)
+def test_text_is_stored_exactly(session: Session, ana: User, text: str) -> None:
+    """MSG-12: not a character more, less or other."""
+    sent = send_message(session=session, author=ana, text=text)
+    assert ChatMessage.objects.get(pk=sent.id).text == text
+
+
+def test_archived_session_takes_no_messages(session: Session, ana: User) -> None:
+    """RUN-01: it is read, not written."""
+    Session.objects.filter(pk=session.pk).update(status=Session.Status.ARCHIVED)
+    assert code_of(lambda: send_message(session=session, author=ana, text="Hi")) == "archived"
+
+
+def test_session_that_has_gone_is_refused(session: Session, ana: User) -> None:
+    """RUN-01: whoever still has its page gets an answer."""
+    Session.objects.filter(pk=session.pk).delete()
+    with pytest.raises(NoSuchSession):
+        send_message(session=session, author=ana, text="Hi")
+
+
+def together(*work: Callable[[], object]) -> list[object]:
+    """Do things at once, each in a thread of its own."""
+    results: list[object] = []
+    start = threading.Barrier(len(work))
+
+    def do(one: Callable[[], object]) -> None:
+        start.wait(10)
+        try:
+            results.append(one())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=do, args=(one,)) for one in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return results
+
+
+@pytest.mark.django_db(transaction=True)
+def test_same_key_at_once_makes_one_message(ana: User) -> None:
+    """MSG-02: a client that sends again before it is answered."""
+    session = create_session(owner=ana)
+    sent = together(*[lambda: send_message(session=session, author=ana, text="Hi", key="k")] * 4)
+    assert len({one.id for one in sent if hasattr(one, "id")}) == 1
+    assert sorted(one.repeated for one in sent if hasattr(one, "repeated")) == [False, True, True, True]
+    assert ChatMessage.objects.filter(session=session).count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_messages_at_once_all_find_their_place(ana: User, bo: User) -> None:
+    """MSG-03, RUN-06: one opens the turn, the others queue; revisions and sequences are gapless."""
+    session = create_session(owner=ana)
+    together(
+        *[lambda: send_message(session=session, author=ana, text="A")] * 3,
+        *[lambda: send_message(session=session, author=bo, text="B")] * 3,
+    )
+    rows = ChatMessage.objects.filter(session=session)
+    assert rows.filter(status="queued").count() == 5
+    assert sorted(rows.values_list("revision", flat=True)) == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(row.sequence for row in rows if row.sequence is not None) == [1, 2]
+    assert Session.objects.get(pk=session.pk).revision == 7
+
+
+def test_sending_costs_the_same_in_a_long_session(session: Session, ana: User) -> None:
+    """RUN-01: no query more in a session of many rows."""
+    few = _queries(lambda: send_message(session=session, author=ana, text="Hi"))
+    ChatMessage.objects.bulk_create(
+        ChatMessage(session=session, sequence=number, role="user", text="x") for number in range(10, 200)
+    )
+    SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
+    assert _queries(lambda: send_message(session=session, author=ana, text="Hi")) == few
+
+
+def _queries(work: Callable[[], object]) -> int:
+    count = 0
+
+    def counted(execute: Callable[..., object], *args: object) -> object:
+        nonlocal count
+        count += 1
+        return execute(*args)
+
+    with connection.execute_wrapper(counted):
+        work()
+    return count

@@ -1,0 +1,272 @@
+"""What a run writes: fenced, in one transaction, text folded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from chat.events import MessageChanged, TextAppended, UsageChanged
+from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
+from chat.running import lease
+from chat.running.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
+from chat.running.lease import Claim
+from chat.services.messages import send_message, withdraw
+from chat.services.recording import Job, PendingText, Recorded, record
+from chat.services.sessions import create_session, set_model
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def worker() -> str:
+    return lease.enlist()
+
+
+def begin(ana: User, worker: str) -> Claim:
+    """A session whose turn is open and claimed."""
+    session = create_session(owner=ana)
+    send_message(session=session, author=ana, text="Hi")
+    return next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
+
+
+def write(claim: Claim, *changes: Change, texts: Sequence[tuple[str, int, str]] = ()) -> Recorded:
+    pending = [PendingText(claim.session_id, claim.epoch, *text) for text in texts]
+    return record([Job(claim.session_id, claim.epoch, changes)], pending)[0]
+
+
+def insert(message_id: str, text: str = "", **fields: Any) -> InsertMessage:
+    values = {"type": "text", "role": "assistant", "status": "streaming", "text": text, **fields}
+    return InsertMessage(message_id, "text_delta", values)
+
+
+def end(message_id: str) -> UpdateMessage:
+    return UpdateMessage(message_id, "message_updated", {"status": "complete"}, compact=True)
+
+
+DONE = InsertMessage("m_done", "turn_done", {"type": "turn_done"})
+
+
+def rows(claim: Claim) -> list[tuple[int, int, str, str]]:
+    found = ChatMessage.objects.filter(session=claim.session_id, sequence__isnull=False).order_by("sequence")
+    return [(row.sequence or 0, row.revision, row.type, row.text) for row in found]
+
+
+def test_changes_get_places_and_revisions_in_order(ana: User, worker: str) -> None:
+    """MSG-03, LIVE-02: gapless, and each event carries the revision that it made."""
+    claim = begin(ana, worker)
+    result = write(claim, insert("m_a", "Hel"), end("m_a"), DONE)
+    assert rows(claim) == [
+        (1, 1, "turn_start", ""),
+        (2, 2, "text", "Hi"),
+        (3, 4, "text", "Hel"),
+        (4, 5, "turn_done", ""),
+    ]
+    assert [event.revision for event in result.events if isinstance(event, MessageChanged)] == [3, 4, 5]
+    assert Session.objects.get(pk=claim.session_id).revision == 5
+
+
+def test_text_is_folded_when_its_message_ends(ana: User, worker: str) -> None:
+    """MSG-01: first text, delta rows and what came with the end, in order; no delta row stays."""
+    claim = begin(ana, worker)
+    write(claim, insert("m_a", "ab"), texts=[("m_a", 2, "cd")])
+    record([], [PendingText(claim.session_id, claim.epoch, "m_a", 4, "ef")])
+    assert list(MessageDelta.objects.values_list("offset", "text")) == [(2, "cd"), (4, "ef")]
+    write(claim, end("m_a"), texts=[("m_a", 6, "gh")])
+    assert ChatMessage.objects.get(pk="m_a").text == "abcdefgh"
+    assert not MessageDelta.objects.exists()
+
+
+def test_message_may_begin_and_end_in_one_batch(ana: User, worker: str) -> None:
+    """MSG-01: a short answer is written once."""
+    claim = begin(ana, worker)
+    write(claim, insert("m_a", "ab"), end("m_a"), insert("m_b", "x"), texts=[("m_a", 2, "cd"), ("m_b", 1, "y")])
+    assert [text for _, _, _, text in rows(claim)][2:] == ["abcd", "x"]
+    assert list(MessageDelta.objects.values_list("message_id", "text")) == [("m_b", "y")]
+
+
+def fenced_claims(claim: Claim) -> list[Claim]:
+    return [Claim(claim.session_id, claim.epoch - 1), Claim(claim.session_id, claim.epoch + 1), Claim("s_none", 1)]
+
+
+def test_claim_that_was_lost_writes_nothing(ana: User, worker: str) -> None:
+    """RUN-15: neither rows nor text, whatever is beside it in the batch."""
+    claim, other = begin(ana, worker), begin(ana, worker)
+    write(claim, insert("m_a", "ab"))
+    before = rows(claim)
+    for zombie in fenced_claims(claim):
+        jobs = [Job(zombie.session_id, zombie.epoch, [end("m_a"), CloseTurn()]), Job(*_key(other), [insert("m_o" * 3)])]
+        texts = [PendingText(zombie.session_id, zombie.epoch, "m_a", 2, "late")]
+        with transaction.atomic():
+            results = record(jobs, texts)
+            assert [result.fenced for result in results] == [True, False]
+            assert results[0].events == []
+            assert rows(claim) == before
+            assert not MessageDelta.objects.exists()
+            assert len(rows(other)) == 3
+            transaction.set_rollback(True)
+
+
+def _key(claim: Claim) -> tuple[str, int]:
+    return claim.session_id, claim.epoch
+
+
+def test_claim_that_was_given_back_writes_nothing(ana: User, worker: str) -> None:
+    """RUN-15: the epoch is still the same, but the session is free for anybody."""
+    claim = begin(ana, worker)
+    lease.give_back(claim)
+    assert write(claim, insert("m_a")).fenced
+
+
+def test_session_that_was_deleted_fences_its_run(ana: User, worker: str) -> None:
+    """RUN-15: nothing to write to, and no error either."""
+    claim = begin(ana, worker)
+    Session.objects.filter(pk=claim.session_id).delete()
+    assert write(claim, insert("m_a"), texts=[("m_a", 0, "x")]).fenced
+
+
+def test_closed_turn_releases_the_session(ana: User, worker: str) -> None:
+    """RUN-01: idle, nobody's, and everything asked for is served."""
+    claim = begin(ana, worker)
+    assert write(claim, DONE, CloseTurn()).next_turn == ""
+    run = SessionRun.objects.get(pk=claim.session_id)
+    assert (run.state, run.turn_id, run.owner, run.done) == ("idle", "", None, run.wanted)
+    assert write(claim, insert("m_late")).fenced
+
+
+def test_queued_messages_begin_the_next_turn(ana: User, worker: str) -> None:
+    """RUN-06: in the very transaction that ends the turn; the claim goes on."""
+    claim = begin(ana, worker)
+    session = Session.objects.get(pk=claim.session_id)
+    for text in ("one", "two"):
+        send_message(session=session, author=ana, text=text)
+    turn_id = write(claim, DONE, CloseTurn()).next_turn
+    run = SessionRun.objects.get(pk=session.pk)
+    assert (run.state, run.turn_id, run.owner_id, run.epoch) == ("running", turn_id, worker, claim.epoch)
+    assert [(kind, text) for _, _, kind, text in rows(claim)] == [
+        ("turn_start", ""),
+        ("text", "Hi"),
+        ("turn_done", ""),
+        ("turn_start", ""),
+        ("text", "one"),
+        ("text", "two"),
+    ]
+    assert {row.run_id for row in ChatMessage.objects.filter(text__in=["one", "two"])} == {turn_id}
+
+
+def test_turn_goes_on_when_nobody_waits_any_more(ana: User, worker: str) -> None:
+    """RUN-06: it was to end for a message that has been withdrawn: the first question is still to be answered."""
+    claim = begin(ana, worker)
+    session = Session.objects.get(pk=claim.session_id)
+    sent = send_message(session=session, author=ana, text="Never mind")
+    withdraw(session=session, author=ana, message_id=sent.id)
+    before, turn_id = rows(claim), SessionRun.objects.get(pk=session.pk).turn_id
+    result = write(claim, DONE, CloseTurn(for_queued=True))
+    assert (result.next_turn, result.events, result.fenced) == (turn_id, [], False)
+    assert rows(claim) == before
+    send_message(session=session, author=ana, text="But")
+    assert write(claim, DONE, CloseTurn(for_queued=True)).next_turn not in ("", turn_id)
+
+
+def test_one_bad_job_takes_its_batch_with_it(ana: User, worker: str) -> None:
+    """RUN-15: all of a transaction or nothing; the writer tries the parts one by one."""
+    good, bad = begin(ana, worker), begin(ana, worker)
+    jobs = [Job(*_key(good), [insert("m_a", "ab")]), Job(*_key(bad), [insert("m_b", status="nonsense")])]
+    with pytest.raises(IntegrityError), transaction.atomic():
+        record(jobs, [])
+    assert len(rows(good)) == len(rows(bad)) == 2
+
+
+def test_usage_is_summed_in_the_session(ana: User, worker: str) -> None:
+    """RUN-04, RUN-05: the last response's context, all responses' tokens."""
+    claim = begin(ana, worker)
+    session = Session.objects.get(pk=claim.session_id)
+    first = RecordUsage(session.provider, session.model, 700, 1000, 800)
+    result = write(claim, first, RecordUsage(session.provider, session.model, 900, 1000, 950))
+    session.refresh_from_db()
+    assert (session.total_tokens, session.context_used, session.context_window) == (1750, 900, 1000)
+    used = [event for event in result.events if isinstance(event, UsageChanged)]
+    assert [(event.context_percent, event.session_total_tokens) for event in used] == [(70.0, 800), (90.0, 1750)]
+
+
+def test_window_is_that_of_the_model_chosen_now(ana: User, worker: str) -> None:
+    """RUN-05, RUN-16: the old model's last response does not bring its window back."""
+    claim = begin(ana, worker)
+    Session.objects.filter(pk=claim.session_id).update(provider="new", model="large", context_window=5000)
+    result = write(claim, RecordUsage("old", "small", 900, 1000, 950))
+    session = Session.objects.get(pk=claim.session_id)
+    assert (session.model, session.context_used, session.context_window) == ("large", 900, 5000)
+    assert [event.context_window for event in result.events if isinstance(event, UsageChanged)] == [5000]
+
+
+def test_model_that_was_not_known_is_kept_once_it_answers(ana: User, worker: str) -> None:
+    """RUN-16: a session that began before the server told its models."""
+    claim = begin(ana, worker)
+    Session.objects.filter(pk=claim.session_id).update(provider="", model="")
+    write(claim, RecordUsage("vendor", "large", 10, 1000, 20))
+    session = Session.objects.get(pk=claim.session_id)
+    assert (session.provider, session.model, session.context_window) == ("vendor", "large", 1000)
+
+
+def test_last_words_are_told_before_the_end(ana: User, worker: str) -> None:
+    """LIVE-01: the hint first, then the change that ends the message."""
+    claim = begin(ana, worker)
+    words = TextAppended("m_a", 2, "cd")
+    write(claim, insert("m_a", "ab"))
+    result = record(
+        [Job(*_key(claim), [end("m_a")], [words])],
+        [PendingText(*_key(claim), "m_a", 2, "cd")],
+    )[0]
+    assert result.events[0] == words
+    assert isinstance(result.events[1], MessageChanged)
+
+
+def test_writing_text_costs_the_same_however_long_it_is(ana: User, worker: str) -> None:
+    """MSG-01: a flush adds one row; the message's own row is written at its beginning and end alone."""
+    claim = begin(ana, worker)
+    write(claim, insert("m_a", "x" * 10))
+
+    def flush(offset: int) -> list[str]:
+        return statements(lambda: record([], [PendingText(*_key(claim), "m_a", offset, "y" * 10)]))
+
+    first = flush(10)
+    write(claim, texts=[("m_a", 20, "z" * 100_000)])
+    assert flush(100_020) == first
+    assert not [one for one in first if one.startswith(("UPDATE", "DELETE"))]
+
+
+def test_many_sessions_are_flushed_at_once(ana: User, worker: str) -> None:
+    """MSG-01: texts of one session or of ten are as many queries."""
+    claims = [begin(ana, worker) for _ in range(10)]
+    for number, claim in enumerate(claims):
+        write(claim, insert(f"m_{number}", "x"))
+
+    def flush(some: Sequence[Claim], offset: int) -> int:
+        texts = [PendingText(*_key(claim), f"m_{number}", offset, "y") for number, claim in enumerate(some)]
+        return len(statements(lambda: record([], texts)))
+
+    assert flush(claims[:1], 1) == flush(claims, 2)
+
+
+def statements(work: Callable[[], object]) -> list[str]:
+    """The first words of every statement."""
+    found: list[str] = []
+
+    def noted(execute: Callable[..., object], sql: str, *args: object) -> object:
+        if "SAVEPOINT" not in sql:
+            found.append(" ".join(sql.split()[:3]))
+        return execute(sql, *args)
+
+    with connection.execute_wrapper(noted):
+        work()
+    return found
+
+
+def test_model_switch_is_a_change_for_everyone(ana: User, worker: str) -> None:
+    """RUN-16, LIVE-02: it has a revision of its own, while the agent works too."""
+    claim = begin(ana, worker)
+    session = Session.objects.get(pk=claim.session_id)
+    set_model(session=session, author=ana, provider=session.provider, model=session.model)
+    assert Session.objects.get(pk=session.pk).revision == 3
