@@ -179,7 +179,7 @@ class Endpoint:
 
     def _hide_keys(self, text: str) -> str:
         """Servers quote the key that they refuse."""
-        if len(self.key) > 3:
+        if len(self.key) >= 8:
             text = text.replace(self.key, "[key]")
         return KEY_LIKE.sub("[key]", text)
 

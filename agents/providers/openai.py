@@ -29,7 +29,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         super().__init__(name, api_key, base_url, **options)
         host = urlsplit(self.endpoint.url).hostname or ""
         official = host.endswith(("openai.com", "openai.azure.com"))
-        self._dialect = Dialect(limit_field="max_completion_tokens" if official else "max_tokens")
+        self.dialect = Dialect(limit_field="max_completion_tokens" if official else "max_tokens")
 
     def _make_client(self) -> AsyncOpenAI:
         options = client_options(self.connect_timeout)
@@ -44,17 +44,17 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
     async def _enter(self, request: Request) -> Entered:
         tried: set[Dialect] = set()
         while True:
-            tried.add(dialect := self._dialect)
+            tried.add(dialect := self.dialect)
             try:
                 return await super()._enter(request)
             except APIStatusError as error:
                 other = other_dialect(dialect, str(error)) if error.status_code in {400, 422} else dialect
                 if other in tried:
                     raise
-                self._dialect = other
+                self.dialect = other
 
     def _open(self, request: Request) -> Opening:
-        body = to_request(request, self.name, self._dialect)
+        body = to_request(request, self.name, self.dialect)
         # As extra_body nothing is walked and checked that the SDK would send as it is (1 ms per 30 messages).
         opening = self.client.chat.completions.with_streaming_response.create(
             model=body.pop("model"), messages=[], stream=True, extra_body=body

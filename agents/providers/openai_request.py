@@ -11,6 +11,8 @@ from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, safe_name, turns
 
 LONGEST_NAME = 64
+# The id of a call that was kept without one: the vendor refuses an empty text.
+NAMELESS = "call"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def _people_side(messages: Sequence[Message]) -> Iterator[Json]:
     """Results first, whatever came between them and their calls; then the words, one message for each run of a role."""
     for message in messages:
         for result in message.tool_results:
-            yield {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+            yield {"role": "tool", "tool_call_id": result.call_id or NAMELESS, "content": result.content}
     merged: list[Json] = []
     for message in messages:
         if not message.text:
@@ -87,7 +89,7 @@ def _model_side(messages: Sequence[Message], provider: str, in_this_turn: bool) 
 
 def _tool_call(call: ToolCall) -> Json:
     function = {"name": safe_name(call.name, LONGEST_NAME), "arguments": arguments_text(call)}
-    return {"id": call.id, "type": "function", "function": function}
+    return {"id": call.id or NAMELESS, "type": "function", "function": function}
 
 
 def _reasoning(messages: Iterable[Message], provider: str) -> Json:

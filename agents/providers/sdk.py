@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
@@ -95,7 +95,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             self._client = self._make_client()
         return self._client
 
-    async def stream(self, request: Request) -> AsyncIterator[ProviderEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
         patience = Patience(self.endpoint.timed_out)
         reader = self._reader(request)

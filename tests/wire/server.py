@@ -26,6 +26,7 @@ class Received:
     """One request as the server saw it; `gone` is set when its client left before the answer's end."""
 
     path: str
+    port: int
     headers: dict[str, str]
     body: dict[str, Any]
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -120,7 +121,9 @@ class WireServer:
     async def _record(self, request: web.Request) -> Received:
         raw = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        received = Received(request.path, headers, json.loads(raw) if raw else {})
+        assert request.transport
+        port: int = request.transport.get_extra_info("peername")[1]
+        received = Received(request.path, port, headers, json.loads(raw) if raw else {})
         if self.record:
             self.requests.append(received)
         async with self.arrived:

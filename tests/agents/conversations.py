@@ -1,0 +1,56 @@
+"""Random conversations, as odd as a session's rows may make them but with one result for each call (CTX-03)."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from tests.wire.anthropic import sign
+
+WORDS = st.sampled_from(["hello", "", " ", "\n\t", "two words ", "漢字 😀", "{}", "line\nbreak\n"])
+NAMES = st.sampled_from(["calculator", "web.fetch", "unknown", "", "naïve tool", "x" * 200, "a-b_c9"])
+IDS = st.sampled_from(["call_0", "toolu_1", "functions.calc:0", "", "漢", "call_1", "a b"])
+VALUES = st.dictionaries(st.sampled_from(["a", "b", "expression"]), st.sampled_from([1, "x", None, [1.5], {"c": True}]))
+MAKERS = st.sampled_from(["anthropic", "openai", "elsewhere"])
+
+NOTES = WORDS.map(lambda text: Message("system", (Text(text),)))
+USERS = st.lists(WORDS.map(Text), max_size=3).map(lambda texts: Message("user", tuple(texts)))
+THOUGHTS = st.one_of(
+    st.tuples(WORDS, MAKERS).map(lambda two: Thinking(two[0], two[1], {"signature": sign(two[0])})),
+    MAKERS.map(lambda maker: Thinking("", maker, {"redacted": "b3BhcXVl"})),
+    st.tuples(WORDS, MAKERS).map(lambda two: Thinking(*two)),
+    WORDS.map(lambda text: Thinking(text, "openai", {"field": "reasoning_content"})),
+)
+CALLS = st.tuples(IDS, NAMES, VALUES).map(lambda three: ToolCall(*three))
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> list[Message]:
+    """One answer of a model, and the results of its calls: in one message or several, with notes between."""
+    parts: list[Part] = draw(st.lists(st.one_of(WORDS.map(Text), THOUGHTS, CALLS), max_size=5))
+    answer = Message("assistant", _with_one_call_per_id(parts))
+    results = [ToolResult(call.id, draw(WORDS), draw(st.booleans())) for call in answer.tool_calls]
+    results = list(draw(st.permutations(results)))
+    after = [Message("user", (result,)) for result in results]
+    if results and draw(st.sampled_from([True, False])):
+        after = [Message("user", (*draw(USERS).parts, *results))]
+    return [answer, *draw(st.lists(NOTES, max_size=1)), *after]
+
+
+def _with_one_call_per_id(parts: list[Part]) -> tuple[Part, ...]:
+    seen: set[str] = set()
+    kept: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            if part.id in seen:
+                continue
+            seen.add(part.id)
+        kept.append(part)
+    return tuple(kept)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
+    """Any order of users, notes and rounds, beginning and ending with any of them."""
+    one = st.one_of(USERS.map(lambda message: [message]), NOTES.map(lambda message: [message]), rounds())
+    return tuple(message for group in draw(st.lists(one, max_size=7)) for message in group)

@@ -1,0 +1,263 @@
+"""Tests of the mapping of a Request to Anthropic's Messages API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
+from agents.providers.anthropic_request import default_max_tokens, to_request
+from agents.providers.base import Request, ToolSpec
+from tests.agents.conversations import conversations
+from tests.wire import anthropic_rules
+from tests.wire.anthropic import sign
+
+CACHED = {"type": "ephemeral"}
+ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+SUB = ToolSpec("sub", "Subtracts.", {"type": "object", "properties": {}})
+
+
+def user(*parts: Text | ToolResult | str) -> Message:
+    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def model(*parts: Text | Thinking | ToolCall | str) -> Message:
+    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def note(text: str) -> Message:
+    return Message("system", (Text(text),))
+
+
+def text(said: str, **more: Any) -> Json:
+    return {"type": "text", "text": said, **more}
+
+
+def mapped(*messages: Message, **fields: Any) -> Json:
+    body = to_request(Request("claude-x", messages, **fields), "anthropic")
+    anthropic_rules.check(body)
+    return body
+
+
+def said(*messages: Message, **fields: Any) -> list[tuple[str, list[Json]]]:
+    """The messages of the body, without cache markers."""
+    sides = mapped(*messages, **fields)["messages"]
+    bare = [[{k: v for k, v in block.items() if k != "cache_control"} for block in side["content"]] for side in sides]
+    return [(side["role"], content) for side, content in zip(sides, bare, strict=True)]
+
+
+@given(
+    messages=conversations(),
+    system=st.sampled_from(["", " ", "Be brief."]),
+    tools=st.sampled_from([(), (ADD,), (ADD, SUB)]),
+    tool_choice=st.sampled_from(["auto", "none"]),
+    max_tokens=st.sampled_from([None, 1, 2000, 64_000]),
+    options=st.sampled_from(
+        [{}, {"temperature": 0.2}, {"thinking_budget": 5000, "temperature": 0.2, "top_k": 3}, {"thinking": "adaptive"}]
+    ),
+)
+def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
+    """CTX-02, CTX-03: whatever rows a session holds, the vendor's rules are kept."""
+    anthropic_rules.check(to_request(Request("claude-x", messages, **fields), "anthropic"))
+
+
+def test_whole_request() -> None:
+    """CTX-02: one request in full, with the four cache markers."""
+    call = ToolCall("toolu_1", "add", {"a": 1}, '{"a":1}')
+    body = mapped(
+        user("Add."), model("Well:", call), user(ToolResult("toolu_1", "2")), system="Be brief.", tools=(ADD, SUB)
+    )
+    assert body == {
+        "model": "claude-x",
+        "max_tokens": 16_384,
+        "system": [text("Be brief.", cache_control=CACHED)],
+        "tools": [
+            {"name": "add", "description": "Adds.", "input_schema": ADD.parameters},
+            {"name": "sub", "description": "Subtracts.", "input_schema": SUB.parameters, "cache_control": CACHED},
+        ],
+        "messages": [
+            {"role": "user", "content": [text("Add.", cache_control=CACHED)]},
+            {
+                "role": "assistant",
+                "content": [
+                    text("Well:"),
+                    {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "2", "cache_control": CACHED}],
+            },
+        ],
+    }
+
+
+def test_results_come_first_and_in_one_message() -> None:
+    """CTX-02: results of one round stand together, directly after their calls, before notes and text."""
+    calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
+    results = (user("And?", ToolResult("b", "2", is_error=True)), user(ToolResult("a", "")))
+    sides = said(model(*calls), note("Two minutes left."), *results)
+    assert sides[2] == (
+        "user",
+        [
+            {"type": "tool_result", "tool_use_id": "b", "content": "2", "is_error": True},
+            {"type": "tool_result", "tool_use_id": "a"},
+            text("<system-note>\nTwo minutes left.\n</system-note>"),
+            text("And?"),
+        ],
+    )
+
+
+def test_adjacent_messages_of_a_side_are_one() -> None:
+    """CTX-02: the vendor wants the roles to alternate."""
+    assert said(user("a"), note("b"), user("c"), model("d"), model("e"), user("f")) == [
+        ("user", [text("a"), text("<system-note>\nb\n</system-note>"), text("c")]),
+        ("assistant", [text("d"), text("e")]),
+        ("user", [text("f")]),
+    ]
+
+
+def test_blank_text_is_left_out() -> None:
+    """CTX-01: an answer of nothing but blanks is no message; what stood around it joins."""
+    assert said(user("a", " "), model("", " \n"), user("b")) == [("user", [text("a"), text("b")])]
+
+
+def test_conversation_begins_and_ends_with_the_user() -> None:
+    """CTX-02: rows may begin or end with the model, which the vendor refuses."""
+    opening, closing = ("user", [text("(The conversation begins here.)")]), ("user", [text("(Continue.)")])
+    assert said(model("Hello. ")) == [opening, ("assistant", [text("Hello. ")]), closing]
+    assert said() == [opening]
+
+
+def test_own_thinking_goes_back_unchanged() -> None:
+    """MSG-08: reasoning goes back to its maker with its signature, hidden reasoning as it came."""
+    own = Thinking("hm ", "anthropic", {"signature": sign("hm ")})
+    hidden = Thinking("", "anthropic", {"redacted": "b3BhcXVl"})
+    assert said(user("a"), model(own, hidden, "b"), user("c"))[1] == (
+        "assistant",
+        [
+            {"type": "thinking", "thinking": "hm ", "signature": sign("hm ")},
+            {"type": "redacted_thinking", "data": "b3BhcXVl"},
+            text("b"),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        Thinking("hm", "elsewhere", {"signature": "s"}),
+        Thinking("hm", "openai", {"field": "reasoning"}),
+        Thinking("hm", "anthropic"),
+        Thinking("hm"),
+    ],
+)
+def test_thinking_that_it_cannot_take_is_dropped(thinking: Thinking) -> None:
+    """MSG-08: another provider's reasoning, or reasoning without a signature, stays here."""
+    assert said(user("a"), model(thinking, "b"), user("c"))[1] == ("assistant", [text("b")])
+
+
+def test_answer_never_ends_with_thinking() -> None:
+    """RUN-08: an answer that was stopped while the model thought."""
+    own = Thinking("hm", "anthropic", {"signature": sign("hm")})
+    assert said(user("a"), model("b", own), user("c"))[1] == ("assistant", [text("b")])
+    assert said(user("a"), model(own), user("c")) == [("user", [text("a"), text("c")])]
+
+
+def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
+    """CTX-03: after a switch of models, calls whose ids this vendor refuses or has seen still have their results."""
+    call = ToolCall("functions.add:0", "add", {})
+    answer = ToolResult("functions.add:0", "1")
+    sides = said(user("a"), model(call), user(answer), model(call), user(answer), tools=(ADD,))
+    ids = [side[1][0].get("id") or side[1][0].get("tool_use_id") for side in sides[1:]]
+    assert ids == ["functions_add_0", "functions_add_0", "functions_add_0_1", "functions_add_0_1"]
+
+
+def test_tools_that_are_gone_are_still_defined() -> None:
+    """RUN-16: the vendor refuses a conversation with calls if no tool is defined; the new agent has none."""
+    body = mapped(user("a"), model(ToolCall("1", "web.fetch", {})), user(ToolResult("1", "x")))
+    assert [tool["name"] for tool in body["tools"]] == ["web_fetch"]
+    assert body["tool_choice"] == {"type": "none"}
+
+
+def test_closing_summary_keeps_the_tools() -> None:
+    """RUN-09: asked without tools, the tools stay defined, for the calls that are there and for the cache."""
+    body = mapped(user("a"), tools=(ADD,), tool_choice="none")
+    assert (body["tool_choice"], len(body["tools"])) == ({"type": "none"}, 1)
+    assert "tool_choice" not in mapped(user("a"), tools=(ADD,))
+
+
+def test_long_conversation_has_four_cache_markers() -> None:
+    """MSG-06: system, tools and the last two messages of the user: what comes again is read from the cache."""
+    body = mapped(*[message for i in range(9) for message in (user(f"{i}"), model("ok"))], system="s", tools=(ADD, SUB))
+    marked = [i for i, side in enumerate(body["messages"]) for block in side["content"] if "cache_control" in block]
+    assert marked == [16, 18]
+    assert ["cache_control" in tool for tool in body["tools"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("claude-3-opus-20240229", 4_096),
+        ("claude-3-5-haiku-latest", 8_192),
+        ("claude-2.1", 4_096),
+        ("claude-x", 16_384),
+    ],
+)
+def test_default_limit_fits_the_model(name: str, limit: int) -> None:
+    """RUN-01: the older models refuse more than they can write."""
+    assert default_max_tokens(name) == limit
+
+
+THINKING = [
+    ({"thinking_budget": 4000}, None, {"type": "enabled", "budget_tokens": 4000}, 16_384),
+    ({"thinking_budget": 20_000}, None, {"type": "enabled", "budget_tokens": 20_000}, 36_384),
+    ({"thinking_budget": 4000}, 1000, {"type": "enabled", "budget_tokens": 4000}, 5000),
+    ({"thinking_budget": 5}, None, {"type": "enabled", "budget_tokens": 1024}, 16_384),
+    ({"thinking_budget": 0}, None, None, 16_384),
+    ({"thinking": "adaptive"}, 100, {"type": "adaptive"}, 100),
+    ({"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}, None, "same", 16_384),
+]
+
+
+@pytest.mark.parametrize(("options", "limit", "thinking", "max_tokens"), THINKING, ids=str)
+def test_thinking_leaves_room_for_the_answer(options: Json, limit: int | None, thinking: Any, max_tokens: int) -> None:
+    """MSG-08: thinking is asked for by options, within the vendor's bounds."""
+    body = mapped(user("a"), options=options, max_tokens=limit)
+    assert body.get("thinking") == (options["thinking"] if thinking == "same" else thinking)
+    assert body["max_tokens"] == max_tokens
+    assert "thinking_budget" not in body
+
+
+def test_thinking_takes_no_sampling_options() -> None:
+    """MSG-08: the vendor refuses a temperature beside thinking; without thinking it is passed on."""
+    options = {"temperature": 0.3, "top_k": 5, "stop_sequences": ["x"]}
+    assert mapped(user("a"), options=options | {"thinking_budget": 2000}).keys() & options.keys() == {"stop_sequences"}
+    assert mapped(user("a"), options=options | {"thinking": "disabled"})["temperature"] == 0.3
+
+
+def test_tool_round_begun_without_thinking_goes_on_without() -> None:
+    """RUN-16: a model switched on in mid-round cannot continue another one's round with thinking."""
+    round_ = [user("a"), model("b", ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
+    assert "thinking" not in mapped(*round_, tools=(ADD,), options={"thinking_budget": 2000})
+    own = Thinking("hm", "anthropic", {"signature": sign("hm")})
+    thought = [user("a"), model(own, ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
+    assert "thinking" in mapped(*thought, tools=(ADD,), options={"thinking_budget": 2000})
+
+
+def test_options_never_override_the_request() -> None:
+    """CTX-01: what is sent is what the rows say."""
+    body = mapped(user("a"), options={"messages": [], "model": "other", "top_p": 0.9})
+    assert (body["model"], len(body["messages"]), body["top_p"]) == ("claude-x", 1, 0.9)
+
+
+def test_same_request_maps_to_the_same_body() -> None:
+    """CTX-01: the mapping is pure: it changes nothing that it was given, and nothing is remembered."""
+    options = {"thinking_budget": 2000}
+    asked = Request("claude-x", (user("a"),), "s", (ADD,), options=options)
+    assert to_request(asked, "anthropic") == to_request(asked, "anthropic")
+    assert options == {"thinking_budget": 2000}
+    assert "cache_control" not in ADD.parameters

@@ -1,0 +1,177 @@
+"""Tests of the mapping of a Request to OpenAI's Chat Completions API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
+from agents.providers.arguments import arguments_text
+from agents.providers.base import Request, ToolSpec
+from agents.providers.openai_request import Dialect, to_request
+from tests.agents.conversations import conversations
+from tests.wire import openai_rules
+
+ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+
+
+def user(*parts: Text | ToolResult | str) -> Message:
+    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def model(*parts: Text | Thinking | ToolCall | str) -> Message:
+    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def note(text: str) -> Message:
+    return Message("system", (Text(text),))
+
+
+def mapped(*messages: Message, dialect: Dialect | None = None, **fields: Any) -> Json:
+    return to_request(Request("gpt-x", messages, **fields), "openai", dialect or Dialect())
+
+
+def said(*messages: Message, **fields: Any) -> list[Json]:
+    body = mapped(*messages, **fields)
+    openai_rules.check(body)
+    sent: list[Json] = body["messages"]
+    return sent
+
+
+@given(
+    messages=conversations(),
+    tools=st.sampled_from([(), (ADD,)]),
+    tool_choice=st.sampled_from(["auto", "none"]),
+    max_tokens=st.sampled_from([None, 100]),
+)
+def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
+    """CTX-02, CTX-03: whatever rows a session holds, the vendor's rules are kept."""
+    openai_rules.check(mapped(*messages, system="Be brief.", **fields))
+
+
+def test_whole_request() -> None:
+    """CTX-02: one request in full."""
+    call = ToolCall("call_1", "add", {"a": 1}, '{"a":1}')
+    body = mapped(
+        *(user("Add."), model(call), user(ToolResult("call_1", "2"))),
+        system="Be brief.",
+        tools=(ADD,),
+        max_tokens=100,
+        options={"temperature": 0.5},
+    )
+    openai_rules.check(body)
+    assert body == {
+        "model": "gpt-x",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": 100,
+        "temperature": 0.5,
+        "tools": [
+            {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": ADD.parameters}}
+        ],
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Add."},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "call_1", "content": "2"},
+        ],
+    }
+
+
+def test_results_come_directly_after_their_calls() -> None:
+    """CTX-02: notes and texts that came between wait until the results are told."""
+    calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
+    results = (user("And?", ToolResult("b", "2")), user(ToolResult("a", "")))
+    assert said(model("Well: ", *calls), note("Two minutes left."), *results)[1:] == [
+        {"role": "tool", "tool_call_id": "b", "content": "2"},
+        {"role": "tool", "tool_call_id": "a", "content": ""},
+        {"role": "system", "content": "Two minutes left."},
+        {"role": "user", "content": "And?"},
+    ]
+
+
+def test_adjacent_messages_of_a_role_are_one() -> None:
+    """CTX-02: some servers' templates refuse two in a row; notes keep their place and role."""
+    assert said(user("a"), user("b", "!"), note("n"), user("c"), model("d "), model("e"), user("f")) == [
+        {"role": "user", "content": "a\n\nb!"},
+        {"role": "system", "content": "n"},
+        {"role": "user", "content": "c"},
+        {"role": "assistant", "content": "d \n\ne"},
+        {"role": "user", "content": "f"},
+    ]
+
+
+def test_empty_messages_are_left_out() -> None:
+    """CTX-01: an answer that is only another model's reasoning is no message."""
+    assert said(user("a"), model(Thinking("hm", "anthropic", {"signature": "s"})), user("b")) == [
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+    ]
+
+
+def test_conversation_ends_with_the_user() -> None:
+    """CTX-02: many servers refuse to go on from the model's own words."""
+    assert said(user("a"), model("b"))[-1] == {"role": "user", "content": "(Continue.)"}
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (ToolCall("1", "add", {"a": 1}, '{ "a":1 }'), '{ "a":1 }'),
+        (ToolCall("1", "add", {"a": "é"}, '{"a": "\\u00e9"}'), '{"a": "\\u00e9"}'),
+        (ToolCall("1", "add", {"a": 2}, '{ "a":1 }'), '{"a": 2}'),
+        (ToolCall("1", "add", {"a": "é"}), '{"a": "é"}'),
+        (ToolCall("1", "add", {}), "{}"),
+        (ToolCall("1", "add", {"_raw": "{oops"}, "{oops"), '{"_raw": "{oops"}'),
+    ],
+)
+def test_arguments_are_sent_as_the_model_wrote_them(call: ToolCall, text: str) -> None:
+    """MSG-08: byte for byte, unless they were edited or never were an object."""
+    assert arguments_text(call) == text
+    assert said(user("x"), model(call), user(ToolResult("1", "")))[1]["tool_calls"][0]["function"]["arguments"] == text
+
+
+def test_reasoning_goes_back_within_its_turn_only() -> None:
+    """MSG-08: models that think across tool rounds need it there; in a later turn they want none."""
+    own = Thinking("hm", "openai", {"field": "reasoning_content"})
+    round_ = [model(own, ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
+    now = said(user("a"), *round_)
+    later = said(user("a"), *round_, model(own, "b"), user("c"))
+    assert [message.get("reasoning_content") for message in now] == [None, "hm", None]
+    assert not any("reasoning_content" in message for message in later)
+
+
+@pytest.mark.parametrize("thinking", [Thinking("hm", "elsewhere", {"field": "reasoning"}), Thinking("hm", "openai")])
+def test_other_reasoning_is_dropped(thinking: Thinking) -> None:
+    """MSG-08: reasoning goes to its maker, in the field that it came in, or nowhere."""
+    sent = said(user("a"), model(thinking, ToolCall("1", "add", {})), user(ToolResult("1", "x")))
+    assert sent[1].keys() == {"role", "content", "tool_calls"}
+
+
+def test_closing_summary_keeps_the_tools() -> None:
+    """RUN-09: asked without tools, the tools stay defined."""
+    body = mapped(user("a"), tools=(ADD,), tool_choice="none")
+    assert (body["tool_choice"], len(body["tools"])) == ("none", 1)
+    assert "tool_choice" not in mapped(user("a"), tools=(ADD,))
+    assert mapped(user("a")).keys() == {"model", "messages", "stream", "stream_options"}
+
+
+def test_dialect_decides_what_servers_differ_in() -> None:
+    """RUN-10: compatible servers refuse parameters that others need."""
+    body = mapped(user("a"), max_tokens=5, dialect=Dialect(stream_usage=False, limit_field="max_completion_tokens"))
+    assert (body["max_completion_tokens"], "stream_options" in body, "max_tokens" in body) == (5, False, False)
+
+
+def test_options_never_override_the_request() -> None:
+    """CTX-01: what is sent is what the rows say."""
+    body = mapped(user("a"), options={"messages": [], "stream": False, "seed": 3})
+    assert (len(body["messages"]), body["stream"], body["seed"]) == (1, True, 3)

@@ -1,0 +1,330 @@
+"""Tests of how an answer's bytes come, stop coming, or are no longer wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import random
+import re
+import socket
+from contextlib import aclosing
+
+import pytest
+
+from agents.errors import ConnectionLost, ResponseBroken, ResponseTimedOut
+from agents.events import ProviderEvent, ResponseDone, TextDelta
+from agents.messages import Text
+from agents.providers.sdk import BURST
+from tests.wire.script import Cut, Pause, Reply
+from tests.wire.server import WireServer
+from tests.wire.vendors import OPENAI, Provider, Vendor, ask, parts, request
+
+
+async def test_answer_arrives_whole_in_any_pieces(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-02: packets cut anywhere, even inside a character, change nothing."""
+    raw = b"".join(vendor.text("漢字 ", "😀", " é"))
+    cuts = sorted(random.Random(7).sample(range(len(raw)), 40))
+    pieces = [raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    wire.script(Reply(pieces))
+    provider = vendor.make(wire)
+    events = await ask(provider)
+    assert [event for event in events if isinstance(event, TextDelta)] == [
+        TextDelta("漢字 "),
+        TextDelta("😀"),
+        TextDelta(" é"),
+    ]
+    assert parts(events) == (Text("漢字 😀 é"),)
+    await provider.close()
+
+
+async def test_comments_and_crlf_do_not_matter(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-02: keep-alive comments and the other line ends are part of the format."""
+    steps = [b": OPENROUTER PROCESSING\r\n\r\n", *(one.replace(b"\n", b"\r\n") for one in vendor.text("ok"))]
+    wire.script(Reply(steps))
+    provider = vendor.make(wire)
+    assert parts(await ask(provider)) == (Text("ok"),)
+    await provider.close()
+
+
+async def test_half_a_surrogate_pair_does_no_harm(wire: WireServer, vendor: Vendor) -> None:
+    """MSG-12: a server that sends half a character's escape yields U+FFFD, not text that cannot be stored."""
+    steps = [one.replace(b"half", rb"a\ud83d") for one in vendor.text("half", "\ud83d\ude00")]
+    wire.script(Reply(steps))
+    provider = vendor.make(wire)
+    assert parts(await ask(provider)) == (Text("a\ufffd😀"),)
+    await provider.close()
+
+
+async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
+    """RUN-10: a server that is not there is named, with the address that was tried."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        server = WireServer(reserved.getsockname()[1])
+        provider = vendor.make(server)
+        address = re.escape(provider.endpoint.url)
+        with pytest.raises(
+            ConnectionLost, match=f"Cannot reach {vendor.name} at {address}: the connection was refused"
+        ):
+            await ask(provider)
+    await provider.close()
+
+
+async def test_unknown_host_is_named(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: a mistyped host is told apart from a server that is down."""
+    provider = type(vendor.make(wire))("x", "k", "http://no-such-host.invalid", max_retries=0)
+    with pytest.raises(ConnectionLost, match="the host name cannot be resolved"):
+        await ask(provider)
+    await provider.close()
+
+
+async def test_connection_cut_before_the_answer_is_lost(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: a server that hangs up without a word."""
+    wire.script(Reply([Cut()]))
+    provider = vendor.make(wire)
+    with pytest.raises(ConnectionLost):
+        await ask(provider)
+    await provider.close()
+
+
+@pytest.mark.parametrize("ending", [[Cut()], []], ids=["cut", "closed"])
+async def test_connection_lost_in_the_middle_keeps_what_was_said(
+    wire: WireServer, vendor: Vendor, ending: list[Cut]
+) -> None:
+    """RUN-10: neither a cut nor a polite end in mid-answer passes for its end."""
+    read = asyncio.Event()
+    wire.script(Reply([*vendor.opening("so ", "far"), read, *ending]))
+    provider = vendor.make(wire)
+    seen: list[ProviderEvent] = []
+    with pytest.raises(ConnectionLost, match="in the middle of the answer"):
+        await _ask_until(provider, seen, 2, read)
+    assert seen == [TextDelta("so "), TextDelta("far")]
+    await provider.close()
+
+
+async def _ask_until(provider: Provider, seen: list[ProviderEvent], count: int, reached: asyncio.Event) -> None:
+    async with aclosing(provider.stream(request())) as events:
+        async for event in events:
+            seen.append(event)
+            if len(seen) == count:
+                reached.set()
+
+
+@pytest.mark.parametrize("event", [b'data: {"type": "content_blo', b"data: {"])
+async def test_connection_lost_inside_an_event_is_lost_not_broken(
+    wire: WireServer, vendor: Vendor, event: bytes
+) -> None:
+    """RUN-10: half an event is a sign of a cut, which may be tried again."""
+    wire.script(Reply([*vendor.opening("a"), event]))
+    provider = vendor.make(wire)
+    with pytest.raises(ConnectionLost):
+        await ask(provider)
+    await provider.close()
+
+
+async def test_silent_server_is_given_up(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: no first byte in time, before or after the status line; the connection is closed."""
+    forever = asyncio.Event()
+    wire.script(Reply(vendor.text("ok")), Reply(hold=forever), Reply([forever]))
+    provider = vendor.make(wire)
+    await ask(provider)
+    provider.first_timeout = 0.1
+    for count in (2, 3):
+        with pytest.raises(ResponseTimedOut, match=r"sent nothing for 0\.1 seconds"):
+            await ask(provider)
+        await (await wire.received(count)).gone.wait()
+    await provider.close()
+
+
+async def test_silence_in_the_middle_is_given_up(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: an answer that stops coming is not waited for forever."""
+    wire.script(Reply([*vendor.opening("a"), asyncio.Event()]))
+    provider = vendor.make(wire, timeout=0.2)
+    seen: list[ProviderEvent] = []
+    with pytest.raises(ResponseTimedOut):
+        await ask(provider, seen=seen)
+    assert seen == [TextDelta("a")]
+    await (await wire.received(1)).gone.wait()
+    await provider.close()
+
+
+async def test_slow_start_is_not_slow_going(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: a model that thinks long before its first byte has a patience of its own."""
+    wire.script(Reply([Pause(0.5), *vendor.text("ok")]))
+    provider = vendor.make(wire, timeout=0.2, first_timeout=30)
+    assert parts(await ask(provider)) == (Text("ok"),)
+    await provider.close()
+
+
+async def test_slow_consumer_is_never_interrupted(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-11: only the network's silence counts; a consumer may keep an event as long as it likes."""
+    wire.script(Reply(vendor.text("a", "b")))
+    provider = vendor.make(wire, timeout=0.2)
+    looked_away = asyncio.Event()
+    seen: list[ProviderEvent] = []
+    async with aclosing(provider.stream(request())) as events:
+        async for event in events:
+            if not seen:
+                asyncio.get_running_loop().call_later(0.5, looked_away.set)
+                await looked_away.wait()
+            seen.append(event)
+    assert isinstance(seen[-1], ResponseDone)
+    await provider.close()
+
+
+GARBAGE = {
+    "bytes": (random.Random(1).randbytes(5000), "text/event-stream"),
+    "page": (b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"),
+    "no json": (b"data: hello\n\n", "text/event-stream"),
+    "no object": (b"data: [1, 2]\n\n", "text/event-stream"),
+    "wrong shape": (b'data: {"type": "content_block_delta", "choices": 7}\n\n', "text/event-stream"),
+    "json of something else": (b'{"hello": 1}', "application/json"),
+    "json cut short": (b'{"choices": [', "application/json"),
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+async def test_garbage_is_told_as_what_it_is(wire: WireServer, vendor: Vendor, kind: str) -> None:
+    """RUN-10: what is no model's answer is said to be none, and not tried again."""
+    body, content_type = GARBAGE[kind]
+    wire.script(Reply([body], content_type=content_type))
+    provider = vendor.make(wire)
+    with pytest.raises(ResponseBroken, match="not a model's answer"):
+        await ask(provider)
+    await provider.close()
+
+
+@pytest.mark.parametrize("moment", ["before the status line", "before the first byte", "in mid-text"])
+async def test_cancelling_hangs_up_and_leaves_nothing(wire: WireServer, vendor: Vendor, moment: str) -> None:
+    """RUN-07: a stop reaches the vendor at once, whenever it comes, and no task or connection stays behind."""
+    gate = asyncio.Event()
+    wire.script(
+        {
+            "before the status line": Reply(hold=gate),
+            "before the first byte": Reply([gate]),
+            "in mid-text": Reply([*vendor.opening("a"), gate]),
+        }[moment]
+    )
+    provider = vendor.make(wire)
+    begun = asyncio.Event()
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(_listen(provider, begun))
+    received = await wire.received(1)
+    if moment == "in mid-text":
+        await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await received.gone.wait()
+    await provider.close()
+    gc.collect()
+    await _settled(before)
+
+
+async def _listen(provider: Provider, begun: asyncio.Event) -> None:
+    async for _ in provider.stream(request()):
+        begun.set()
+
+
+async def _settled(before: set[asyncio.Task[object]]) -> None:
+    """Wait until only the tasks of before are left; a task that never ends makes the test hang and fail."""
+    while rest := asyncio.all_tasks() - before:
+        await asyncio.wait(rest, timeout=5)
+
+
+async def test_closing_the_stream_hangs_up(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-07: so does a consumer that has heard enough."""
+    wire.script(Reply([*vendor.opening("a"), asyncio.Event()]))
+    provider = vendor.make(wire)
+    async with aclosing(provider.stream(request())) as events:
+        assert await anext(events) == TextDelta("a")
+    await (await wire.received(1)).gone.wait()
+    await provider.close()
+
+
+async def test_connection_is_used_again(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-01: the next round does not pay for a new connection."""
+    provider = vendor.make(wire)
+    for _ in range(3):
+        await ask(provider)
+    assert len({received.port for received in wire.requests}) == 1
+    await provider.close()
+
+
+async def test_burst_lets_others_work(wire: WireServer, vendor: Vendor) -> None:
+    """LIVE-01: a vendor that sends a thousand tokens at once does not hold up the other sessions."""
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    provider = vendor.make(wire)
+    beside = asyncio.create_task(other())
+    at_turn: dict[int, int] = {}
+    async for _ in provider.stream(request("stream 1000 tokens")):
+        at_turn[turns] = at_turn.get(turns, 0) + 1
+    beside.cancel()
+    assert sum(at_turn.values()) == 1002
+    assert max(at_turn.values()) <= BURST
+    await provider.close()
+
+
+async def test_late_usage_is_not_waited_for(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-10: an answer that has ended is whole, even if the server never closes the stream."""
+    monkeypatch.setattr("agents.providers.sdk.LATE_USAGE", 0.05)
+    whole = OPENAI.text("ok")
+    wire.script(Reply([*whole[:-2], asyncio.Event()]))
+    provider = OPENAI.make(wire)
+    events = await ask(provider)
+    assert parts(events) == (Text("ok"),)
+    assert isinstance(events[-1], ResponseDone)
+    await provider.close()
+
+
+async def test_models_are_listed(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-05: the vendor's own listing, in its order."""
+    provider = vendor.make(wire)
+    assert await provider.list_models() == ["wire-large", "wire-small"]
+    await provider.close()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"data": 7}', b"[]", b'{"data": [{"id": null}, 3]}'])
+async def test_broken_listing_is_a_provider_error(wire: WireServer, vendor: Vendor, body: bytes) -> None:
+    """RUN-05: a broken listing is an error that the registry knows, nothing else."""
+    kind = "text/html" if body.startswith(b"<") else "application/json"
+    wire.script(Reply([body], content_type=kind))
+    provider = vendor.make(wire)
+    with pytest.raises(ResponseBroken):
+        await provider.list_models()
+    await provider.close()
+
+
+async def test_refused_listing_says_why(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: as for a stream."""
+    wire.script(vendor.error(529, "overloaded_error", "busy"))
+    provider = vendor.make(wire)
+    with pytest.raises(Exception, match="busy"):
+        await provider.list_models()
+    await provider.close()
+
+
+async def test_provider_works_again_after_close(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-16: closing gives the connections back; a later use makes new ones."""
+    provider = vendor.make(wire)
+    for _ in range(2):
+        assert parts(await ask(provider)) == (Text("You said: hello"),)
+        await provider.close()
+
+
+async def test_request_says_who_asks(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-01: the SDK sends the key, a stream is asked for, and the body is what was meant."""
+    provider = vendor.make(wire)
+    await ask(provider, request("hi", model="m-1", options={"temperature": 0.5}))
+    received = wire.requests[0]
+    assert "sk-secret-0123456789" in received.headers["authorization"]
+    assert json.dumps(received.body["model"]) == '"m-1"'
+    assert (received.body["stream"], received.body["temperature"]) == (True, 0.5)
+    await provider.close()

@@ -1,0 +1,212 @@
+"""Tests of what becomes of an error that a vendor reports, before and inside a stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.errors import (
+    AuthenticationFailed,
+    ContextTooLong,
+    ModelNotFound,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    ResponseTimedOut,
+)
+from agents.events import ProviderEvent, TextDelta
+from agents.messages import Text
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, parts
+
+BEFORE = [
+    (400, "invalid_request_error", "temperature: out of range", RequestRejected),
+    (401, "authentication_error", "invalid x-api-key", AuthenticationFailed),
+    (402, "billing_error", "Payment required", RequestRejected),
+    (403, "permission_error", "Your key may not use this", AuthenticationFailed),
+    (404, "not_found_error", "model: model-1", ModelNotFound),
+    (408, "timeout_error", "The request took too long to arrive", ResponseTimedOut),
+    (413, "request_too_large", "Request exceeds the maximum size", ContextTooLong),
+    (422, "invalid_request_error", "bad field", RequestRejected),
+    (429, "rate_limit_error", "Too many requests", RateLimited),
+    (500, "api_error", "Internal server error", Overloaded),
+    (503, "server_error", "The server is busy", Overloaded),
+    (529, "overloaded_error", "Overloaded", Overloaded),
+]
+TOO_LONG = [
+    (ANTHROPIC, "invalid_request_error", "prompt is too long: 210134 tokens > 200000 maximum"),
+    (
+        ANTHROPIC,
+        "invalid_request_error",
+        "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length",
+    ),
+    (
+        OPENAI,
+        "context_length_exceeded",
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    ),
+    (OPENAI, "exceed_context_size_error", "the request exceeds the available context size, try increasing it"),
+    (OPENAI, "invalid_request_error", "The input token count (1200000) exceeds the maximum number of tokens allowed."),
+    (OPENAI, "invalid_request_error", "Please reduce the length of the messages or completion."),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "message", "expected"), BEFORE, ids=lambda value: str(value)[:20])
+async def test_status_tells_who_can_act(
+    wire: WireServer, vendor: Vendor, status: int, kind: str, message: str, expected: type[ProviderError]
+) -> None:
+    """RUN-10: an error before the stream becomes the error of the one who can act, in the server's words."""
+    wire.script(vendor.error(status, kind, message))
+    provider = vendor.make(wire)
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider)
+    assert (type(caught.value), caught.value.status) == (expected, status)
+    assert message in str(caught.value)
+    await provider.close()
+
+
+@pytest.mark.parametrize(("vendor", "kind", "message"), TOO_LONG, ids=lambda value: str(value)[:30])
+async def test_each_wording_of_a_full_context_is_understood(
+    wire: WireServer, vendor: Vendor, kind: str, message: str
+) -> None:
+    """RUN-10: whatever a vendor calls it, the person reads that the conversation is too long."""
+    wire.script(vendor.error(400, kind, message), Reply(vendor.failure(kind, message)))
+    provider = vendor.make(wire)
+    for _ in range(2):
+        with pytest.raises(ContextTooLong, match="too long for model-1"):
+            await ask(provider)
+    await provider.close()
+
+
+async def test_refused_key_is_named_by_its_variable_and_never_shown(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: the operator learns which key to change; nobody learns the key."""
+    wire.script(vendor.error(401, "authentication_error", f"Incorrect API key provided: {KEY}"))
+    provider = vendor.make(wire, key_hint="VENDOR_API_KEY")
+    with pytest.raises(AuthenticationFailed, match=r"\(from VENDOR_API_KEY\).*provided: \[key\]$") as caught:
+        await ask(provider)
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(provider.endpoint)
+    await provider.close()
+
+
+async def test_missing_key_is_asked_for(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: without a key the remedy is to set one."""
+    wire.script(vendor.error(401, "authentication_error", "no key"))
+    provider = vendor.make(wire, key="", key_hint="VENDOR_API_KEY")
+    with pytest.raises(AuthenticationFailed, match=r"none is set\. Set VENDOR_API_KEY"):
+        await ask(provider)
+    await provider.close()
+
+
+@pytest.mark.parametrize("message", ["You exceeded your current quota.", "Insufficient Balance"])
+async def test_empty_account_is_not_a_rate_limit(wire: WireServer, message: str) -> None:
+    """RUN-10: an account without credit does not get better by waiting."""
+    wire.script(OPENAI.error(429, "insufficient_quota", message))
+    provider = OPENAI.make(wire)
+    with pytest.raises(RequestRejected, match="cannot pay"):
+        await ask(provider)
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"retry_after": "7"}, 7.0), ({"retry_after_ms": "1500"}, 1.5), ({"retry_after": "soon"}, None), ({}, None)],
+    ids=str,
+)
+async def test_retry_after_is_passed_on(
+    wire: WireServer, vendor: Vendor, headers: dict[str, str], seconds: float | None
+) -> None:
+    """RUN-10: what the server asks to wait reaches the one who waits."""
+    wire.script(vendor.error(429, "rate_limit_error", "slow down", **headers))
+    provider = vendor.make(wire)
+    with pytest.raises(RateLimited) as caught:
+        await ask(provider)
+    assert caught.value.retry_after == seconds
+    await provider.close()
+
+
+async def test_retry_after_may_be_a_date(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: HTTP allows a date; one that has passed asks for nothing."""
+    wire.script(vendor.error(429, "rate_limit_error", "slow down", retry_after="Wed, 21 Oct 2015 07:28:00 GMT"))
+    provider = vendor.make(wire)
+    with pytest.raises(RateLimited) as caught:
+        await ask(provider)
+    assert caught.value.retry_after == 0.0
+    await provider.close()
+
+
+@pytest.mark.parametrize("status", [429, 529])
+async def test_short_wait_is_made_by_the_sdk(wire: WireServer, vendor: Vendor, status: int) -> None:
+    """RUN-10: a passing refusal before any text goes unseen."""
+    refusal = vendor.error(status, "overloaded_error", "wait", retry_after="0.01")
+    wire.script(refusal, refusal, Reply(vendor.text("ok")))
+    provider = vendor.make(wire, max_retries=2)
+    assert parts(await ask(provider)) == (Text("ok"),)
+    assert len(wire.requests) == 3
+    await provider.close()
+
+
+async def test_long_wait_is_not_made_in_silence(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: a long Retry-After is told at once, not slept through by the SDK."""
+    wire.script(vendor.error(429, "rate_limit_error", "wait", retry_after="60"), Reply(vendor.text("ok")))
+    provider = vendor.make(wire, max_retries=2)
+    with pytest.raises(RateLimited, match="in 60 s"):
+        await ask(provider)
+    assert len(wire.requests) == 1
+    await provider.close()
+
+
+INSIDE = [
+    ("overloaded_error", Overloaded),
+    ("api_error", Overloaded),
+    ("rate_limit_error", RateLimited),
+    ("invalid_request_error", RequestRejected),
+    ("authentication_error", AuthenticationFailed),
+    ("server_error", Overloaded),
+    ("never_heard_of", Overloaded),
+]
+
+
+@pytest.mark.parametrize(("kind", "expected"), INSIDE)
+async def test_error_inside_a_stream_ends_it(
+    wire: WireServer, vendor: Vendor, kind: str, expected: type[ProviderError]
+) -> None:
+    """RUN-10: what was said before the error stays, the error follows it."""
+    wire.script(Reply([*vendor.opening("half"), *vendor.failure(kind, "it happened")]))
+    provider = vendor.make(wire)
+    seen: list[ProviderEvent] = []
+    with pytest.raises(expected, match="it happened") as caught:
+        await ask(provider, seen=seen)
+    assert type(caught.value) is expected
+    assert seen == [TextDelta("half")]
+    await provider.close()
+
+
+STRANGE_BODIES = [
+    ('{"detail": [{"loc": ["body", "top_k"], "msg": "extra"}]}', "application/json", "top_k"),
+    ('{"error": "model \'x\' not found, try pulling it first"}', "application/json", "try pulling it"),
+    ('{"object": "error", "message": "bad thing", "code": 40001}', "application/json", "bad thing"),
+    ("plain words", "text/plain", "plain words"),
+    ('["odd"]', "application/json", "400"),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "words"), STRANGE_BODIES)
+async def test_other_servers_error_bodies_are_read(wire: WireServer, body: str, kind: str, words: str) -> None:
+    """RUN-10: compatible servers have error forms of their own."""
+    wire.script(Reply([body.encode()], 400, content_type=kind))
+    provider = OPENAI.make(wire)
+    with pytest.raises(RequestRejected if "not found" not in body else ModelNotFound, match=words):
+        await ask(provider)
+    await provider.close()
+
+
+async def test_web_page_is_not_quoted(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: a proxy's error page says nothing that a person wants to read."""
+    wire.script(Reply([b"<!DOCTYPE html><html><body>Bad gateway</body></html>"], 502, content_type="text/html"))
+    provider = vendor.make(wire)
+    with pytest.raises(Overloaded) as caught:
+        await ask(provider)
+    assert str(caught.value) == f"{vendor.name} is overloaded or out of order (502). Try again later."
+    await provider.close()

@@ -1,0 +1,215 @@
+"""Tests of Chat Completions' answers, OpenAI's and its imitators', through the SDK and a real socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.errors import ConnectionLost, Overloaded, ProviderError, RequestRejected
+from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta, Usage
+from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
+from agents.providers.base import ToolSpec
+from agents.providers.openai import OpenAIProvider
+from tests.wire import Reply, WireServer
+from tests.wire import openai as api
+from tests.wire.vendors import OPENAI, ask, done, hear, parts, request
+
+ADD = ToolSpec("add", "Adds.", {"properties": {"a": {"type": "integer"}}})
+FIELD = {"field": "reasoning_content"}
+
+# One answer with everything in it, each chunk named by what it brings.
+EVERYTHING: list[tuple[str, Json]] = [
+    ("role", api.role()),
+    *(("reasoning", chunk) for chunk in api.reasoning("Let me ", "see…\n")),
+    *(("content", chunk) for chunk in api.text("Sure", ": ")),
+    *zip(["call", "arguments", "arguments"], api.tool_call(0, "call_1", "add", '{"a": 1, ', '"b": "é"}'), strict=True),
+    *zip(["call"], api.tool_call(1, "call_2", "sub"), strict=True),
+    ("finish", api.finish("length")),
+    ("usage", api.usage(240, 42, 200)),
+]
+HEARD: list[ProviderEvent] = [
+    ReasoningDelta("Let me "),
+    ReasoningDelta("see…\n"),
+    PartDone(Thinking("Let me see…\n", "openai", FIELD)),
+    TextDelta("Sure"),
+    TextDelta(": "),
+    PartDone(Text("Sure: ")),
+    PartDone(ToolCall("call_1", "add", {"a": 1, "b": "é"}, '{"a": 1, "b": "é"}')),
+    PartDone(ToolCall("call_2", "sub", {})),
+    ResponseDone("max_tokens", Usage(240, 42, 200, None)),
+]
+
+
+async def test_everything_in_one_answer(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-02, MSG-06, MSG-08: every kind of piece, in its order, with the tokens that it cost."""
+    assert await hear(wire, gpt, *(chunk for _, chunk in EVERYTHING)) == HEARD
+
+
+@pytest.mark.parametrize("kind", ["reasoning", "content", "call", "arguments", "finish", "usage"])
+async def test_no_kind_of_chunk_can_be_missing(wire: WireServer, gpt: OpenAIProvider, kind: str) -> None:
+    """RUN-02: each kind of chunk counts: without it the answer is another one, or none."""
+    wire.script(Reply(api.sse(*(chunk for name, chunk in EVERYTHING if name != kind))))
+    try:
+        heard = await ask(gpt)
+    except ProviderError:
+        return
+    assert heard != HEARD
+
+
+async def test_role_and_the_last_line_say_nothing_new(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-02: some servers send no role, some no [DONE], some end without a blank line."""
+    chunks = [chunk for name, chunk in EVERYTHING if name != "role"]
+    assert await hear(wire, gpt, *chunks, ended=False) == HEARD
+    wire.script(Reply([*api.sse(*chunks, done=False), b"data: [DONE]"]))
+    assert await ask(gpt) == HEARD
+
+
+async def test_call_goes_back_byte_for_byte(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """MSG-08: arguments as the model wrote them, reasoning in its field, calls and results in pairs."""
+    wire.script(
+        Reply(api.sse(*(chunk for _, chunk in EVERYTHING[:8]), api.finish("tool_calls"))), Reply(OPENAI.text("2"))
+    )
+    answer = Message("assistant", parts(await ask(gpt, request("add", tools=(ADD,)))))
+    second = request("add", answer, Message("user", (ToolResult("call_1", "2"),)), tools=(ADD,))
+    assert parts(await ask(gpt, second)) == (Text("2"),)
+    function = {"name": "add", "arguments": '{"a": 1, "b": "é"}'}
+    assert wire.requests[1].body["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": "Sure: ",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+            "reasoning_content": "Let me see…\n",
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "2"},
+    ]
+
+
+STOPS = [
+    ("stop", "end"),
+    ("length", "max_tokens"),
+    ("content_filter", "refusal"),
+    ("tool_calls", "end"),
+    ("function_call", "end"),
+    ("eos_token", "end"),
+]
+
+
+@pytest.mark.parametrize(("reason", "expected"), STOPS)
+async def test_finish_reason_is_told(wire: WireServer, gpt: OpenAIProvider, reason: str, expected: str) -> None:
+    """RUN-10: why the model stopped decides how the turn goes on; without a call there is no tool round."""
+    assert done(await hear(wire, gpt, *api.text("a"), api.finish(reason))).stop_reason == expected
+
+
+async def test_refusal_is_shown_and_told(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: a refusal comes in a field of its own; the person reads its words."""
+    heard = await hear(wire, gpt, api.chunk({"refusal": "I "}), api.chunk({"refusal": "won't."}), api.finish())
+    assert heard[2:] == [PartDone(Text("I won't.")), ResponseDone("refusal", Usage())]
+
+
+@pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
+async def test_server_that_gives_up_is_out_of_order(wire: WireServer, gpt: OpenAIProvider, reason: str) -> None:
+    """RUN-10: some servers say in the finish reason that they failed."""
+    wire.script(Reply(api.sse(*api.text("a"), api.finish(reason))))
+    with pytest.raises(Overloaded):
+        await ask(gpt)
+
+
+async def test_answer_without_its_end_is_lost(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: neither finish reason nor [DONE]: something was cut off."""
+    wire.script(Reply(api.sse(*api.text("a"), done=False)))
+    with pytest.raises(ConnectionLost):
+        await ask(gpt)
+
+
+async def test_done_alone_is_an_end(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-02: some servers never give a finish reason."""
+    assert await hear(wire, gpt, *api.text("a")) == [
+        TextDelta("a"),
+        PartDone(Text("a")),
+        ResponseDone("end", Usage()),
+    ]
+
+
+async def test_answer_in_one_piece_of_json_is_read(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-02: a server that does not stream although it was asked to."""
+    calls = [{"id": "a", "type": "function", "function": {"name": "add", "arguments": '{"x":1}'}}]
+    message = {"content": "ok", "reasoning_content": "hm", "tool_calls": calls}
+    wire.script(Reply.of_json(api.completion(message, "tool_calls")))
+    heard = await ask(gpt)
+    call = ToolCall("a", "add", {"x": 1}, '{"x":1}')
+    assert parts(heard) == (Thinking("hm", "openai", FIELD), Text("ok"), call)
+    assert done(heard) == ResponseDone("tool_use", Usage(11, 7, 0, None))
+
+
+async def test_error_in_one_piece_of_json_is_an_error(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: some servers report an error with status 200."""
+    wire.script(Reply.of_json(api.error_body("Model is loading", "server_error")))
+    with pytest.raises(Overloaded, match="Model is loading"):
+        await ask(gpt)
+
+
+async def test_tool_names_come_back_as_they_were_given(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-11: a name that the vendor refuses is rewritten on the way there and back."""
+    wire.script(Reply(api.sse(*api.tool_call(0, "a", "web_fetch", "{}"), api.finish("tool_calls"))))
+    heard = await ask(gpt, request("go", tools=(ToolSpec("web.fetch", "", {}),)))
+    assert parts(heard) == (ToolCall("a", "web.fetch", {}, "{}"),)
+
+
+REFUSALS = [
+    "Unrecognized request argument supplied: stream_options",
+    "[{'type': 'extra_forbidden', 'loc': ['body', 'stream_options'], 'msg': 'Extra inputs are not permitted'}]",
+]
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+@pytest.mark.parametrize("status", [400, 422])
+async def test_server_that_knows_no_stream_options_is_asked_without(
+    wire: WireServer, gpt: OpenAIProvider, message: str, status: int
+) -> None:
+    """RUN-10: what a server does not take is left out, at once and from then on."""
+    wire.script(api.error(status, message), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    assert parts(await ask(gpt)) == (Text("a"),)
+    assert parts(await ask(gpt)) == (Text("b"),)
+    assert ["stream_options" in one.body for one in wire.requests] == [True, False, False]
+
+
+async def test_limit_is_named_as_the_server_wants_it(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: the newer models refuse max_tokens, other servers know nothing else."""
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    wire.script(api.error(400, said), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    for _ in range(2):
+        await ask(gpt, request(max_tokens=5))
+    assert [(one.body.get("max_tokens"), one.body.get("max_completion_tokens")) for one in wire.requests] == [
+        (5, None),
+        (None, 5),
+        (None, 5),
+    ]
+
+
+async def test_server_that_takes_neither_is_not_asked_forever(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: after each way of saying it was refused, the refusal stands."""
+    wire.script(*[api.error(400, "Unknown parameter: max_completion_tokens, stream_options")] * 9)
+    with pytest.raises(RequestRejected):
+        await ask(gpt, request(max_tokens=5))
+    assert len(wire.requests) == 3
+
+
+async def test_other_refusals_are_not_tried_again(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: a limit that is too large is the person's to change."""
+    wire.script(api.error(400, "max_completion_tokens is too large: 99999999"))
+    with pytest.raises(RequestRejected, match="too large"):
+        await ask(gpt)
+    assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "field"),
+    [
+        (None, "max_completion_tokens"),
+        ("https://eu.api.openai.com/v1", "max_completion_tokens"),
+        ("https://team.openai.azure.com/openai/v1", "max_completion_tokens"),
+        ("http://localhost:11434/v1", "max_tokens"),
+    ],
+)
+def test_address_tells_the_dialect(url: str | None, field: str) -> None:
+    """RUN-10: the vendor itself is spoken to in its own words from the start."""
+    assert OpenAIProvider("openai", "k", url).dialect.limit_field == field

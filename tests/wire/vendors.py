@@ -1,0 +1,117 @@
+"""The two vendors behind one face, for tests that ask the same of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta
+from agents.messages import Json, Message, Part, Text
+from agents.providers.anthropic import AnthropicProvider
+from agents.providers.base import Request
+from agents.providers.openai import OpenAIProvider
+from tests.wire import anthropic, openai
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+
+KEY = "sk-secret-0123456789"
+Provider = AnthropicProvider | OpenAIProvider
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """How one vendor says things. `error` takes status, the vendor's kind or code, message and headers."""
+
+    name: str
+    make: Callable[..., Provider]
+    text: Callable[..., list[bytes]]
+    opening: Callable[..., list[bytes]]
+    failure: Callable[[str, str], list[bytes]]
+    error: Callable[..., Reply]
+
+
+def _anthropic(server: WireServer, key: str = KEY, **options: Any) -> AnthropicProvider:
+    return AnthropicProvider("anthropic", key, server.anthropic_url, **({"max_retries": 0} | options))
+
+
+def _anthropic_text(*pieces: str) -> list[bytes]:
+    return anthropic.sse(anthropic.message_start(), *anthropic.text(0, *pieces), *anthropic.end())
+
+
+def _anthropic_opening(*pieces: str) -> list[bytes]:
+    return anthropic.sse(anthropic.message_start(), *anthropic.text(0, *pieces)[:-1])
+
+
+def _anthropic_failure(kind: str, message: str) -> list[bytes]:
+    return anthropic.sse(anthropic.error_event(kind, message))
+
+
+def _openai(server: WireServer, key: str = KEY, **options: Any) -> OpenAIProvider:
+    return OpenAIProvider("openai", key, server.openai_url, **({"max_retries": 0} | options))
+
+
+def _openai_text(*pieces: str) -> list[bytes]:
+    return openai.sse(openai.role(), *openai.text(*pieces), openai.finish(), openai.usage())
+
+
+def _openai_opening(*pieces: str) -> list[bytes]:
+    return openai.sse(openai.role(), *openai.text(*pieces), done=False)
+
+
+def _openai_failure(kind: str, message: str) -> list[bytes]:
+    return openai.sse(openai.error_body(message, kind))
+
+
+def _openai_error(status: int, kind: str, message: str, **headers: str) -> Reply:
+    return openai.error(status, message, kind, kind, **headers)
+
+
+ANTHROPIC = Vendor("anthropic", _anthropic, _anthropic_text, _anthropic_opening, _anthropic_failure, anthropic.error)
+OPENAI = Vendor("openai", _openai, _openai_text, _openai_opening, _openai_failure, _openai_error)
+BOTH = (ANTHROPIC, OPENAI)
+
+
+def request(*said: Message | str, **fields: Any) -> Request:
+    """A request in which a user says these texts (or these messages are)."""
+    messages = tuple(Message("user", (Text(one),)) if isinstance(one, str) else one for one in said or ("hello",))
+    return Request(fields.pop("model", "model-1"), messages, **fields)
+
+
+async def ask(
+    provider: Provider, asked: Request | None = None, seen: list[ProviderEvent] | None = None
+) -> list[ProviderEvent]:
+    """All events of an answer; `seen` has them even if it fails."""
+    seen = [] if seen is None else seen
+    async with aclosing(provider.stream(asked or request())) as events:
+        async for event in events:
+            seen.append(event)
+    return seen
+
+
+def parts(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:
+    return tuple(event.part for event in events if isinstance(event, PartDone))
+
+
+def done(events: Sequence[ProviderEvent]) -> ResponseDone:
+    """The last event, after checking that the deltas before each part add up to it."""
+    shown = ""
+    for event in events[:-1]:
+        match event:
+            case TextDelta(text) | ReasoningDelta(text):
+                shown += text
+                assert text
+            case PartDone(part):
+                assert shown == getattr(part, "text", "")
+                shown = ""
+    assert isinstance(events[-1], ResponseDone)
+    return events[-1]
+
+
+async def hear(wire: WireServer, provider: OpenAIProvider, *chunks: Json, ended: bool = True) -> list[ProviderEvent]:
+    """What the provider makes of these chunks of OpenAI's, having checked that its events fit together."""
+    wire.script(Reply(openai.sse(*chunks, done=ended)))
+    events = await ask(provider)
+    done(events)
+    return events
