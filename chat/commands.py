@@ -10,7 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
 # Longer than any text that may be sent, so that a text is refused for its length by name.
 LONGEST_FRAME = 16 * 1024 * 1024
+# Every viewer gets it with every look at the session.
+LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
+# What went wrong is told in so many characters; it may repeat what was sent.
+LONGEST_EXPLANATION = 300
 
 
 class Malformed(ValueError):  # noqa: N818  # named for what the frame is
@@ -49,7 +53,7 @@ class Ping(Command):
 class SendMessage(Command):
     type: Literal["send"]
     text: str
-    key: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    key: Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")] | None = None
 
 
 class EditQueued(Command):
@@ -85,10 +89,12 @@ class Rename(Command):
 
 class SetSystemPrompt(Command):
     type: Literal["set_system_prompt"]
-    system_prompt: str
+    system_prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
 
 
-AnyCommand = Sync | Ping | SendMessage | EditQueued | Withdraw | CancelRun | Retry | SetModel | Rename | SetSystemPrompt
+# What is asked of the session; the other commands are about the socket itself.
+Request = SendMessage | EditQueued | Withdraw | CancelRun | Retry | SetModel | Rename | SetSystemPrompt
+AnyCommand = Sync | Ping | Request
 _adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="type")])
 
 
@@ -115,7 +121,7 @@ def _ref(data: dict[str, Any]) -> str | None:
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
-    return f"{place}: {first['msg']}"
+    return f"{place}: {first['msg']}"[:LONGEST_EXPLANATION]
 
 
 _TYPES = {

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from channels.layers import get_channel_layer
 from django.contrib.sessions.models import Session as Login
-from django.db import DatabaseError
+from django.db import transaction
+from django.db.models.signals import post_save
 from django.utils import timezone
 
 from chat.db import Threads
 from chat.events import AccessChanged, decode
 from chat.live.feed import Feed
-from chat.live.outbox import NO_ACCESS, SIGN_IN_AGAIN, Outbox
-from chat.live.publish import HUBS, group_of
+from chat.live.outbox import AWAY, NO_ACCESS, SIGN_IN_AGAIN, Outbox
+from chat.live.publish import HUBS, layer, person_changed
+from chat.live.subscriptions import Subscriptions
+from chat.models import User
 from chat.services import access, reading
 
 logger = logging.getLogger(__name__)
@@ -34,118 +37,150 @@ class Hub:
         self.threads = Threads(THREADS, "parley-hub")
         self._feeds: dict[str, Feed] = {}
         self._channel = ""
-        self._tasks: list[asyncio.Task[None]] = []
+        self._subscriptions = Subscriptions("", self._subscribed)
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        layer = _layer()
-        self._channel = await layer.new_channel("hub")
-        await layer.group_add(HUBS, self._channel)
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._receive_forever()), loop.create_task(self._beacon_forever())]
+        self._channel = await layer().new_channel("hub")
+        await layer().group_add(HUBS, self._channel)
+        self._subscriptions = Subscriptions(self._channel, self._subscribed)
+        self._spawn(self._receive_forever())
+        self._spawn(self._beacon_forever())
+        post_save.connect(self._person_saved, sender=User)
 
     async def stop(self) -> None:
+        post_save.disconnect(self._person_saved, sender=User)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._subscriptions.close()
         for feed in self._feeds.values():
             feed.close()
-            for outbox in tuple(feed.outboxes):
-                outbox.close(1012)
+        self._close_where(lambda outbox: True, AWAY)
         self._feeds.clear()
         await self.threads.close()
 
-    async def watch(self, session_id: str, outbox: Outbox) -> Feed:
+    def watch(self, session_id: str, outbox: Outbox) -> Feed:
         """Let a viewer listen. Its frames are held back until its first sync."""
         outbox.hold()
         feed = self._feeds.get(session_id)
         if feed is None:
             feed = self._feeds[session_id] = Feed(session_id, self.threads)
-            feed.outboxes.add(outbox)
-            await _layer().group_add(group_of(session_id), self._channel)
-            feed.subscribed.set()
-        feed.outboxes.add(outbox)
-        await feed.subscribed.wait()
+            self._subscriptions.look(session_id)
+        feed.join(outbox)
         return feed
 
     def unwatch(self, feed: Feed, outbox: Outbox) -> None:
-        feed.outboxes.discard(outbox)
+        feed.leave(outbox)
         if not feed.outboxes:
-            loop = asyncio.get_running_loop()
-            loop.call_later(LINGER, lambda: self._drop_if_unwatched(feed))
+            asyncio.get_running_loop().call_later(LINGER, self._drop_if_unwatched, feed)
 
     def _drop_if_unwatched(self, feed: Feed) -> None:
         if feed.outboxes or self._feeds.get(feed.session_id) is not feed:
             return
         del self._feeds[feed.session_id]
         feed.close()
-        task = asyncio.get_running_loop().create_task(self._leave(feed.session_id))
-        self._tasks.append(task)
-        task.add_done_callback(self._tasks.remove)
+        self._subscriptions.look(feed.session_id)
 
-    async def _leave(self, session_id: str) -> None:
-        if session_id not in self._feeds:
-            await _layer().group_discard(group_of(session_id), self._channel)
-        if session_id in self._feeds:  # somebody came back in between
-            await _layer().group_add(group_of(session_id), self._channel)
+    def _subscribed(self, session_id: str) -> asyncio.Event | None:
+        feed = self._feeds.get(session_id)
+        return feed.subscribed if feed else None
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- what comes in ----------------------------------------------------------------------------------------------
 
     async def _receive_forever(self) -> None:
         while True:
             try:
-                message = await _layer().receive(self._channel)
-                await self._heard(message)
-            except asyncio.CancelledError:
-                raise
+                self._heard(await layer().receive(self._channel))
             except Exception:
                 logger.exception("A live message could not be handled; its viewers catch up from the rows")
                 await asyncio.sleep(0.05)
 
-    async def _heard(self, message: Message) -> None:
-        if message["type"] == "signed.out":
-            self._close_where(lambda outbox: outbox.session_key == message["key"], SIGN_IN_AGAIN)
-            return
+    def _heard(self, message: Message) -> None:
+        match message["type"]:
+            case "signed.out":
+                self._close_where(lambda outbox: outbox.session_key == message["key"], SIGN_IN_AGAIN)
+            case "person.changed":
+                self._look_at_access(self._feeds_of(message["user"]))
+            case _:
+                self._told(message)
+
+    def _told(self, message: Message) -> None:
         feed = self._feeds.get(message["session"])
         if feed is None:
             return
         events = [decode(event) for event in message["events"]]
-        feed.receive(events)
+        feed.receive(events, message["head"])
         if any(isinstance(event, AccessChanged) for event in events):
-            await self._check_access([feed])
+            self._look_at_access([feed])
+
+    # -- the beacon -------------------------------------------------------------------------------------------------
 
     async def _beacon_forever(self) -> None:
-        """Tell the head revisions of all watched sessions, and who has lost access: both heal a lost message."""
+        """Make good what was lost: events, subscriptions, and the news that somebody has lost access."""
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
-            feeds = [feed for feed in self._feeds.values() if feed.outboxes]
-            if not feeds:
-                continue
             try:
-                heads = await self.threads.run(reading.revisions, [feed.session_id for feed in feeds])
-                for feed in feeds:
-                    feed.tell_head(heads.get(feed.session_id, 0))
-                await self._check_access(feeds)
-                await self._check_logins(feeds)
-            except DatabaseError as error:
-                logger.warning("The beacon cannot reach the database: %s", error)
+                await self._beacon([feed for feed in self._feeds.values() if feed.outboxes])
+            except Exception as error:  # whatever it is, most likely the database: the next one may do better
+                logger.warning("The beacon failed: %r", error)
 
-    async def _check_access(self, feeds: list[Feed]) -> None:
-        pairs = {(outbox.user_id, feed.session_id) for feed in feeds for outbox in feed.outboxes}
-        roles = await self.threads.run(access.roles, pairs)
+    async def _beacon(self, feeds: list[Feed]) -> None:
+        if not feeds:
+            return
         for feed in feeds:
-            for outbox in tuple(feed.outboxes):
-                role = roles.get((outbox.user_id, feed.session_id))
-                if role is None:
+            if not self._subscriptions.has(feed.session_id):
+                self._subscriptions.look(feed.session_id)
+            for outbox in feed.outboxes:
+                if outbox.closed:  # its end has not been told by the server, or not yet
+                    self.unwatch(feed, outbox)
+        heads = await self.threads.run(reading.revisions, [feed.session_id for feed in feeds])
+        for feed in feeds:
+            feed.tell_head(heads.get(feed.session_id, 0))
+        await self._check_access(feeds)
+        await self._check_logins(feeds)
+
+    # -- who may listen (LIVE-06) -----------------------------------------------------------------------------------
+
+    def _feeds_of(self, user_id: int) -> list[Feed]:
+        return [feed for feed in self._feeds.values() if any(outbox.user_id == user_id for outbox in feed.outboxes)]
+
+    def _look_at_access(self, feeds: list[Feed]) -> None:
+        """Soon, and without holding up the stream."""
+        if feeds:
+            self._spawn(self._check_access_or_warn(feeds))
+
+    async def _check_access_or_warn(self, feeds: list[Feed]) -> None:
+        try:
+            await self._check_access(feeds)
+        except Exception as error:  # the beacon looks again
+            logger.warning("Access could not be checked: %r", error)
+
+    async def _check_access(self, feeds: Iterable[Feed]) -> None:
+        pairs = {(outbox.user_id, feed.session_id) for feed in feeds for outbox in feed.outboxes}
+        lost = pairs - (await self.threads.run(access.roles, pairs)).keys()
+        for feed in feeds:
+            for outbox in feed.outboxes:
+                if (outbox.user_id, feed.session_id) in lost:
                     outbox.close(NO_ACCESS)
-                else:
-                    outbox.role = role
 
     async def _check_logins(self, feeds: list[Feed]) -> None:
         keys = {outbox.session_key for feed in feeds for outbox in feed.outboxes if outbox.session_key}
-        alive = await self.threads.run(_alive, keys)
-        self._close_where(lambda outbox: bool(outbox.session_key) and outbox.session_key in keys - alive, SIGN_IN_AGAIN)
+        over = keys - await self.threads.run(_alive, keys)
+        self._close_where(lambda outbox: outbox.session_key in over, SIGN_IN_AGAIN)
 
-    def _close_where(self, condition: Any, code: int) -> None:
+    def _person_saved(self, instance: User, created: bool, update_fields: Iterable[str] | None, **_: object) -> None:
+        if not created and set(update_fields or ()) != {"last_login"}:
+            transaction.on_commit(lambda: person_changed(instance.pk))
+
+    def _close_where(self, condition: Callable[[Outbox], bool], code: int) -> None:
         for feed in self._feeds.values():
-            for outbox in tuple(feed.outboxes):
+            for outbox in feed.outboxes:
                 if condition(outbox):
                     outbox.close(code)
 
@@ -153,10 +188,3 @@ class Hub:
 def _alive(keys: set[str]) -> set[str]:
     logins = Login.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
     return set(logins.values_list("session_key", flat=True))
-
-
-def _layer() -> Any:
-    """The channel layer; Channels leaves it without a type."""
-    layer = get_channel_layer()
-    assert layer is not None
-    return layer

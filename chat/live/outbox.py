@@ -6,9 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal
-
-from chat.models import Role
+from typing import Any, Literal, NamedTuple
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +22,24 @@ NO_ACCESS = 4403
 NO_SUCH_SESSION = 4404
 TOO_SLOW = 4408
 TOO_MANY_FRAMES = 4429
+BROKEN = 1011
+AWAY = 1012
+TRY_LATER = 1013
+
+
+class Waiting(NamedTuple):
+    """A frame on its way; `asked` for: an answer, which is never dropped."""
+
+    frame: str
+    asked: bool
 
 
 class Outbox:
     """One viewer's socket as the hub sees it.
 
-    A viewer that falls behind by too much loses what waits and is told to `resync` once; one that takes nothing for
-    ten seconds is closed as too slow.
+    A viewer that falls behind by too much loses what waits of the live stream and is told to `resync` once; one that
+    takes nothing for ten seconds is closed as too slow. Answers are bounded by who asks: see `answered`.
+    `synced` is the revision that its last snapshot brought it to: it need not be told of earlier ones.
     """
 
     def __init__(
@@ -41,91 +50,144 @@ class Outbox:
         *,
         user_id: int,
         session_key: str,
-        role: Role,
     ) -> None:
         self.face = face
         self.user_id = user_id
         self.session_key = session_key
-        self.role = role
         self.closed = False
+        self.synced = 0
         self._send = send
         self._close = close
-        self._frames: deque[str] = deque()
-        self._chars = 0
-        self._held: list[str] | None = None
+        self._frames: deque[Waiting] = deque()
+        self._live_frames = 0
+        self._live_chars = 0
+        self._held: list[tuple[str, int | None]] | None = None
+        self._held_chars = 0
+        self._missed = False
+        self._asked = 0
+        self._answered = asyncio.Event()
+        self._answered.set()
         self._task: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
-    def put(self, frame: str) -> None:
-        """Queue a frame of the live stream."""
+    def put(self, frame: str, revision: int | None = None) -> None:
+        """Queue a frame of the live stream; a durable one has the revision that it made."""
         if self.closed:
             return
-        if self._held is not None:
-            self._held.append(frame)
-            if len(self._held) <= MOST_FRAMES:
-                return
-            self._held = None
-            self._overflow()
+        if self._held is None:
+            self._queue(frame, revision)
             return
-        self._queue(frame)
+        self._held.append((frame, revision))
+        self._held_chars += len(frame)
+        if _too_much(len(self._held), self._held_chars):
+            self._held.clear()
+            self._held_chars = 0
+            self._missed = True
 
     def answer(self, frame: str) -> None:
         """Queue an answer to a command; it does not wait for a snapshot."""
         if not self.closed:
-            self._queue(frame)
+            self._append(frame, asked=True)
+            self._start()
+
+    async def answered(self) -> None:
+        """Wait until the socket has taken all answers: who asks for much does not pile it up here."""
+        await self._answered.wait()
 
     def hold(self) -> None:
         """Keep live frames back until the snapshot that goes before them is there."""
         if self._held is None:
             self._held = []
+            self._held_chars = 0
 
-    def release(self, frames: list[str]) -> None:
-        """Send the snapshot's frames, then what was held."""
+    def release(self, frames: list[str], synced: int) -> None:
+        """Send the snapshot's frames, then what was held and is newer."""
         held, self._held = self._held or [], None
-        self._frames.extend(frames)  # however large: it is what was asked for
-        self._chars += sum(map(len, frames))
-        for frame in held:
-            self._queue(frame)
+        if self.closed:
+            return
+        self.synced = synced or self.synced
+        for frame in frames:  # however large: it is what was asked for
+            self._append(frame, asked=True)
+        if self._missed:
+            self._missed = False
+            self._append(RESYNC[self.face], asked=True)
+        for frame, revision in held:
+            self._queue(frame, revision)
         self._start()
 
     def close(self, code: int) -> None:
-        """Close the socket, after what waits if it is not already stuck."""
+        """Close the socket at once; what waits is not sent any more."""
         if not self.closed:
-            self.closed = True
-            self._frames.clear()
-            task = asyncio.get_running_loop().create_task(self._close(code))
-            task.add_done_callback(_quiet)
+            self.leave()
+            self._closing = asyncio.get_running_loop().create_task(self._close(code))
+            self._closing.add_done_callback(_quiet)
 
-    def _queue(self, frame: str) -> None:
-        self._frames.append(frame)
-        self._chars += len(frame)
-        if len(self._frames) > MOST_FRAMES or self._chars > MOST_CHARS:
-            self._overflow()
+    def leave(self) -> None:
+        """Forget what waits: the socket has gone."""
+        self.closed = True
+        self._frames.clear()
+        self._held = None
+        self._answered.set()
+
+    def _queue(self, frame: str, revision: int | None) -> None:
+        if revision is not None and revision <= self.synced:
+            return
+        self._append(frame, asked=False)
+        if _too_much(self._live_frames, self._live_chars):
+            self._drop_live()
         self._start()
+
+    def _append(self, frame: str, *, asked: bool) -> None:
+        self._frames.append(Waiting(frame, asked))
+        if asked:
+            self._asked += 1
+            self._answered.clear()
+        else:
+            self._live_frames += 1
+            self._live_chars += len(frame)
+
+    def _drop_live(self) -> None:
+        kept = [waiting for waiting in self._frames if waiting.asked]
+        self._frames.clear()
+        self._live_frames = self._live_chars = 0
+        self._frames.extend(kept)
+        self._append(RESYNC[self.face], asked=True)
+
+    def _next(self) -> Waiting:
+        waiting = self._frames.popleft()
+        if not waiting.asked:
+            self._live_frames -= 1
+            self._live_chars -= len(waiting.frame)
+        return waiting
+
+    def _sent(self, waiting: Waiting) -> None:
+        if waiting.asked:
+            self._asked -= 1
+            if not self._asked:
+                self._answered.set()
 
     def _start(self) -> None:
         if self._task is None and self._frames and not self.closed:
             self._task = asyncio.get_running_loop().create_task(self._drain())
 
-    def _overflow(self) -> None:
-        self._frames.clear()
-        self._frames.append(RESYNC[self.face])
-        self._chars = 0
-
     async def _drain(self) -> None:
         try:
-            while self._frames and not self.closed:
-                frame = self._frames.popleft()
-                self._chars -= len(frame)
+            while self._frames:
+                waiting = self._next()
                 async with asyncio.timeout(SEND_TIMEOUT):
-                    await self._send(frame)
+                    await self._send(waiting.frame)
+                self._sent(waiting)
         except TimeoutError:
             self.close(TOO_SLOW)
-        except Exception as error:  # the socket has gone; its consumer is told by the server
+        except Exception as error:  # most often the socket has gone, and closing it does no harm
             logger.debug("A socket took no more: %s", error)
-            self.closed = True
+            self.close(BROKEN)
         finally:
             self._task = None
-            self._chars = max(0, self._chars)
+
+
+def _too_much(frames: int, chars: int) -> bool:
+    return frames > MOST_FRAMES or chars > MOST_CHARS
 
 
 def _quiet(task: asyncio.Task[None]) -> None:

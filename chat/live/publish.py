@@ -6,20 +6,35 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from chat.events import ChatEvent, encode
+from chat.events import ChatEvent, Durable, TextAppended, encode, weight
 
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 
 # The group that every hub is in, for what concerns people and not one session.
 HUBS = "hubs"
+# Characters in one message of the layer: at most four bytes each, and room for the rest, below 64 KB.
+LARGEST_MESSAGE = 14_000
+# A layer that takes nothing for so long is as good as down.
+SEND_TIMEOUT = 5.0
+# What waits for a layer that is down or slow; beyond it the oldest go, and viewers catch up from the rows.
+MOST_WAITING = 20_000
+
+
+def layer() -> Any:
+    """The channel layer; Channels leaves it without a type."""
+    found = get_channel_layer()
+    if found is None:
+        raise RuntimeError("CHANNEL_LAYERS has no default")
+    return found
 
 
 def group_of(session_id: str) -> str:
@@ -32,8 +47,9 @@ class Publisher:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
-        self._queue: deque[tuple[str, Message]] = deque()
+        self._queue: deque[tuple[str, Message]] = deque(maxlen=MOST_WAITING)
         self._task: asyncio.Task[None] | None = None
+        self._down = False
 
     def open(self) -> None:
         """Send from the running loop from now on."""
@@ -41,10 +57,11 @@ class Publisher:
         self._thread = threading.get_ident()
 
     async def close(self) -> None:
-        """Send what is queued, then stop."""
-        if self._task is not None:
-            await self._task
+        """Send what is queued, as far as the layer takes it soon, then stop."""
         self._loop = None
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=SEND_TIMEOUT)
+            self._task.cancel()
 
     def put(self, group: str, message: Message) -> None:
         """Queue a message; from any thread."""
@@ -61,39 +78,82 @@ class Publisher:
             self._task = self._loop.create_task(self._drain())
 
     async def _drain(self) -> None:
-        layer = get_channel_layer()
-        assert layer is not None
-        while self._queue:
-            group, message = self._queue.popleft()
-            try:
-                await layer.group_send(group, message)
-            except Exception as error:  # the layer is down: viewers catch up from the rows (LIVE-02)
-                logger.warning("The channel layer refused a message: %s", error)
-        self._task = None
+        try:
+            while self._queue:
+                await self._send(*self._queue.popleft())
+        finally:
+            self._task = None
+
+    async def _send(self, group: str, message: Message) -> None:
+        try:
+            await _send(group, message)
+            self._down = False
+        except Exception as error:  # viewers catch up from the rows (LIVE-02)
+            if not self._down:  # an outage is told once, not twenty times a second
+                logger.warning("The channel layer is not there, what is live waits for it: %r", error)
+            self._down = True
+
+
+async def _send(group: str, message: Message) -> None:
+    async with asyncio.timeout(SEND_TIMEOUT):
+        await layer().group_send(group, message)
 
 
 def _send_without_loop(group: str, message: Message) -> None:
     """Send from a process without a live loop (a command, a WSGI admin). In memory nobody could hear it."""
     if not settings.REDIS_URL:
         return
-    layer = get_channel_layer()
-    assert layer is not None
     try:
-        async_to_sync(layer.group_send)(group, message)
+        async_to_sync(_send)(group, message)
     except Exception as error:
-        logger.warning("The channel layer refused a message: %s", error)
+        logger.warning("The channel layer refused a message: %r", error)
 
 
 publisher = Publisher()
 
 
 def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
-    """Tell the viewers of a session. Call after the commit that the events speak of."""
-    if events:
-        message = {"type": "session.events", "session": session_id, "events": [encode(event) for event in events]}
-        publisher.put(group_of(session_id), message)
+    """Tell the viewers of a session. Call after the commit that the events speak of.
+
+    `head` is the last revision of the whole commit: who has heard of a later one knows that its hints are stale.
+    """
+    head = max((event.revision for event in events if isinstance(event, Durable)), default=None)
+    for portion in _portions(events):
+        message = {"type": "session.events", "session": session_id, "head": head}
+        publisher.put(group_of(session_id), {**message, "events": [encode(event) for event in portion]})
 
 
 def sign_out(session_key: str) -> None:
     """Tell every hub that a browser's login has ended (LIVE-06)."""
     publisher.put(HUBS, {"type": "signed.out", "key": session_key})
+
+
+def person_changed(user_id: int) -> None:
+    """Tell every hub to look again where somebody may listen (LIVE-06)."""
+    publisher.put(HUBS, {"type": "person.changed", "user": user_id})
+
+
+def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:
+    """Cut events into messages that the layer takes, in order."""
+    portion: list[ChatEvent] = []
+    room = LARGEST_MESSAGE
+    for event in _pieces(events):
+        size = weight(event)
+        if portion and size > room:
+            yield portion
+            portion, room = [], LARGEST_MESSAGE
+        portion.append(event)
+        room -= size
+    if portion:
+        yield portion
+
+
+def _pieces(events: Sequence[ChatEvent]) -> Iterator[ChatEvent]:
+    """Cut text that has waited long, while its message was being written, into pieces."""
+    for event in events:
+        if not isinstance(event, TextAppended) or len(event.text) <= LARGEST_MESSAGE:
+            yield event
+            continue
+        for start in range(0, len(event.text), LARGEST_MESSAGE):
+            text = event.text[start : start + LARGEST_MESSAGE]
+            yield replace(event, offset=event.offset + start, text=text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
 from chat.events import (
@@ -19,8 +20,9 @@ from chat.services.reading import Changes
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 Json = dict[str, Any]
-# Messages per frame of an answer to `sync`.
-CHUNK = 200
+# What one frame of an answer to `sync` holds: so many messages, and so many characters if they are more than one.
+MOST_MESSAGES = 200
+MOST_CHARS = 200_000
 
 
 def event_frame(event: ChatEvent, message: MessageSnapshot | None, session: SessionSnapshot | None) -> Json | None:
@@ -52,34 +54,53 @@ def text_frame(event: TextAppended) -> Json:
     return {"type": kind, "id": event.id, "offset": event.offset, "text": event.text}
 
 
-def changes_frames(changes: Changes, since: int, have: dict[str, int]) -> list[Json]:
-    """Answer `sync`: frames of up to 200 messages; the last one (`more` false) makes the client's revision.
+def rest_frame(message: MessageSnapshot, text: str) -> Json:
+    """Make the frame that adds to a message what its text has grown by since its row was read."""
+    offset = len(message.text)
+    return text_frame(TextAppended(message.id, offset, text[offset:], message.type == "reasoning"))
 
-    Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on.
+
+def changes_frames(changes: Changes, since: int, have: dict[str, int]) -> list[Json]:
+    """Answer `sync`: frames with some messages each, counted by `part`; the last one (`more` false) makes the
+    client's revision.
+
+    Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on, which
+    replaces what the client has from there. `since` 0: this is all, and what else the client has is of the past.
     """
-    messages = [_rest(message, have.get(message.id, 0)) for message in changes.messages]
-    chunks = [messages[start : start + CHUNK] for start in range(0, len(messages), CHUNK)] or [[]]
-    return [
-        {
-            "type": "changes",
-            "since": since,
-            "revision": changes.revision,
-            "session": changes.session.to_json(),
-            "messages": chunk,
-            "removed": changes.removed if last else [],
-            "more": not last,
-        }
-        for chunk, last in ((chunk, chunk is chunks[-1]) for chunk in chunks)
+    parts = list(_parts([_rest(message, have.get(message.id, 0)) for message in changes.messages])) or [[]]
+    head = {"type": "changes", "since": since, "revision": changes.revision}
+    frames = [
+        {**head, "part": number, "more": True, "messages": part, "removed": [], "session": None}
+        for number, part in enumerate(parts)
     ]
+    frames[-1].update(more=False, removed=changes.removed, session=changes.session.to_json())
+    return frames
 
 
 def _rest(message: MessageSnapshot, have: int) -> Json:
-    known = have if message.status == "streaming" and 0 < have <= len(message.text) else 0
+    known = min(max(0, have), len(message.text)) if message.status == "streaming" else 0
     return {**message.to_json(), "offset": known, "text": message.text[known:]}
 
 
+def _parts(messages: Iterable[Json]) -> Iterator[list[Json]]:
+    part: list[Json] = []
+    room = MOST_CHARS
+    for message in messages:
+        size = len(message["text"]) + (len(message["tool"]["result"]) if message["tool"] else 0)
+        if part and (size > room or len(part) == MOST_MESSAGES):
+            yield part
+            part, room = [], MOST_CHARS
+        part.append(message)
+        room -= size
+    if part:
+        yield part
+
+
 def _message(event: MessageChanged, message: MessageSnapshot) -> Json:
-    """The event's own fields, and beside them the `row`, so that a client can keep it whole."""
+    """The event's own fields, and beside them the `row`, so that a client can keep it whole.
+
+    response_done has no text but its `length`: a client that has less has lost the last words, and asks for them.
+    """
     fields = {"type": event.name, "revision": event.revision, "id": event.id, **_named(event, message), **event.details}
     if event.name == "message_updated":
         return {**fields, "message": message.to_json()}
@@ -111,7 +132,9 @@ def _named(event: MessageChanged, message: MessageSnapshot) -> Json:
             return {"tool_result": result, "timestamp": ended, "duration_ms": message.duration_ms}
         case "error":
             return {"message": message.text, "timestamp": message.timestamp, "model": message.model}
-        case "response_done" | "message_updated":
+        case "response_done":
+            return {"length": len(message.text)}
+        case "message_updated":
             return {}
         case _:
             assert_never(event.name)

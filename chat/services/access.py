@@ -12,10 +12,14 @@ from chat.services.errors import Forbidden, NoSuchSession
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
-    """All sessions that the user may see: their own, and those shared with them."""
-    if not isinstance(user, User) or not user.is_active:
+    """All sessions that the user may see: their own, and those shared with them.
+
+    Whether they are active is asked of their row: a socket knows them as they were when it was opened.
+    """
+    if not isinstance(user, User):
         return Session.objects.none()
-    return Session.objects.filter(Q(owner=user) | Q(pk__in=Share.objects.filter(user=user).values("session")))
+    shared = Share.objects.filter(user=user, user__is_active=True).values("session")
+    return Session.objects.filter(Q(owner=user, owner__is_active=True) | Q(pk__in=shared))
 
 
 def session_for(user: User | AnonymousUser, session_id: str, needs: Role = Role.VIEWER) -> tuple[Session, Role]:
@@ -44,7 +48,10 @@ def role_in(user: User, session: Session) -> Role | None:
 
 
 def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Role]:
-    """The present roles of many (user id, session id) pairs, in two queries; strangers and inactive people are missing."""
+    """The present roles of many (user id, session id) pairs, in two queries.
+
+    Strangers and inactive people are missing.
+    """
     pairs = set(pairs)
     users, sessions = {user for user, _ in pairs}, {session for _, session in pairs}
     found: dict[tuple[int, str], Role] = {
@@ -54,7 +61,7 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Role]:
         ).values_list("user_id", "session_id", "role")
     }
     owners = Session.objects.filter(pk__in=sessions, owner__in=users, owner__is_active=True)
-    found.update({(owner, session): Role.OWNER for owner, session in owners.values_list("owner_id", "pk")})
+    found.update(dict.fromkeys(owners.values_list("owner_id", "pk"), Role.OWNER))
     return {pair: role for pair, role in found.items() if pair in pairs}
 
 

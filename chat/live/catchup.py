@@ -1,0 +1,85 @@
+"""What one viewer lacks, read from the rows and made into frames: in a thread, since it may be a whole session."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from chat.live.outbox import Face
+from chat.live.wire import changes_frames
+from chat.models import User
+from chat.rendering.frames import message_frame, session_frame
+from chat.services.access import session_for
+from chat.services.errors import NoSuchSession
+from chat.services.reading import Changes, changes_since
+from chat.snapshots import MessageSnapshot
+
+Json = dict[str, Any]
+
+# A page that has missed more messages than this is loaded anew.
+MOST_CHANGES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The frames that bring a viewer to `revision`; text of `streaming` messages is the rows', and may have grown.
+
+    `reload`: a page is to be loaded anew instead.
+    """
+
+    revision: int
+    frames: list[str]
+    streaming: list[MessageSnapshot] = field(default_factory=list)
+    reload: bool = False
+
+
+def read(face: Face, user: User, session_id: str, since: int, have: dict[str, Json]) -> Answer:
+    """Read what changed since a revision, and the messages that the viewer `have`s a part of (LIVE-02).
+
+    Raises NoSuchSession: it has gone, or the viewer may not see it any more.
+    """
+    session_for(user, session_id)
+    changes = changes_since(session_id, since, list(have))
+    if changes is None:
+        raise NoSuchSession
+    if since > changes.revision:  # rows from an older backup: what the viewer has is of another history
+        return _page_anew(changes) if face == "page" else _events(_everything(session_id), 0, {})
+    return _page(changes, since) if face == "page" else _events(changes, since, have)
+
+
+def _everything(session_id: str) -> Changes:
+    changes = changes_since(session_id, 0)
+    if changes is None:
+        raise NoSuchSession
+    return changes
+
+
+def _events(changes: Changes, since: int, have: dict[str, Json]) -> Answer:
+    lengths = {message_id: int(known.get("length", 0)) for message_id, known in have.items()}
+    frames = [dump(frame) for frame in changes_frames(changes, since, lengths)]
+    return Answer(changes.revision, frames, _streaming(changes))
+
+
+def _page(changes: Changes, since: int) -> Answer:
+    if len(changes.messages) > MOST_CHANGES:
+        return _page_anew(changes)
+    frames: list[Json] = [{"op": "syncing"}]
+    frames += [{"op": "remove", "revision": None, "id": message_id} for message_id in changes.removed]
+    for message in changes.messages:
+        if message.status != "streaming" or message.revision > since:
+            frames.append(message_frame(message))
+    frames.append(session_frame(changes.session, None))
+    return Answer(changes.revision, [dump(frame) for frame in frames], _streaming(changes))
+
+
+def _page_anew(changes: Changes) -> Answer:
+    return Answer(changes.revision, [dump({"op": "reload"})], reload=True)
+
+
+def _streaming(changes: Changes) -> list[MessageSnapshot]:
+    return [message for message in changes.messages if message.status == "streaming"]
+
+
+def dump(frame: Json) -> str:
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,116 @@
+"""A streaming message as one web process knows it: its text so far, and that text drawn once for every page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chat.events import TextAppended
+from chat.rendering.live_text import LiveText
+
+Json = dict[str, Any]
+
+# The share of its time that drawing one growing message may take: its frames become rarer as they become dearer.
+DRAWING_SHARE = 1 / 20
+
+
+class Growing:
+    """A text only ever grows: whatever tells of it, the stream or a row, adds what is not known yet.
+
+    `missing`: text has passed this process by; what came after it waits until a row has closed the gap.
+    `tell` is given the frames for pages.
+    """
+
+    def __init__(self, message_id: str, text: str, tell: Callable[[Json], None]) -> None:
+        self.id = message_id
+        self.length = len(text)
+        self.missing = False
+        self._parts = [text]
+        self._ahead: list[TextAppended] = []
+        self._tell = tell
+        self._live: LiveText | None = None
+        # Counts of blocks by another process, or by an earlier beginning in this one, do not compare with ours.
+        self._era = time.time_ns() // 1000
+        self._not_before = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def text(self) -> str:
+        self._parts = ["".join(self._parts)]
+        return self._parts[0]
+
+    @property
+    def is_drawn(self) -> bool:
+        return self._live is not None
+
+    def hear(self, event: TextAppended) -> None:
+        """Take a piece of the live stream; it waits while text before it is missing."""
+        if self.missing or event.offset > self.length:
+            self.missing = True
+            self._ahead.append(event)
+        else:
+            self.add(event.offset, event.text)
+
+    def mend(self, text: str) -> None:
+        """Take the text of the row; `missing` is over if that reaches what was heard after the gap."""
+        self.add(0, text)
+        if self._ahead and self._ahead[0].offset > self.length:
+            return
+        ahead, self._ahead, self.missing = self._ahead, [], False
+        for event in ahead:
+            self.hear(event)
+
+    def add(self, offset: int, text: str) -> None:
+        """Add what is not known yet of a text that begins within what is known."""
+        new = text[self.length - offset :]
+        if not new:
+            return
+        self._parts.append(new)
+        self.length += len(new)
+        if self._live is not None:
+            self._live.append(new)
+            self._draw_soon(self._live)
+
+    def snapshot(self, known: Json) -> Json:
+        """Make the frame that brings a page up to date which has `known` blocks at a `rev`."""
+        if self._live is None:
+            self._live = LiveText(self.id)
+            self._live.append(self.text)
+            self._frame(self._live)
+        else:
+            self._draw(self._live)  # what is told from now on follows from this very state
+        snap = self._live.snapshot(known.get("blocks", 0), known.get("rev", 0) - self._era)
+        return {**snap, "rev": snap["rev"] + self._era}
+
+    def finish(self) -> None:
+        """Tell the end, unless text is missing: then the message itself, which is told next, has it."""
+        if self._live is not None and not self.missing:
+            self._draw(self._live, end=True)
+        self.forget()
+
+    def forget(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _draw_soon(self, live: LiveText) -> None:
+        if self._timer is not None:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._not_before:
+            self._draw(live)
+        else:
+            self._timer = loop.call_at(self._not_before, self._draw, live)
+
+    def _draw(self, live: LiveText, *, end: bool = False) -> None:
+        self.forget()
+        frame = self._frame(live, end=end)
+        if frame is not None:
+            self._tell(frame)
+
+    def _frame(self, live: LiveText, *, end: bool = False) -> Json | None:
+        frame = live.frame(end=end)
+        self._not_before = asyncio.get_running_loop().time() + live.last_cost / DRAWING_SHARE
+        return frame
