@@ -1,0 +1,127 @@
+"""Random conversations: everything that people and agents do to a session, from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from random import Random
+
+from agents.errors import ProviderError
+from agents.events import ReasoningDelta, Usage
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate, Reply, Step
+from chat.models import ChatMessage, MessageStatus, RunState, Session, SessionRun, User
+from chat.services import messages, runs, sessions
+from chat.services.errors import Refused
+from tests.support.house import House
+
+WORDS = (
+    "Hello ", "**bold** ", "`code` ", "\n\n", "- item\n", "# Title\n\n", "😀 ", "你好 ", "[a][b] ", "<i>no</i> ",
+    "\n[b]: http://x.y\n\n", "```py\nprint(1)\n```\n", "| a | b |\n|---|---|\n| 1 | 2 |\n\n", "e\u0301 ", "\u202eabc ",
+)  # fmt: skip
+
+
+async def _nothing() -> None:
+    pass
+
+
+async def converse(
+    house: House,
+    session: Session,
+    people: list[User],
+    chance: Random,
+    between: Callable[[], Awaitable[None]] = _nothing,
+    steps: int = 12,
+) -> None:
+    """Let people do random things while the agent says random things, then wait until it rests."""
+    calls = iter(range(10_000))
+    house.script(lambda request: _reply(chance, calls, may_call=len(request.messages) < 40))
+    for _ in range(steps):
+        with suppress(Refused):
+            await _act(house, session, chance.choice(people), chance)
+        await between()
+        await _let_it_work(house, session, chance)
+    await house.until(lambda: _rests(session))
+
+
+def _rests(session: Session) -> bool:
+    run = SessionRun.objects.get(pk=session.pk)
+    return run.state == RunState.IDLE and run.owner_id is None
+
+
+async def _let_it_work(house: House, session: Session, chance: Random) -> None:
+    """Give the loop a random number of turns, or wait for the agent."""
+    if chance.random() < 0.3:
+        await house.until(lambda: _rests(session))
+    for _ in range(chance.randrange(60)):
+        await asyncio.sleep(0)
+
+
+async def _act(house: House, session: Session, person: User, chance: Random) -> None:
+    match chance.choice(["send"] * 6 + ["stop"] * 2 + ["edit", "withdraw", "rename", "model", "prompt", "retry"]):
+        case "send":
+            await house.send(session, person, _text(chance, 5))
+        case "stop":
+            await house.cancel(session, person)
+        case "edit":
+            await house.do(messages.edit_queued, session=session, author=person,
+                           message_id=await _queued(house, session), text=_text(chance, 5))  # fmt: skip
+        case "withdraw":
+            await house.do(messages.withdraw, session=session, author=person, message_id=await _queued(house, session))
+        case "rename":
+            await house.do(sessions.rename, session=session, author=person, title=f"Title {chance.random()}")
+        case "model":
+            model = chance.choice(["one", "two"])
+            await house.do(sessions.set_model, session=session, author=person, provider="scripted", model=model)
+        case "prompt":
+            await house.do(sessions.set_system_prompt, session=session, author=person, system_prompt="Be brief.")
+        case "retry":
+            await house.do(runs.retry, session=session, author=person, message_id=await _any(house, session, chance))
+
+
+async def _queued(house: House, session: Session) -> str:
+    rows = ChatMessage.objects.filter(session=session, status=MessageStatus.QUEUED, removed_at=None)
+    row = await house.do(rows.first)
+    return row.pk if row else "m_none"
+
+
+async def _any(house: House, session: Session, chance: Random) -> str:
+    rows = await house.rows(session)
+    return chance.choice(rows).pk if rows else "m_none"
+
+
+def _text(chance: Random, most: int) -> str:
+    return "x" + "".join(chance.choices(WORDS, k=chance.randrange(1, most)))
+
+
+def _reply(chance: Random, calls: Iterator[int], may_call: bool) -> Reply:
+    """One response of the model."""
+    steps: list[Step] = []
+    if chance.random() < 0.4:
+        steps += [ReasoningDelta(_text(chance, 4)) for _ in range(chance.randrange(1, 5))]
+    for _ in range(chance.randrange(0, 12)):
+        steps.append(_text(chance, 6))
+        if chance.random() < 0.2:
+            steps.append(_pause())
+    if may_call and chance.random() < 0.4:
+        for _ in range(chance.randrange(1, 4)):
+            steps.append(_call(f"c{next(calls)}", chance))
+    if chance.random() < 0.1:
+        steps.append(ProviderError("The model is having a bad day."))
+    if chance.random() < 0.8:
+        steps.append(Usage(chance.randrange(1000), chance.randrange(100)))
+    return steps
+
+
+def _pause() -> Step:
+    """A moment in which the loop does other things."""
+    gate = Gate()
+    asyncio.get_running_loop().call_later(0.002, gate.open)
+    return gate
+
+
+def _call(call_id: str, chance: Random) -> ToolCall:
+    if chance.random() < 0.3:
+        return ToolCall(call_id, "no_such_tool", {"a": [1, None]}, '{"a":[1,null]}')
+    return ToolCall(call_id, "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')

@@ -1,0 +1,156 @@
+"""A reference client of the JSON events protocol: folds frames by its three rules, and by nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+STREAMING = "streaming"
+
+
+class EventsClient:
+    """What somebody on `/ws/sessions/<id>/` knows. Pure: `receive` frames; while `wants_sync`, send `sync()`.
+
+    1. A durable event's `revision` is mine + 1: apply. Not greater than mine: ignore. Greater: sync.
+    2. A delta's `offset` is my length: append. Less: ignore what I have. Greater: sync with my length.
+    3. After any reconnect: sync.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self.messages: dict[str, Json] = {}
+        self.session: Json = {}
+        self.wants_sync = True
+        self.caught_up = 0  # answers to `sync` that were taken to their end
+        self.others: list[Json] = []  # ack, refused, pong, agent_cancelled
+        self._short: set[str] = set()  # finished, but known to lack text
+        self._part: tuple[int, int, int] | None = None
+        self._told: set[str] = set()
+
+    def reconnected(self) -> None:
+        self.wants_sync = True
+
+    def sync(self) -> Json:
+        """The command to send now."""
+        self.wants_sync = False
+        have = {id: len(row["text"]) for id, row in self.messages.items() if row["status"] == STREAMING}
+        have.update({id: len(self.messages[id]["text"]) for id in self._short if id in self.messages})
+        return {"type": "sync", "since": self.revision, "have": have}
+
+    def receive(self, frame: Json) -> None:
+        """Fold one frame."""
+        kind = frame["type"]
+        if kind == "changes":
+            self._changes(frame)
+        elif kind == "head":
+            self.wants_sync |= frame["revision"] > self.revision
+        elif kind == "resync":
+            self.wants_sync = True
+        elif "revision" in frame:
+            self._durable(frame)
+        else:
+            self._hint(frame)
+
+    # -- answers to sync --------------------------------------------------------------------------------------------
+
+    def _changes(self, frame: Json) -> None:
+        answer, part = (frame["since"], frame["revision"]), frame["part"]
+        if frame["revision"] < self.revision or (part and self._part != (*answer, part - 1)):
+            self._part = None
+            self.wants_sync = True  # an answer of yesterday, or a part of it is lost
+            return
+        if part == 0:
+            self._told.clear()
+        self._part = (*answer, part)
+        for row in frame["messages"]:
+            self._told.add(row["id"])
+            offset = row.pop("offset")
+            if offset > len(self._text(row["id"])):
+                self.wants_sync = True  # meant for what I had then
+                self._part = None
+                return
+            self._keep(row, self._text(row["id"])[:offset] + row["text"])
+        if not frame["more"]:
+            self._synced(frame)
+
+    def _synced(self, frame: Json) -> None:
+        gone = set(frame["removed"]) | (self.messages.keys() - self._told if frame["since"] == 0 else set())
+        for message_id in gone:
+            self.messages.pop(message_id, None)
+        self.session = frame["session"]
+        self.revision = frame["revision"]
+        self.caught_up += 1
+        self._part = None
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    def _durable(self, frame: Json) -> None:
+        if frame["revision"] <= self.revision:
+            return
+        if frame["revision"] > self.revision + 1:
+            self.wants_sync = True
+            return
+        self.revision = frame["revision"]
+        match frame["type"]:
+            case "message_removed":
+                self.messages.pop(frame["id"], None)
+            case "message_updated":
+                self._keep(frame["message"], frame["message"]["text"])
+            case "session_updated":
+                self.session = frame["session"]
+            case "response_done":
+                self._keep(frame["row"], self._text(frame["id"]))
+                self._check_length(frame)
+            case _:
+                self._keep(frame["row"], frame["text"] if "text" in frame else frame["row"]["text"])
+
+    def _check_length(self, frame: Json) -> None:
+        if len(self._text(frame["id"])) != frame["length"]:
+            self._short.add(frame["id"])
+            self.wants_sync = True
+
+    def _hint(self, frame: Json) -> None:
+        match frame["type"]:
+            case "text_delta" | "reasoning_delta":
+                self._append(frame)
+            case "agent_status":
+                self.session["agent_status"] = frame["status"]
+                self.session["tool_name"] = frame.get("tool_name", "")
+            case "token_usage":
+                known = ("context_used", "context_window", "context_percent", "session_total_tokens")
+                self.session.update({name: frame[name] for name in known})
+            case _:
+                self.others.append(frame)
+
+    def _append(self, frame: Json) -> None:
+        row = self.messages.get(frame["id"])
+        if row is None or frame["offset"] > len(row["text"]):
+            self.wants_sync = True
+        elif row["status"] == STREAMING:
+            row["text"] += frame["text"][len(row["text"]) - frame["offset"] :]
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    def _text(self, message_id: str) -> str:
+        text: str = self.messages.get(message_id, {"text": ""})["text"]
+        return text
+
+    def _keep(self, row: Json, text: str) -> None:
+        self._short.discard(row["id"])
+        self.messages[row["id"]] = {**row, "text": text}
+
+    @property
+    def rows(self) -> list[Json]:
+        """All messages in order, queued ones last."""
+        return sorted(
+            self.messages.values(), key=lambda row: (row["sequence"] is None, row["sequence"] or 0, row["id"])
+        )
+
+    @property
+    def texts(self) -> list[str]:
+        return [row["text"] for row in self.rows if row["type"] == "text"]
+
+    def state(self) -> Json:
+        """All that a viewer sees, in one value to compare."""
+        return {"messages": self.rows, "session": {**self.session, "revision": self.revision}}

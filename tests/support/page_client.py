@@ -1,0 +1,169 @@
+"""A reference client of the page protocol: folds frames as the browser's scripts do, into plain values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+UNFINISHED = ("streaming", "running", "pending", "waiting", "queued")
+_STATUS = re.compile(r'data-status="(\w+)"')
+
+
+@dataclass
+class Body:
+    """A growing text as drawn: finished blocks and the tail, which is counted in UTF-16 units."""
+
+    n: int
+    rev: int
+    blocks: list[str]
+    tail: str
+    ended: bool = False
+
+
+@dataclass
+class Article:
+    sequence: int | None
+    html: str
+
+    @property
+    def is_over(self) -> bool:
+        found = _STATUS.search(self.html)
+        return found is None or found[1] not in UNFINISHED
+
+
+@dataclass
+class PageClient:
+    """What a page on `/ws/sessions/<id>/page` shows. Pure: `receive` frames; while `wants_sync`, send `sync()`."""
+
+    revision: int = 0
+    articles: dict[str, Article] = field(default_factory=dict)
+    bodies: dict[str, Body] = field(default_factory=dict)
+    drawn: dict[str, list[str]] = field(default_factory=dict)  # what the stream of a finished text had made of it
+    parts: dict[str, str] = field(default_factory=dict)
+    status: str = ""
+    wants_sync: bool = True
+    caught_up: int = 0
+    reload: bool = False
+    others: list[Json] = field(default_factory=list)
+    _syncing: bool = False
+
+    def reconnected(self) -> None:
+        self.wants_sync, self._syncing = True, False
+
+    def sync(self) -> Json:
+        """The command to send now."""
+        self.wants_sync = False
+        have = {id: {"blocks": len(body.blocks), "rev": body.rev} for id, body in self.bodies.items()}
+        return {"type": "sync", "since": self.revision, "have": have}
+
+    def receive(self, frame: Json) -> None:
+        """Fold one frame."""
+        match frame.get("op"):
+            case None | "pong" | "cancelled":
+                self.others.append(frame)
+            case "resync":
+                self.wants_sync = True
+            case "head":
+                self.wants_sync |= frame["revision"] > self.revision
+            case "reload":
+                self.reload = True
+            case "syncing":
+                self._syncing = True
+            case "synced":
+                self._synced(frame)
+            case _:
+                if self._is_next(frame):
+                    self._apply(frame)
+
+    def _is_next(self, frame: Json) -> bool:
+        revision = frame.get("revision")
+        if revision is None or self._syncing:
+            return True
+        if revision > self.revision + 1:
+            self.wants_sync = True
+        if revision != self.revision + 1:
+            return False
+        self.revision = revision
+        return True
+
+    def _synced(self, frame: Json) -> None:
+        self._syncing = False
+        self.revision = max(self.revision, frame["revision"])
+        self.caught_up += 1
+        if any(id in self.articles and id not in self.bodies for id in frame["streaming"]):
+            self.wants_sync = True
+
+    def _apply(self, frame: Json) -> None:
+        match frame["op"]:
+            case "message":
+                self._message(frame)
+            case "remove":
+                self.articles.pop(frame["id"], None)
+                self.bodies.pop(frame["id"], None)
+            case "session":
+                self.parts.update(frame["parts"])
+                self.status = frame["status"]
+            case "status":
+                self.parts["status"] = frame["html"]
+                self.status = frame["status"]
+            case "usage":
+                self.parts["usage"] = frame["html"]
+            case "snap":
+                self._snap(frame)
+            case "delta":
+                self._delta(frame)
+            case other:
+                raise AssertionError(f"unknown op {other}")
+
+    def _message(self, frame: Json) -> None:
+        article = Article(frame["sequence"], str(frame["html"]).strip())
+        if not article.html:
+            self.articles.pop(frame["id"], None)
+            return
+        self.articles[frame["id"]] = article
+        if article.is_over and (body := self.bodies.pop(frame["id"], None)) is not None and body.ended:
+            self.drawn[frame["id"]] = body.blocks
+
+    def _snap(self, frame: Json) -> None:
+        if frame["id"] not in self.articles:
+            return
+        body = self.bodies.get(frame["id"])
+        if frame["from"] > (len(body.blocks) if body else 0):
+            self.bodies.pop(frame["id"], None)
+            self.wants_sync = True
+            return
+        blocks = [*(body.blocks if body else [])[: frame["from"]], *frame["blocks"]]
+        ended = bool(frame.get("end"))
+        self.bodies[frame["id"]] = Body(frame["n"], frame["rev"], blocks, frame["tail"], ended)
+
+    def _delta(self, frame: Json) -> None:
+        if frame["id"] not in self.articles:
+            return
+        body = self.bodies.get(frame["id"])
+        if body is None or frame["n"] > body.n + 1:
+            self.wants_sync = True
+        elif frame["n"] == body.n + 1:
+            _extend(body, frame)
+
+    def text_of(self, message_id: str) -> str:
+        """The HTML of a growing text."""
+        body = self.bodies[message_id]
+        return "".join(body.blocks) + body.tail
+
+
+def _extend(body: Body, frame: Json) -> None:
+    body.n = frame["n"]
+    body.blocks.extend(frame.get("blocks", []))
+    for index, html in frame.get("replace", []):
+        body.blocks[index] = html
+        body.rev += 1
+    body.tail = _units(body.tail, frame.get("keep", 0)) + frame.get("tail", "")
+    body.ended = bool(frame.get("end"))
+
+
+def _units(text: str, count: int) -> str:
+    """The first so many UTF-16 units, as JavaScript's slice gives them."""
+    return text.encode("utf-16-le", "surrogatepass")[: count * 2].decode("utf-16-le", "surrogatepass")

@@ -1,0 +1,148 @@
+"""A WebSocket in process: the real consumers behind the real routes, without a server between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from channels.routing import URLRouter
+from django.contrib.auth.models import AnonymousUser
+
+from chat.models import Session, User
+from chat.routing import websocket_urlpatterns
+
+Json = dict[str, Any]
+T = TypeVar("T")
+Application = Callable[[Any, Any, Any], Any]
+
+ROUTES: Application = URLRouter(websocket_urlpatterns)
+PATIENCE = 20.0
+
+
+def path_of(session: Session | str, face: str = "events") -> str:
+    session_id = session if isinstance(session, str) else session.pk
+    return f"/ws/sessions/{session_id}/{'page' if face == 'page' else ''}"
+
+
+class Socket:
+    """One connection. `flowing` cleared: the peer takes nothing. `on_frame` is given every frame, parsed."""
+
+    def __init__(
+        self,
+        path: str,
+        user: User | AnonymousUser | None = None,
+        *,
+        session_key: str = "",
+        headers: Iterable[tuple[bytes, bytes]] = (),
+        app: Application = ROUTES,
+    ) -> None:
+        self.scope: Json = {
+            "type": "websocket",
+            "path": path,
+            "headers": list(headers),
+            "query_string": b"",
+            "subprotocols": [],
+        }
+        if user is not None:
+            self.scope |= {"user": user, "session": SimpleNamespace(session_key=session_key)}
+        self.frames: list[Json] = []
+        self.on_frame: Callable[[Json], None] = lambda frame: None
+        self.accepted = False
+        self.close_code: int | None = None
+        self.flowing = asyncio.Event()
+        self.flowing.set()
+        self._app = app
+        self._to_app: asyncio.Queue[Json] = asyncio.Queue()
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Socket:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.leave()
+
+    async def open(self) -> Socket:
+        """Connect; returns when the server has accepted or refused."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._to_app.put_nowait({"type": "websocket.connect"})
+        await self.until(lambda: self.accepted or self.close_code is not None)
+        return self
+
+    async def _run(self) -> None:
+        try:
+            await self._app(self.scope, self._to_app.get, self._from_app)
+        finally:
+            self._changed.set()
+
+    async def _from_app(self, message: Json) -> None:
+        if message["type"] == "websocket.close":
+            if self.close_code is None:
+                self.close_code = message.get("code", 1000)
+                self._to_app.put_nowait({"type": "websocket.disconnect", "code": self.close_code})
+        elif self.close_code is not None:
+            raise ConnectionError("the socket is closed")
+        elif message["type"] == "websocket.accept":
+            self.accepted = True
+        else:
+            await self.flowing.wait()
+            frame = json.loads(message["text"].encode())  # UTF-8, as on the wire: lone surrogates fail here
+            self.frames.append(frame)
+            self.on_frame(frame)
+        self._changed.set()
+
+    def send(self, **command: Any) -> None:
+        self.send_text(json.dumps(command))
+
+    def send_text(self, text: str) -> None:
+        self._to_app.put_nowait({"type": "websocket.receive", "text": text})
+
+    def send_bytes(self, data: bytes) -> None:
+        self._to_app.put_nowait({"type": "websocket.receive", "bytes": data})
+
+    async def until(self, condition: Callable[[], T]) -> T:
+        """Wait for something that frames or the close bring about; fails when the server's side has crashed."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := condition()):
+                if self._task is not None and self._task.done():
+                    self._task.result()
+                    raise AssertionError(f"the socket is over: {self.close_code}")
+                self._changed.clear()
+                await self._changed.wait()
+        return found
+
+    async def next(self, **wanted: Any) -> Json:
+        """Wait for a frame with these fields, past or future, and return it."""
+
+        def found() -> Json | None:
+            return next((frame for frame in self.frames if wanted.items() <= frame.items()), None)
+
+        frame = await self.until(found)
+        assert frame is not None
+        return frame
+
+    async def ask(self, **command: Any) -> Json:
+        """Send a command and return its ack or refusal."""
+        ref = f"ref{len(self.frames)}-{id(command)}"
+        self.send(ref=ref, **command)
+        return await self.next(ref=ref)
+
+    async def closed(self) -> int:
+        """Wait for the server to close, and return its code."""
+        async with asyncio.timeout(PATIENCE):
+            while self.close_code is None:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.close_code
+
+    async def leave(self, code: int = 1001) -> None:
+        """Go, as a closed tab does; returns when the server's side has ended."""
+        if self.close_code is None:
+            self.close_code = code
+            self._to_app.put_nowait({"type": "websocket.disconnect", "code": code})
+        self.flowing.set()
+        if self._task is not None:
+            await asyncio.wait_for(self._task, PATIENCE)

@@ -1,0 +1,172 @@
+"""Somebody who watches a session: a reference client on a socket, or straight on a hub, over a link that may be bad."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any, Generic, TypeVar
+
+from chat.live.hub import Hub
+from chat.live.outbox import Face, Outbox
+from chat.models import Session, User
+from tests.support.client import EventsClient
+from tests.support.page_client import PageClient
+from tests.support.socket import PATIENCE, Socket, path_of
+
+Json = dict[str, Any]
+Client = TypeVar("Client", bound=EventsClient | PageClient)
+
+
+class BadLink:
+    """Drops, doubles and delays (so that they overtake each other) a share of the frames; seeded.
+
+    What a page is sent from `syncing` to `synced` comes whole or is cut off, as sockets do: it is not numbered.
+    """
+
+    def __init__(self, chance: Random, share: float = 0.3) -> None:
+        self._chance = chance
+        self._share = share
+        self._delayed: list[Json] = []
+        self._whole = False
+
+    def carry(self, frame: Json) -> list[Json]:
+        """What arrives when this is sent."""
+        if self._whole or frame.get("op") == "syncing":
+            self._whole = frame["op"] != "synced"
+            return [frame]
+        arrived = [frame]
+        if self._chance.random() < self._share:
+            fate = self._chance.choice(("drop", "double", "delay"))
+            arrived = [] if fate == "drop" else [frame, json.loads(json.dumps(frame))]
+            if fate == "delay":
+                self._delayed.append(arrived.pop())
+                arrived.clear()
+        if self._delayed and self._chance.random() < 0.3:
+            arrived.append(self._delayed.pop(self._chance.randrange(len(self._delayed))))
+        return arrived
+
+    def cut(self) -> None:
+        self._delayed.clear()
+        self._whole = False
+
+
+class Viewer(Generic[Client]):
+    """Folds what comes and answers as a client must: a gap asks for a sync, a cut connects again."""
+
+    def __init__(self, client: Client, session: Session, user: User, link: BadLink | None = None) -> None:
+        self.client = client
+        self.session = session
+        self.user = user
+        self.link = link
+        self.frames: list[Json] = []
+        self._changed = asyncio.Event()
+
+    @property
+    def face(self) -> Face:
+        return "events" if isinstance(self.client, EventsClient) else "page"
+
+    def take(self, frame: Json) -> None:
+        """A frame as the server sent it."""
+        for arrived in self.link.carry(frame) if self.link else [frame]:
+            self.frames.append(arrived)
+            self.client.receive(arrived)
+        self.ask()
+        self._changed.set()
+
+    def ask(self) -> None:
+        if self.client.wants_sync:
+            self.send(self.client.sync())
+
+    def send(self, command: Json) -> None:
+        raise NotImplementedError
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something that frames bring about."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def settle(self) -> None:
+        """Make the link good, sync once more, and wait for the answer."""
+        self.link = None
+        self.client.reconnected()
+        known = self.client.caught_up
+        self.ask()
+        await self.until(lambda: self.client.caught_up > known and not self.client.wants_sync)
+
+
+class SocketViewer(Viewer[Client]):
+    """On a real consumer."""
+
+    socket: Socket
+
+    async def open(self) -> SocketViewer[Client]:
+        self.socket = Socket(path_of(self.session, self.face), self.user)
+        self.socket.on_frame = self.take
+        await self.socket.open()
+        self.client.reconnected()
+        self.ask()
+        return self
+
+    async def cut(self) -> None:
+        """Lose the connection and make a new one."""
+        await self.leave()
+        if self.link is not None:
+            self.link.cut()
+        await self.open()
+
+    async def leave(self) -> None:
+        self.socket.on_frame = lambda frame: None
+        await self.socket.leave()
+
+    def send(self, command: Json) -> None:
+        self.socket.send(**command)
+
+    async def settle(self) -> None:
+        if self.socket.close_code is not None:
+            await self.cut()
+        await super().settle()
+
+
+class HubViewer(Viewer[Client]):
+    """Straight on a hub: for hubs beside the one that the sockets of this process use."""
+
+    closed_with: int | None = None
+    _syncing: asyncio.Task[None] | None = None
+
+    def open(self, hub: Hub) -> HubViewer[Client]:
+        self._hub = hub
+        self._outbox = Outbox(self.face, self._frame, self._close, user_id=self.user.pk, session_key="")
+        self._feed = hub.watch(self.session.pk, self._outbox)
+        self.client.reconnected()
+        self.ask()
+        return self
+
+    def send(self, command: Json) -> None:
+        before = self._syncing
+
+        async def sync() -> None:
+            if before is not None:
+                await before
+            known = {
+                id: known if isinstance(known, dict) else {"length": known} for id, known in command["have"].items()
+            }
+            await self._feed.sync(self._outbox, self.user, command["since"], known)
+
+        self._syncing = asyncio.get_running_loop().create_task(sync())
+
+    def leave(self) -> None:
+        if self._syncing is not None:
+            self._syncing.cancel()
+        self._outbox.leave()
+        self._hub.unwatch(self._feed, self._outbox)
+
+    async def _frame(self, text: str) -> None:
+        self.take(json.loads(text))
+
+    async def _close(self, code: int) -> None:
+        self.closed_with = code
+        self._changed.set()
