@@ -14,6 +14,7 @@ import httpx2
 from agents.errors import ProviderError
 from agents.events import ProviderEvent
 from agents.providers.base import Request
+from agents.providers.beat import beat, connection_of, joined, rest
 from agents.providers.decoding import (
     DocumentDecoder,
     Reader,
@@ -26,8 +27,6 @@ from agents.providers.failures import Endpoint, read_complaint
 from agents.providers.patience import Patience
 from agents.providers.transport import body_of
 
-# Events handled in one go before other tasks get their turn, when a fast server sends many at once.
-BURST = 32
 # How long the usage figures may take after an answer's end, and the end of the body, which frees the connection.
 LATE_USAGE = 5.0
 LATE_END = 1.0
@@ -99,15 +98,15 @@ class SdkProvider(abc.ABC, Generic[Client]):
         """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
         patience = Patience(self.endpoint.timed_out)
         reader = self._reader(request)
-        count = 0
         try:
             async with self._answer(request, reader, patience) as (decoder, answer):
                 async for chunk in answer:
-                    for event in decoder.feed(chunk):
+                    told = False
+                    for event in joined(decoder.feed(chunk)):
                         yield event
-                        count += 1
-                        if count % BURST == 0:
-                            await asyncio.sleep(0)
+                        told = True
+                    if told:
+                        await answer.rest()
                 for event in decoder.finish():
                     yield event
                 await answer.drain()
@@ -163,7 +162,9 @@ class SdkProvider(abc.ABC, Generic[Client]):
             async with aclosing(body_of(response)) as chunks:
                 is_document = "json" in response.headers.get("content-type", "")
                 decoder = DocumentDecoder(reader) if is_document else StreamDecoder(reader)
-                yield decoder, Answer(chunks, reader, patience, self.first_timeout, self.timeout)
+                answer = Answer(chunks, reader, patience, self.first_timeout, self.timeout, connection_of(response))
+                with beat.stream():
+                    yield decoder, answer
         finally:
             await opening.__aexit__(None, None, None)
 
@@ -186,13 +187,20 @@ class Answer:
     """The bytes of one answer, in chunks, for as long as they matter and while they keep coming."""
 
     def __init__(
-        self, chunks: AsyncGenerator[bytes, None], reader: Reader, patience: Patience, first: float, between: float
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        reader: Reader,
+        patience: Patience,
+        first: float,
+        between: float,
+        connection: asyncio.ReadTransport | None,
     ) -> None:
         self._chunks = chunks
         self._reader = reader
         self._patience = patience
         self._limit = first
         self._between = between
+        self._connection = connection
 
     def __aiter__(self) -> Answer:
         return self
@@ -209,6 +217,10 @@ class Answer:
             raise
         self._limit = self._between
         return chunk
+
+    async def rest(self) -> None:
+        """Pause after a piece of the answer; the more streams are open, the longer."""
+        await rest(beat.rest, self._connection)
 
     async def drain(self) -> None:
         """Read the end of the body: only then can the connection be used again."""

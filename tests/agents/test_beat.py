@@ -1,0 +1,101 @@
+"""Many streams read in larger pieces; few read at once; nothing is lost or reordered by it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from agents.events import PartDone, ProviderEvent, ReasoningDelta, TextDelta
+from agents.messages import Text
+from agents.providers.beat import LONGEST_REST, Beat, connection_of, joined, rest
+from agents.providers.openai import OpenAIProvider
+from tests.wire import WireServer
+
+
+def test_joined_makes_one_delta_of_neighbours() -> None:
+    """RUN-02: the text stays the same, whatever it is cut into."""
+    done = PartDone(Text("ab"))
+    events: list[ProviderEvent] = [TextDelta("a"), TextDelta("b"), done, ReasoningDelta("c"), TextDelta("d")]
+    assert list(joined(events)) == [TextDelta("ab"), done, ReasoningDelta("c"), TextDelta("d")]
+
+
+def test_joined_tells_text_before_the_failure_behind_it() -> None:
+    """RUN-10: what came before a failure in the same packet is kept."""
+
+    def failing() -> Iterator[ProviderEvent]:
+        yield TextDelta("a")
+        yield TextDelta("b")
+        raise ValueError("behind them")
+
+    events = joined(failing())
+    assert next(events) == TextDelta("ab")
+    with pytest.raises(ValueError, match="behind them"):
+        next(events)
+
+
+def test_few_streams_do_not_rest_and_many_rest_longer() -> None:
+    """RUN-01: a lone stream is read at once; the rest has a bound."""
+    beat = Beat()
+    rests = []
+    with ExitStack() as streams:
+        for _ in range(1000):
+            streams.enter_context(beat.stream())
+            rests.append(beat.rest)
+    assert rests[0] == rests[20] == 0
+    assert rests == sorted(rests)
+    assert rests[-1] == LONGEST_REST
+    assert beat.streams == 0
+
+
+async def test_rest_leaves_what_comes_to_the_system() -> None:
+    """RUN-02: while a stream rests its connection takes nothing in; afterwards all of it is there, in order."""
+    received: list[bytes] = []
+
+    class Listener(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            received.append(data)
+            complete.set()
+
+    complete = asyncio.Event()
+    sent = asyncio.Event()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await begin.wait()
+        for piece in (b"a", b"b", b"c"):
+            writer.write(piece)
+            await writer.drain()
+        sent.set()
+        await complete.wait()
+        writer.close()
+        await writer.wait_closed()
+
+    begin = asyncio.Event()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(Listener, *server.sockets[0].getsockname()[:2])
+        resting = asyncio.create_task(rest(60, transport))
+        await asyncio.sleep(0)
+        begin.set()
+        await sent.wait()
+        await asyncio.sleep(0)
+        assert received == []
+        resting.cancel()
+        await complete.wait()
+        assert b"".join(received) == b"abc"
+        transport.close()
+
+
+async def test_connection_of_a_real_answer_is_found() -> None:
+    """The SDK's aiohttp transport is built as `connection_of` expects: else many streams cost twice as much."""
+    async with WireServer() as server:
+        provider = OpenAIProvider("openai", "key", server.openai_url)
+        messages: Any = [{"role": "user", "content": "stream 1000 tokens at 50/s"}]
+        create = provider.client.chat.completions.with_streaming_response.create
+        async with create(model="wire-large", messages=messages, stream=True) as response:
+            found = connection_of(response.http_response)
+        await provider.close()
+    assert isinstance(found, asyncio.ReadTransport)
