@@ -23,7 +23,10 @@ class LiveText:
     def __init__(self, message_id: str) -> None:
         self.id = message_id
         self.length = 0  # code points, drawn or not
-        self.last_cost = 0.0  # seconds of CPU that the last frame took: wait at least 20 times as long for the next
+        # Seconds of CPU that frames take: wait at least 20 times as long for the next. The lesser of the last two, since
+        # a block that is coloured as it freezes is dear once only.
+        self.last_cost = 0.0
+        self._spent = 0.0
         self.ended = False
         self._pending: list[str] = []
         self._drawn: list[str] = []
@@ -43,7 +46,8 @@ class LiveText:
             return None
         started = thread_time()
         frame = self._draw(end)
-        self.last_cost = thread_time() - started
+        before, self._spent = self._spent, thread_time() - started
+        self.last_cost = min(before, self._spent)
         return frame
 
     def snapshot(self, have_blocks: int = 0, have_rev: int = 0) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,13 @@ from chat.live.publish import publish
 
 INTERVAL = 0.05
 LONGEST_INTERVAL = 0.2
+# How much of a frame's lateness goes into the pump's idea of it, and how much longer late frames are apart.
+SMOOTHING = 0.02
+STRETCH = 4
+
+
+def _nobody() -> None:
+    """Nobody waits for the message to be told."""
 
 
 @dataclass(eq=False, slots=True)
@@ -27,10 +35,14 @@ class LiveStream:
     sent: int
     announced: bool = False
     parts: list[str] = field(default_factory=list)
+    not_before: float = 0.0
+    on_announced: Callable[[], None] = _nobody
 
     def announce(self, recorded: asyncio.Future[Any]) -> None:
         """Let the text follow now that the message has been told; a future's callback."""
         self.announced = not recorded.cancelled() and recorded.exception() is None
+        if self.announced:
+            self.on_announced()
 
     def take(self) -> list[TextAppended]:
         """Hand over what has not been sent."""
@@ -44,40 +56,50 @@ class LiveStream:
 
 
 class Pump:
-    """One timer for all streams of a process. When the loop cannot keep up, frames become fewer, not later."""
+    """Each stream's first text goes at once, what follows when its interval is over.
+
+    When the loop cannot keep up, frames become fewer, not later.
+    """
 
     def __init__(self) -> None:
-        self._dirty: dict[LiveStream, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._interval = INTERVAL
-        self._due = 0.0
+        self._timers: dict[LiveStream, asyncio.TimerHandle] = {}
+        self._late = 0.0
 
     def add(self, stream: LiveStream) -> None:
-        """Send the stream's new text with the next frame."""
-        self._dirty[stream] = None
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._due = loop.time() + self._interval
-            self._timer = loop.call_at(self._due, self._tick)
+        """Send the stream's new text as soon as it may go."""
+        if stream in self._timers:
+            return
+        if not stream.announced:
+            stream.on_announced = lambda: self.add(stream)
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= stream.not_before:
+            self._send(stream, loop.time())
+        else:
+            self._timers[stream] = loop.call_at(stream.not_before, self._due, stream)
 
     def drop(self, stream: LiveStream) -> None:
-        self._dirty.pop(stream, None)
+        """Forget a stream; its owner takes what is left."""
+        stream.on_announced = _nobody
+        timer = self._timers.pop(stream, None)
+        if timer is not None:
+            timer.cancel()
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for stream in list(self._timers):
+            self.drop(stream)
 
-    def _tick(self) -> None:
-        late = asyncio.get_running_loop().time() - self._due
-        self._interval = (
-            min(LONGEST_INTERVAL, self._interval * 1.25) if late > 0.02 else max(INTERVAL, self._interval * 0.9)
-        )
-        self._timer = None
-        ready = [stream for stream in self._dirty if stream.announced]
-        waiting = [stream for stream in self._dirty if not stream.announced]
-        self._dirty.clear()
-        for stream in ready:
-            publish(stream.session_id, stream.take())
-        for stream in waiting:
-            self.add(stream)
+    @property
+    def interval(self) -> float:
+        """The least time between two frames of one stream, in seconds."""
+        return min(LONGEST_INTERVAL, INTERVAL + STRETCH * self._late)
+
+    def _due(self, stream: LiveStream) -> None:
+        del self._timers[stream]
+        now = asyncio.get_running_loop().time()
+        self._late += (now - stream.not_before - self._late) * SMOOTHING
+        self._send(stream, now)
+
+    def _send(self, stream: LiveStream, now: float) -> None:
+        stream.not_before = now + self.interval
+        publish(stream.session_id, stream.take())

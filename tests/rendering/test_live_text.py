@@ -161,9 +161,12 @@ def test_end_freezes_everything() -> None:
     assert live.snapshot() == {**snap, "blocks": page(ANSWER), "tail": "", "end": 1}
 
 
-def test_frame_tells_what_it_cost() -> None:
-    """LIVE-02: callers stretch the interval by the cost of the last frame."""
+def test_frames_tell_what_they_cost() -> None:
+    """LIVE-02: callers stretch the interval by what frames cost, but not by a single dear one."""
     live = LiveText("m_1")
     live.append("| a |\n|---|\n" + "| b |\n" * 200)
+    live.frame()
+    assert live.last_cost == 0
+    live.append("| b |\n" * 200)
     live.frame()
     assert live.last_cost > 0
