@@ -36,7 +36,9 @@ class Drawing:
 
     def inline(self, content: str) -> str:
         """Draw inline text, or take it from the last drawing (not with brackets: definitions may have changed)."""
-        drawn = self.known.get(content) if "[" not in content else None
+        drawn = self.inlines.get(content)
+        if drawn is None and "[" not in content:
+            drawn = self.known.get(content)
         self.inlines[content] = drawn = draw_inline(content, self.references) if drawn is None else drawn
         return drawn
 

@@ -74,6 +74,7 @@ class Prose:
         content = self._content.rstrip(MD_TRIM_CHARS)
         last, self._gap = content[-1:], self._content[len(content) :]
         plain = _CAREFUL if any(mark in content for mark in "[<&") else _EASY
+        # The last character says so; that it also ends the HTML holds even if a plugin makes links of plain words.
         continues = plain.fullmatch(last) and self._inner.endswith(escape(last))
         self._plain = plain if continues and not self._gap.strip(" ") else None
 

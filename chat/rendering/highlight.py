@@ -1,5 +1,6 @@
 """Colours for finished code blocks: Pygments' tokens as few, short, class-only spans."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from html import escape
@@ -15,6 +16,7 @@ from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Ope
 MAX_CODE = 20_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.1
+_GAP = re.compile(r"\s{400}")
 
 _LANGUAGES = frozenset(
     """ada apacheconf asm awk bash batch bibtex c clojure cmake cobol common-lisp cpp crystal csharp css cuda d dart
@@ -109,13 +111,19 @@ CODE_CLASSES = frozenset(_CLASSES.values())
 def highlight(code: str, language: str) -> str | None:
     """Return the code as HTML with coloured spans, or None if it is better left plain."""
     name = _ALIASES.get(language.lower(), language.lower())
-    if name not in _LANGUAGES or len(code) > MAX_CODE or any(len(line) > MAX_LINE for line in code.split("\n")):
+    if name not in _LANGUAGES or not _is_readable(code):
         return None
     pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code))
     # A lexer may give up, or drop or change characters: what was said goes before its colours.
     if "".join(text for _, text in pieces) != code:
         return None
     return "".join(_span(css, "".join(text for _, text in run)) for css, run in groupby(pieces, key=lambda p: p[0]))
+
+
+def _is_readable(code: str) -> bool:
+    if len(code) > MAX_CODE or _GAP.search(code):
+        return False
+    return all(len(line) <= MAX_LINE for line in code.split("\n"))
 
 
 @cache

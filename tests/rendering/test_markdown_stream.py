@@ -49,6 +49,7 @@ def test_trap_fed_by_characters_ends_as_the_page(text: str) -> None:
 @example(["- [x", "] foo"])
 @example(["# a", " #", " b"])
 @example(["&am", "p; <https://a", ".b> c"])
+@example(["word\t", " ", "x"])
 @example(["*a", "b* ", "c  ", " d"])
 def test_tail_drawn_at_every_piece_equals_tail_drawn_once(cut: list[str]) -> None:
     """LIVE-01: what was drawn before never shows in what is drawn now."""
