@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from agents.config import Config
+from agents.loop import Agent
 from agents.providers.base import Provider
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.registry import Registry
+from agents.tools import Tool
 from chat import agents_setup
 from chat.db import Threads
 from chat.models import ChatMessage, Membership, RunState, Session, SessionRun, Share, User, Workspace
@@ -30,14 +33,19 @@ CONFIG = {
 
 
 class ScriptedRegistry(Registry):
-    """The real registry with one configured provider, which plays the test's script."""
+    """The real registry with one configured provider, which plays the test's script, and the test's own tools."""
 
-    def __init__(self, scripted: Provider, config: dict[str, Any] = CONFIG) -> None:
+    def __init__(self, scripted: Provider, config: dict[str, Any] = CONFIG, tools: Sequence[Tool] = ()) -> None:
         super().__init__(Config.model_validate(config), {})
         self.scripted = scripted
+        self.tools = tuple(tools)
 
     def provider(self, name: str) -> Provider:
         return self.scripted
+
+    def build_agent(self, *, preset: str = "", provider: str = "", model: str = "", system: str | None = None) -> Agent:
+        agent = super().build_agent(preset=preset, provider=provider, model=model, system=system)
+        return replace(agent, tools=(*agent.tools, *self.tools))
 
 
 class House:
@@ -45,7 +53,7 @@ class House:
 
     def __init__(self) -> None:
         self.threads = Threads(2, "test")
-        self.provider = ScriptedProvider([])
+        self.script([])
 
     async def start(self) -> None:
         await embedded.start()
@@ -55,15 +63,15 @@ class House:
 
     async def restart(self) -> None:
         """Stop and start as an operator does; the script goes on where it was."""
-        provider = self.provider
         await self.stop()
-        agents_setup.install(ScriptedRegistry(provider))
+        agents_setup.install(self.registry)
         await self.start()
 
-    def script(self, script: Script, config: dict[str, Any] = CONFIG) -> ScriptedProvider:
-        """Let the model say this from now on."""
+    def script(self, script: Script, config: dict[str, Any] = CONFIG, tools: Sequence[Tool] = ()) -> ScriptedProvider:
+        """Let the model say this from now on; `tools` are given to the agent besides its own."""
         self.provider = ScriptedProvider(script)
-        agents_setup.install(ScriptedRegistry(self.provider, config))
+        self.registry = ScriptedRegistry(self.provider, config, tools)
+        agents_setup.install(self.registry)
         return self.provider
 
     async def do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -78,6 +86,9 @@ class House:
 
     async def cancel(self, session: Session, author: User) -> bool:
         return await self.do(runs.cancel, session=session, author=author)
+
+    async def retry(self, session: Session, author: User, message_id: str) -> None:
+        await self.do(runs.retry, session=session, author=author, message_id=message_id)
 
     async def rows(self, session: Session) -> list[ChatMessage]:
         """The live rows in order, queued ones last."""

@@ -1,0 +1,138 @@
+"""People speak while the agent works."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from agents.messages import ToolCall
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, Reply
+from chat.models import ChatMessage, User
+from chat.services.messages import edit_queued, withdraw
+from chat.services.reading import page_of
+from tests.support.house import House
+from tests.support.rest import check_rest
+from tests.support.workbench import Workbench, work
+
+
+async def test_queued_messages_are_delivered_after_the_tool_round(house: House, ana: User, bo: User) -> None:
+    """RUN-06: two people queue; both are heard before the next LLM call, and no call loses its result."""
+    bench = Workbench()
+    provider = house.script([["Looking.", *work(1, 2)], ["Both, then."]], tools=[bench.tool])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await bench.begun(1, 2)
+    assert (await house.send(session, bo, "One thing")).queued
+    assert (await house.send(session, ana, "Another")).queued
+    bench.let_go(1)
+    await house.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
+    assert [message.text for message in (await house.do(page_of, session)).queued] == ["One thing", "Another"]
+    bench.let_go(2)
+    await house.idle(session)
+    assert await house.shown(session) == [
+        ("turn_start", "complete", ""),
+        ("text", "complete", "Go"),
+        ("text", "complete", "Looking."),
+        ("tool_group", "complete", "did 1"),
+        ("tool_group", "complete", "did 2"),
+        ("turn_done", "complete", ""),
+        ("turn_start", "complete", ""),
+        ("text", "complete", "One thing"),
+        ("text", "complete", "Another"),
+        ("text", "complete", "Both, then."),
+        ("turn_done", "complete", ""),
+    ]
+    assert [message.role for message in provider.requests[1].messages] == ["user", "assistant", "user", "user", "user"]
+    assert [result.content for result in provider.requests[1].messages[2].tool_results] == ["did 1", "did 2"]
+    assert [message.text for message in provider.requests[1].messages[3:]] == ["[Bo] One thing", "[Ana] Another"]
+    await house.do(check_rest, session)
+
+
+async def test_queued_message_never_interrupts_a_text(house: House, ana: User) -> None:
+    """RUN-06: an answer without tools is finished first; then the queue is a turn of its own."""
+    gate = Gate()
+    house.script([["One ", gate, "two."], ["Three."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Count")
+    await gate.reached()
+    await house.send(session, ana, "And on")
+    gate.open()
+    await house.idle(session)
+    assert [text for kind, _, text in await house.shown(session) if kind == "text"] == [
+        "Count",
+        "One two.",
+        "And on",
+        "Three.",
+    ]
+    await house.do(check_rest, session)
+
+
+async def test_queued_message_can_change_until_it_is_delivered(house: House, ana: User, bo: User) -> None:
+    """RUN-06: what was edited is what the model gets; what was withdrawn it never hears of."""
+    gate = Gate()
+    provider = house.script([[gate, "Yes?"], ["Sure."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hello")
+    await gate.reached()
+    first = await house.send(session, ana, "Frist")
+    gone = await house.send(session, bo, "Never mind")
+    await house.send(session, bo, "Last")
+    await house.do(edit_queued, session=session, author=ana, message_id=first.id, text="First")
+    await house.do(withdraw, session=session, author=bo, message_id=gone.id)
+    gate.open()
+    await house.idle(session)
+    assert [message.text for message in provider.requests[1].messages] == [
+        "[Ana] Hello",
+        "Yes?",
+        "[Ana] First",
+        "[Bo] Last",
+    ]
+    await house.do(check_rest, session)
+
+
+async def test_withdrawn_queue_lets_the_turn_go_on(house: House, ana: User) -> None:
+    """RUN-06: nobody waits any more: the round's results go back to the model in the same turn."""
+    bench = Workbench()
+    provider = house.script([work(1), ["Done."]], tools=[bench.tool])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await bench.begun(1)
+    sent = await house.send(session, ana, "Wait")
+    await house.do(withdraw, session=session, author=ana, message_id=sent.id)
+    bench.let_go(1)
+    await house.idle(session)
+    assert [kind for kind, _, _ in await house.shown(session)] == [
+        "turn_start",
+        "text",
+        "tool_group",
+        "text",
+        "turn_done",
+    ]
+    assert len(provider.requests) == 2
+
+
+async def test_send_races_the_end_of_the_turn(house: House, ana: User, bo: User) -> None:
+    """RUN-01, RUN-06: whenever a message comes, it is delivered once and answered; none stays queued in an idle
+    session."""
+
+    def reply(request: Request) -> Reply:
+        return [ToolCall("c", "calculator", {"expression": "1+1"})] if random.random() < 0.3 else ["ok"]
+
+    house.script(reply)
+    sessions = [await house.session(ana) for _ in range(5)]
+
+    async def talk(number: int, author: User) -> None:
+        for count in range(12):
+            await house.send(sessions[number], author, f"{author.display_name} {count}")
+            await asyncio.sleep(random.random() * 0.01)
+
+    await asyncio.gather(*(talk(number, author) for number in range(5) for author in (ana, bo)))
+    for session in sessions:
+        await house.idle(session)
+        messages = await house.do(check_rest, session)
+        said = [message.text for message in messages if message.role == "user" and message.text]
+        for name in ("Ana", "Bo"):
+            assert [text for text in said if text.startswith(f"[{name}]")] == [
+                f"[{name}] {name} {n}" for n in range(12)
+            ]
