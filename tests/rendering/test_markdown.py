@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.rendering import markdown
+from chat.rendering import highlight, markdown
 from chat.rendering.cache import BlockCache
 from chat.rendering.source import normalise
 from tests.rendering.documents import ANSWER, TRAPS
@@ -70,6 +70,12 @@ def test_code_too_long_to_read_stays_plain(code: str) -> None:
     (block,) = markdown.blocks(f"```python\n{code}\n```")
     assert "<span class=" not in block.split("<pre>")[1]
     assert code in block
+
+
+def test_code_that_takes_too_long_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-12: a lexer that stumbles costs the colours, not the code."""
+    monkeypatch.setattr(highlight, "MAX_SECONDS", 0)
+    assert '<code class="hl">def f(): pass\n</code>' in markdown.draw_all("```python\ndef f(): pass\n```")[0]
 
 
 def test_table_scrolls_and_aligns_by_class() -> None:
