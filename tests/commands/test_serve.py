@@ -105,12 +105,12 @@ def test_port_is_taken_before_anything_is_changed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"SECRET_KEY": "given"}])
-def test_unusable_data_folder_is_one_clear_line(tmp_path: Path, settings: dict[str, str]) -> None:
+@pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "given"}])
+def test_unusable_data_folder_is_one_clear_line(tmp_path: Path, given: dict[str, str]) -> None:
     blocked = tmp_path / "file" / "data"
     blocked.parent.write_text("no folder")
 
-    ended = manage("serve", data=blocked, **settings)
+    ended = manage("serve", data=blocked, **given)
 
     assert ended.returncode == 1
     assert re.fullmatch(rf"Parley cannot .*{blocked}: Not a directory\. Set PARLEY_DATA to .+\n", ended.stderr)
