@@ -20,7 +20,7 @@ function shell() {
     open() {
       this.isOpen = true;
       this.$refs.main.inert = true;
-      this.$nextTick(() => this.$refs.rail.querySelector("button, a").focus());
+      this.$nextTick(() => this.$refs.rail.querySelector("button").focus());
     },
     close() {
       if (!this.isOpen) return;
