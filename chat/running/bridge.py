@@ -47,6 +47,7 @@ class Bridge:
         self._state = TurnState(turn_id="", began=0.0, closed=True)
         self._stream: LiveStream | None = None
         self._last: asyncio.Future[Recorded] | None = None
+        self._unwritten: BaseException | None = None
         self._work: asyncio.Task[None] | None = None
         self._stop_turn = ""
 
@@ -77,7 +78,7 @@ class Bridge:
         except Exception:
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
             again = await self._threads.run(open_turn, self.claim, time.monotonic())
-            self._state, self._stream = again.state, None
+            self._state, self._stream, self._unwritten = again.state, None, None
             self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._closed()
 
@@ -141,8 +142,18 @@ class Bridge:
         return await self._threads.run(has_queued, self.claim.session_id)
 
     async def _committed(self) -> Recorded | None:
-        """Wait until all that was applied is in the rows; returns what became of the last of it. Raises Fenced."""
-        return await asyncio.shield(self._last) if self._last is not None else None
+        """Wait until all that was applied is in the rows; returns what became of the last of it.
+
+        Raises Fenced, or why some of it could not be written.
+        """
+        recorded = await asyncio.shield(self._last) if self._last is not None else None
+        if self._unwritten is not None:
+            raise self._unwritten
+        return recorded
+
+    def _wrote(self, recorded: asyncio.Future[Recorded]) -> None:
+        if not recorded.cancelled() and self._unwritten is None:
+            self._unwritten = recorded.exception()
 
     def _apply(self, event: TurnEvent) -> None:
         """Reduce an event and send its changes on their way; never waits."""
@@ -162,6 +173,7 @@ class Bridge:
     def _submit(self, changes: Sequence[Change]) -> None:
         before = self._ended_stream(changes)
         self._last = self._writer.submit(Job(self.claim.session_id, self.claim.epoch, changes, before))
+        self._last.add_done_callback(self._wrote)
         for change in changes:
             if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":
                 length = len(change.fields["text"])

@@ -1,0 +1,244 @@
+"""When a provider, a tool or Parley itself fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import pytest_asyncio
+from django.db import connection
+
+from agents.errors import AuthenticationFailed, ConnectionLost, ProviderError, RateLimited
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate, HangUp, Step
+from agents.tools import tool
+from chat.models import ChatMessage, Session, User
+from chat.running.bridge import BROKEN
+from chat.services.errors import Refused
+from tests.support.house import CONFIG, House
+from tests.support.rest import check_rest
+from tests.support.workbench import Workbench, work
+
+
+@tool()
+async def toxic() -> str:
+    """Answer with what cannot be written."""
+    return "poison"
+
+
+@tool()
+async def slow() -> str:
+    """Answer in a batch of its own."""
+    await asyncio.sleep(0.05)
+    return "well"
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (AuthenticationFailed("The key of scripted is wrong. Check it."), "The key of scripted is wrong. Check it."),
+        (RateLimited("Too many requests. Wait a little.", retry_after=3600), "Too many requests. Wait a little."),
+        (HangUp(), "The model's answer ended without its end mark. Retry to ask again."),
+    ],
+)
+async def test_failure_says_what_a_person_can_do(house: House, ana: User, failure: Step, words: str) -> None:
+    """RUN-10, MSG-04: an error row with the words, the model and the provider; the session rests."""
+    house.script([[failure]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    assert await house.shown(session) == [
+        ("turn_start", "complete", ""),
+        ("text", "complete", "Hi"),
+        ("error", "failed", words),
+        ("turn_done", "failed", ""),
+    ]
+    error = (await house.rows(session))[2]
+    assert (error.model, error.provider, error.role) == ("one", "scripted", "assistant")
+    await house.do(check_rest, session)
+
+
+async def test_transient_failure_before_any_text_is_tried_again(house: House, ana: User) -> None:
+    """RUN-10: as soon as the server said; nobody sees it."""
+    provider = house.script([[RateLimited("Slow.", retry_after=0.0)], ["Hello"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    assert [text for _, _, text in await house.shown(session)] == ["", "Hi", "Hello", ""]
+    assert len(provider.requests) == 2
+
+
+async def test_failure_after_text_keeps_the_text(house: House, ana: User) -> None:
+    """RUN-10, RUN-08: not tried again; what was shown stays, and says that it was cut."""
+    house.script([["Once upon", ConnectionLost("The line is dead. Retry.")]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Tell")
+    await house.idle(session)
+    assert (await house.shown(session))[2:] == [
+        ("text", "interrupted", "Once upon"),
+        ("error", "failed", "The line is dead. Retry."),
+        ("turn_done", "failed", ""),
+    ]
+    await house.do(check_rest, session)
+
+
+async def test_queued_messages_run_after_a_failure(house: House, ana: User) -> None:
+    """RUN-10, RUN-06: one person's failure does not lose the other's words."""
+    gate = Gate()
+    house.script([[gate, AuthenticationFailed("Wrong key.")], ["Hello"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await gate.reached()
+    await house.send(session, ana, "Anyone?")
+    gate.open()
+    await house.idle(session)
+    assert [text for kind, _, text in await house.shown(session) if kind in ("text", "error")] == [
+        "Hi",
+        "Wrong key.",
+        "Anyone?",
+        "Hello",
+    ]
+
+
+async def test_retry_takes_the_place_of_the_error(house: House, ana: User) -> None:
+    """RUN-12, MSG-03: the rows from the error on are withdrawn, the answer stands where the error stood."""
+    provider = house.script([[AuthenticationFailed("Wrong key.")], ["Hello"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    error = (await house.rows(session))[2]
+    await house.retry(session, ana, error.pk)
+    await house.idle(session)
+    rows = await house.rows(session)
+    assert [(row.sequence, row.type, row.text) for row in rows] == [
+        (1, "turn_start", ""),
+        (2, "text", "Hi"),
+        (3, "text", "Hello"),
+        (4, "turn_done", ""),
+    ]
+    assert len({row.run_id for row in rows}) == 1
+    assert provider.requests[1].messages == provider.requests[0].messages
+    await house.do(check_rest, session)
+
+
+async def test_retry_of_an_interrupted_answer_goes_on(house: House, ana: User) -> None:
+    """RUN-12: from the row after the cut text: the model sees what it had said."""
+    gate = Gate()
+    provider = house.script([["Once", gate], [" upon a time"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Tell")
+    await gate.reached()
+    await house.cancel(session, ana)
+    await house.idle(session)
+    await house.retry(session, ana, (await house.rows(session))[3].pk)
+    await house.idle(session)
+    assert [message.text for message in provider.requests[1].messages] == ["Tell", "Once\n\n[interrupted]"]
+    await house.do(check_rest, session)
+
+
+async def test_retry_while_the_agent_works_is_refused(house: House, ana: User) -> None:
+    """RUN-12: nothing is taken from under a running turn."""
+    gate = Gate()
+    house.script([[gate]])
+    session = await house.session(ana)
+    sent = await house.send(session, ana, "Hi")
+    await gate.reached()
+    with pytest.raises(Refused, match="working"):
+        await house.retry(session, ana, sent.id)
+
+
+async def test_failing_tool_is_told_to_the_model(house: House, ana: User) -> None:
+    """RUN-11, MSG-07: an exception is an is_error result, the turn goes on."""
+    provider = house.script([[ToolCall("c1", "calculator", {"expression": "1/0"})], ["Oh."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Divide")
+    await house.idle(session)
+    tool = (await house.rows(session))[2]
+    assert (tool.status, tool.is_error) == ("failed", True)
+    (result,) = provider.requests[1].messages[-1].tool_results
+    assert (result.content, result.is_error) == (tool.result, True)
+
+
+async def test_round_limit_ends_with_a_summary(house: House, ana: User) -> None:
+    """RUN-09: at the limit the model is told so, may call no tools, and its words end the turn."""
+    agents = {"agent": {"model": "scripted/one", "tools": ["calculator"], "max_rounds": 2}}
+    sums = [[ToolCall(f"c{n}", "calculator", {"expression": "1+1"})] for n in range(2)]
+    provider = house.script([*sums, ["So far: 2."]], {**CONFIG, "agents": agents})
+    session = await house.session(ana)
+    await house.send(session, ana, "Sums")
+    await house.idle(session)
+    assert [request.tool_choice for request in provider.requests] == ["auto", "auto", "none"]
+    assert provider.requests[2].messages[-1].role == "system"
+    assert (await house.shown(session))[-2:] == [("text", "complete", "So far: 2."), ("turn_done", "complete", "")]
+    await house.do(check_rest, session)
+
+
+async def test_model_that_is_not_configured_is_an_error_row(house: House, ana: User) -> None:
+    """RUN-10: also when the configuration lost it under a session's feet."""
+    session = await house.session(ana)
+    await house.do(lambda: Session.objects.filter(pk=session.pk).update(model="gone"))
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    assert (await house.rows(session))[2].text == "“scripted” has no model “gone” here. Choose one of: one, two."
+
+
+async def test_adapter_that_raises_anything_ends_the_turn(house: House, ana: User) -> None:
+    """RUN-10: no session hangs because of a bug."""
+    house.script([["Hel", KeyError("choices")], [ProviderError("Odd.")]])
+    session = await house.session(ana)
+    for text in ("Hi", "Again"):
+        await house.send(session, ana, text)
+        await house.idle(session)
+    assert [row.type for row in await house.rows(session)].count("error") == 2
+    await house.do(check_rest, session)
+
+
+@pytest_asyncio.fixture
+async def poison(house: House) -> AsyncIterator[Callable[[str], str]]:
+    """A database that refuses what begins with "poison"."""
+
+    def execute(sql: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+
+    refuse = "BEGIN SELECT RAISE(ABORT, 'poisoned'); END"
+    for number, (event, column) in enumerate([("INSERT", "text"), ("UPDATE", "result"), ("UPDATE", "text")]):
+        trigger = f"CREATE TRIGGER poison_{number} BEFORE {event} ON chat_chatmessage"
+        await house.do(execute, f"{trigger} WHEN NEW.{column} LIKE 'poison%' {refuse}")
+    yield lambda text: f"poison {text}"
+    for number in range(3):
+        await house.do(execute, f"DROP TRIGGER poison_{number}")
+
+
+@pytest.mark.parametrize("at", ["first words", "later words", "result", "one of two results"])
+async def test_change_that_cannot_be_written_ends_its_turn_alone(
+    house: House, ana: User, poison: Callable[[str], str], at: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-10, RUN-15: an error row and a closed turn here, nothing at all elsewhere; the next message works."""
+    replies = {
+        "first words": [[poison("x"), "y", "z"]],
+        "later words": [["p", "oison"]],
+        "result": [[ToolCall("c1", "toxic", {})]],
+        "one of two results": [[ToolCall("c1", "toxic", {}), ToolCall("c2", "slow", {})]],
+    }
+    bench = Workbench()
+    house.script(lambda request: next(script[request.messages[0].text]), tools=[bench.tool, toxic, slow])
+    script = {"bad": iter([*replies[at], ["Fine."]]), "good": iter([["On ", *work(1)], ["and on."]])}
+    bad, good = await house.session(ana), await house.session(ana)
+    await house.send(good, ana, "good")
+    await bench.begun(1)
+    with caplog.at_level(logging.CRITICAL, "chat"):
+        await house.send(bad, ana, "bad")
+        await house.idle(bad)
+    bench.let_go(1)
+    await house.idle(good)
+    assert (await house.shown(bad))[-2:] == [("error", "failed", BROKEN), ("turn_done", "failed", "")]
+    assert [text for _, _, text in await house.shown(good)] == ["", "good", "On ", "did 1", "and on.", ""]
+    await house.send(bad, ana, "Again")
+    await house.idle(bad)
+    assert (await house.shown(bad))[-2] == ("text", "complete", "Fine.")
+    for session in (bad, good):
+        await house.do(check_rest, session)
+    assert not await house.do(ChatMessage.objects.filter(text__startswith="poison").exists)

@@ -1,0 +1,263 @@
+"""Stop at every point of every round."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from agents.errors import RateLimited
+from agents.events import ReasoningDelta, Usage
+from agents.loop import Agent
+from agents.providers.scripted import Gate, Reply
+from chat import agents_setup
+from chat.models import ChatMessage, Session, SessionRun, User
+from chat.projections.context import TOOL_INTERRUPTED
+from chat.running import nudge
+from chat.running.runner import Runner
+from tests.support.house import House, ScriptedRegistry
+from tests.support.rest import check_rest
+from tests.support.workbench import Workbench, work
+
+Shown = list[tuple[str, str, str]]
+
+
+@dataclass
+class Stage:
+    """A turn of two tool rounds and an answer, with a gate at every point; `stand` waits until one is reached."""
+
+    house: House
+    bench: Workbench = field(default_factory=Workbench)
+    gates: dict[str, Gate] = field(default_factory=dict)
+
+    def script(self, closed: str) -> None:
+        """Hold the model at one point alone."""
+        gate = self.gates[closed] = Gate()
+
+        def at(name: str) -> list[Any]:
+            return [gate] if name == closed else []
+
+        first: Reply = [
+            *at("before the first token"),
+            ReasoningDelta("hm"),
+            *at("in the reasoning"),
+            "Let ",
+            *at("in the text"),
+            "me see.",
+            *at("after the text"),
+            *work(1),
+            *at("after a call"),
+            *work(2, 3),
+            *at("before the end of the response"),
+            Usage(100, 10),
+        ]
+        second = [*at("before the second round"), "And ", *at("in the second round"), *work(4)]
+        third = [*at("before the answer"), "So.", *at("at the very end")]
+        self.house.script([first, second, third, ["Fine."]], tools=[self.bench.tool])
+
+    async def stand(self, point: str) -> None:
+        if point in self.gates:
+            await self.gates[point].reached()
+
+
+START: Shown = [("turn_start", "complete", ""), ("text", "complete", "Go")]
+END: Shown = [("turn_done", "interrupted", "")]
+THOUGHT: Shown = [("reasoning", "complete", "hm")]
+SAID: Shown = [*THOUGHT, ("text", "complete", "Let me see.")]
+DID: Shown = [("tool_group", "complete", f"did {n}") for n in (1, 2, 3)]
+CUT = ("tool_group", "interrupted", TOOL_INTERRUPTED)
+POINTS: dict[str, Shown] = {
+    "before the first token": [],
+    "in the reasoning": [("reasoning", "interrupted", "hm")],
+    "in the text": [*THOUGHT, ("text", "interrupted", "Let ")],
+    "after the text": [*THOUGHT, ("text", "interrupted", "Let me see.")],
+    "after a call": [*SAID, CUT],
+    "before the end of the response": [*SAID, CUT, CUT, CUT],
+    "before the second round": [*SAID, *DID],
+    "in the second round": [*SAID, *DID, ("text", "interrupted", "And ")],
+    "before the answer": [*SAID, *DID, ("text", "complete", "And "), ("tool_group", "complete", "did 4")],
+    "at the very end": [
+        *SAID,
+        *DID,
+        ("text", "complete", "And "),
+        ("tool_group", "complete", "did 4"),
+        ("text", "interrupted", "So."),
+    ],
+}
+
+
+async def check_stopped(house: House, session: Session, author: User, kept: Shown) -> None:
+    """What there was is kept, in place; the session rests, and the next message works."""
+    await house.idle(session)
+    assert await house.shown(session) == [*START, *kept, *END]
+    assert house.provider.streaming == 0
+    house.script([["Fine."]])
+    await house.send(session, author, "Next")
+    await house.idle(session)
+    assert (await house.shown(session))[-2:] == [("text", "complete", "Fine."), ("turn_done", "complete", "")]
+    await house.do(check_rest, session)
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_stop_works_while_the_model_speaks(house: House, ana: User, point: str) -> None:
+    """RUN-07, RUN-08: at every point of every response, of any round."""
+    stage = Stage(house)
+    stage.script(closed=point)
+    stage.bench.let_go(1, 2, 3, 4)
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await stage.stand(point)
+    assert await house.cancel(session, ana)
+    await check_stopped(house, session, ana, POINTS[point])
+
+
+@pytest.mark.parametrize(
+    ("finished", "kept"),
+    [
+        ([], [*SAID, CUT, CUT, CUT]),
+        ([2], [*SAID, CUT, DID[1], CUT]),
+        ([3, 1], [*SAID, DID[0], CUT, DID[2]]),
+        ([1, 2, 3], [*SAID, *DID, ("text", "complete", "And "), CUT]),
+    ],
+)
+async def test_stop_works_while_tools_run(house: House, ana: User, finished: list[int], kept: Shown) -> None:
+    """RUN-07, RUN-08: finished results are kept, the others are told as interrupted; in any round."""
+    stage = Stage(house)
+    stage.script(closed="nowhere")
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await stage.bench.begun(1, 2, 3)
+    stage.bench.let_go(*finished)
+    await stage.bench.begun(*([4] if len(finished) == 3 else []))
+    results = ChatMessage.objects.filter(session=session, type="tool_group", status="complete")
+    await house.until(lambda: results.count() == len(finished))
+    assert await house.cancel(session, ana)
+    await check_stopped(house, session, ana, kept)
+    assert sorted(stage.bench.did) == sorted(finished)
+
+
+async def test_stop_works_between_tools_that_must_not_meet(house: House, ana: User) -> None:
+    """RUN-08, RUN-11: the one that runs and those that have not begun are told alike; none begins afterwards."""
+    bench = Workbench()
+    house.script([["Look", *work(1, 2, name="lone_work")]], tools=[bench.lone_tool])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await bench.begun(1)
+    await house.cancel(session, ana)
+    await check_stopped(house, session, ana, [("text", "complete", "Look"), CUT, CUT])
+    assert bench.begins == [1]
+
+
+async def test_stop_works_while_a_retry_waits(house: House, ana: User) -> None:
+    """RUN-07, RUN-10: the back-off is no time to be deaf."""
+    house.script([[RateLimited("Slow.", retry_after=50.0)]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await house.until(lambda: len(house.provider.requests) == 1 and house.provider.streaming == 0)
+    await house.cancel(session, ana)
+    await check_stopped(house, session, ana, [])
+
+
+class SlowRegistry(ScriptedRegistry):
+    """Takes its time to make an agent, as a large session's context does."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.provider)
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def build_agent(self, **choice: Any) -> Agent:
+        self.asked.set()
+        assert self.go.wait(20)
+        return super().build_agent(**choice)
+
+
+async def test_stop_works_while_the_context_is_read(house: House, ana: User) -> None:
+    """RUN-07: nobody waits for the database, and what comes of it is not used."""
+    registry = SlowRegistry(house)
+    agents_setup.install(registry)
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await house.do(registry.asked.wait, 20)
+    await house.cancel(session, ana)
+    try:
+        await house.idle(session)
+    finally:
+        registry.go.set()
+    assert house.provider.requests == []
+    await check_stopped(house, session, ana, [])
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_stop_works_before_anybody_runs_the_turn(
+    transactional_db: None, ana: User, settings: Settings, times: int
+) -> None:
+    """RUN-07: it is a state: whoever claims the session finds it; the model is never asked."""
+    settings.RUNNER = "none"
+    house = House()
+    await house.start()
+    runner = Runner()
+    try:
+        session = await house.session(ana)
+        await house.send(session, ana, "Go")
+        for _ in range(times):
+            assert await house.cancel(session, ana)
+        await runner.start()
+        await house.idle(session)
+        assert house.provider.requests == []
+        await check_stopped(house, session, ana, [])
+    finally:
+        await runner.stop()
+        await house.stop()
+        await house.threads.close()
+
+
+async def test_repeated_stops_are_harmless(house: House, ana: User, bo: User) -> None:
+    """RUN-07: from several tabs and people at once, and once more when it is over."""
+    gate = Gate()
+    house.script([["Once", gate]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    for author in (ana, bo, ana):
+        await house.cancel(session, author)
+    await house.idle(session)
+    assert not await house.cancel(session, bo)
+    await check_stopped(house, session, ana, [("text", "interrupted", "Once")])
+
+
+async def test_late_stop_does_not_stop_the_next_turn(house: House, ana: User) -> None:
+    """RUN-07: a nudge that belongs to a turn that is over."""
+    gate = Gate()
+    house.script([["One."], ["Two", gate, " and three."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    turn = (await house.do(SessionRun.objects.get, pk=session.pk)).turn_id
+    await house.idle(session)
+    await house.send(session, ana, "On")
+    await gate.reached()
+    nudge.send(nudge.Nudge.STOP, session.pk, turn)
+    gate.open()
+    await house.idle(session)
+    assert (await house.shown(session))[-2:] == [("text", "complete", "Two and three."), ("turn_done", "complete", "")]
+
+
+async def test_queued_messages_run_after_a_stop(house: House, ana: User, bo: User) -> None:
+    """RUN-07, RUN-06: Stop ends a turn, not the conversation; and it does not reach over into the next one."""
+    gate = Gate()
+    house.script([["Once", gate], ["Fine", "."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.send(session, bo, "Something else")
+    await house.cancel(session, ana)
+    await house.idle(session)
+    assert [text for kind, _, text in await house.shown(session) if kind == "text"] == [
+        "Go",
+        "Once",
+        "Something else",
+        "Fine.",
+    ]
+    await house.do(check_rest, session)
