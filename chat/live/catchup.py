@@ -44,15 +44,16 @@ def read(face: Face, user: User, session_id: str, since: int, have: dict[str, Js
     if changes is None:
         raise NoSuchSession
     if since > changes.revision:  # rows from an older backup: what the viewer has is of another history
-        return _page_anew(changes) if face == "page" else _events(_everything(session_id), 0, {})
+        return _page_anew(changes) if face == "page" else _events_anew(session_id)
     return _page(changes, since) if face == "page" else _events(changes, since, have)
 
 
-def _everything(session_id: str) -> Changes:
+def _events_anew(session_id: str) -> Answer:
     changes = changes_since(session_id, 0)
     if changes is None:
         raise NoSuchSession
-    return changes
+    frames = [dump(frame) for frame in changes_frames(changes, 0, {}, anew=True)]
+    return Answer(changes.revision, frames, _streaming(changes))
 
 
 def _events(changes: Changes, since: int, have: dict[str, Json]) -> Answer:

@@ -40,17 +40,17 @@ SUBSCRIBE_PATIENCE = 2.0
 class Feed:
     """One session's viewers in this process, and the text that grows in it.
 
-    `revision` is the last that every viewer was told of; `subscribed` is set once the layer's events come in, or
+    `revision` is the last that every viewer was told of, -1 before the first; `subscribed` is set once the layer's events come in, or
     cannot: then the beacon alone keeps the viewers up to date.
     """
 
     def __init__(self, session_id: str, threads: Threads) -> None:
         self.session_id = session_id
-        self.revision = 0
+        self.revision = -1
         self.subscribed = asyncio.Event()
         self._viewers: dict[Face, set[Outbox]] = {"events": set(), "page": set()}
         self._threads = threads
-        self._texts = Texts(threads, self._tell_page, self._tell_snap)
+        self._texts = Texts(threads, self._tell_page, self._text_healed)
         self._heard = 0
         self._inbox: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
@@ -149,9 +149,9 @@ class Feed:
             self._removed(MessageRemoved(event.revision, event.id))
             return
         if message.status != "streaming":
-            self._texts.finish(event.id)
+            self._texts.finish(event.id, message.text)
         elif event.revision > self.revision or event.id in self._texts:  # else it may be over by now
-            self._texts.learn(event.id, message.text)
+            self._texts.begin(event.id, message.text)
         self._tell_events(event, message)
         if self._viewers["page"]:
             self._tell_page({**message_frame(message), "revision": event.revision}, event.revision)
@@ -163,6 +163,14 @@ class Feed:
         self._tell_events(event)
         self._tell_page({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
         self._reached(event.revision)
+
+    def _text_healed(self, text: TextAppended) -> None:
+        """Pages are told of text that is being drawn for them as it grows; they may not have its beginning yet."""
+        growing = self._texts.get(text.id)
+        if growing is not None and not growing.is_drawn:
+            self._tell_snap(text.id)
+        if text.text:
+            self._tell_events(text)
 
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
         self._tell_events(event, session=session)
@@ -195,6 +203,11 @@ class Feed:
             text = dump(frame)
             for outbox in viewers:
                 outbox.put(text, revision)
+
+    def beat(self, revision: int) -> None:
+        """Make good what may be lost: the last event (LIVE-02), the last words of a text that has paused."""
+        self.tell_head(revision)
+        self._texts.look_at_quiet_ones()
 
     def tell_head(self, revision: int) -> None:
         """Say what the rows' revision is when it is past what was told: the last event may be lost (LIVE-02)."""
@@ -233,7 +246,7 @@ class Feed:
 
     def _learn(self, answer: Answer) -> None:
         """Take growing text from the rows; a text that is not known here may have ended since they were read."""
-        if not self.revision:
+        if self.revision < 0:  # the first viewer: none was told of anything yet
             self.revision = answer.revision
         for message in answer.streaming:
             if message.id in self._texts or self.revision <= answer.revision:

@@ -29,6 +29,8 @@ class Growing:
         self.missing = False
         self._parts = [text]
         self._ahead: list[TextAppended] = []
+        self._length_seen = -1
+        self._looked = False
         self._tell = tell
         self._live: LiveText | None = None
         # Counts of blocks by another process, or by an earlier beginning in this one, do not compare with ours.
@@ -44,6 +46,13 @@ class Growing:
     @property
     def is_drawn(self) -> bool:
         return self._live is not None
+
+    def is_quiet(self) -> bool:
+        """Tell, once, that the text has not grown since this was last asked."""
+        grows, self._length_seen = self.length != self._length_seen, self.length
+        news = not grows and not self._looked
+        self._looked = not grows
+        return news
 
     def hear(self, event: TextAppended) -> None:
         """Take a piece of the live stream; it waits while text before it is missing."""
@@ -84,9 +93,10 @@ class Growing:
         snap = self._live.snapshot(known.get("blocks", 0), known.get("rev", 0) - self._era)
         return {**snap, "rev": snap["rev"] + self._era}
 
-    def finish(self) -> None:
-        """Tell the end, unless text is missing: then the message itself, which is told next, has it."""
-        if self._live is not None and not self.missing:
+    def finish(self, text: str) -> None:
+        """Tell the end of what is now the whole text."""
+        if self._live is not None:
+            self._live.append(text[self.length :])
             self._draw(self._live, end=True)
         self.forget()
 

@@ -141,7 +141,7 @@ class Hub:
                     self.unwatch(feed, outbox)
         heads = await self.threads.run(reading.revisions, [feed.session_id for feed in feeds])
         for feed in feeds:
-            feed.tell_head(heads.get(feed.session_id, 0))
+            feed.beat(heads.get(feed.session_id, 0))
         await self._check_access(feeds)
         await self._check_logins(feeds)
 

@@ -18,15 +18,17 @@ Json = dict[str, Any]
 
 HEAL_AFTER = 0.1
 HEAL_PATIENCE = 2.0
+# By then the rows have what had been streamed before this process began to listen.
+FLUSHED_AFTER = 0.5
 
 
 class Texts:
-    """`tell` is given frames for pages; `begun` the id of a text that pages do not have yet."""
+    """`tell` is given frames for pages; `healed` what was read of a text from the rows instead of being heard."""
 
-    def __init__(self, threads: Threads, tell: Callable[[Json], None], begun: Callable[[str], None]) -> None:
+    def __init__(self, threads: Threads, tell: Callable[[Json], None], healed: Callable[[TextAppended], None]) -> None:
         self._threads = threads
         self._tell = tell
-        self._begun = begun
+        self._healed_text = healed
         self._growing: dict[str, Growing] = {}
         self._healing: asyncio.Task[None] | None = None
 
@@ -41,10 +43,23 @@ class Texts:
             self._healing.cancel()
         for growing in self._growing.values():
             growing.forget()
+        self._growing.clear()
+
+    def begin(self, message_id: str, text: str) -> None:
+        """Take the first words, as the event has them that tells of the message."""
+        self._grow(message_id).mend(text)
 
     def learn(self, message_id: str, text: str) -> None:
-        """Take a text as a row or its first event has it."""
+        """Take a text as its row has it. If that is news, some that came before may still be on its way to the row."""
+        if message_id not in self._growing:
+            asyncio.get_running_loop().call_later(FLUSHED_AFTER, self._look, message_id)
         self._grow(message_id).mend(text)
+
+    def look_at_quiet_ones(self) -> None:
+        """Look once at the row of each text that did not grow since this was last asked: its last words may be lost."""
+        for growing in self._growing.values():
+            if growing.is_quiet():
+                self._look(growing.id)
 
     def hear(self, event: TextAppended) -> None:
         """Take a piece of the live stream."""
@@ -55,11 +70,11 @@ class Texts:
         if growing.missing:
             self._heal()
 
-    def finish(self, message_id: str) -> None:
-        """The text is complete."""
+    def finish(self, message_id: str, text: str) -> None:
+        """The text is complete; its last words may have passed us by."""
         growing = self._growing.pop(message_id, None)
         if growing is not None:
-            growing.finish()
+            growing.finish(text)
 
     def forget(self, message_id: str) -> None:
         growing = self._growing.pop(message_id, None)
@@ -75,6 +90,12 @@ class Texts:
         if message_id not in self._growing:
             self._growing[message_id] = Growing(message_id, "", self._tell)
         return self._growing[message_id]
+
+    def _look(self, message_id: str) -> None:
+        growing = self._growing.get(message_id)
+        if growing is not None:
+            growing.missing = True
+            self._heal()
 
     def _missing(self) -> list[str]:
         return [growing.id for growing in self._growing.values() if growing.missing]
@@ -108,6 +129,6 @@ class Texts:
         if message is None or message.status != "streaming":
             self.forget(message_id)  # its end has been told, or is about to be
             return
+        before = growing.length
         growing.mend(message.text)
-        if not growing.is_drawn:
-            self._begun(message_id)
+        self._healed_text(TextAppended(message_id, before, growing.text[before:], message.type == "reasoning"))

@@ -60,15 +60,15 @@ def rest_frame(message: MessageSnapshot, text: str) -> Json:
     return text_frame(TextAppended(message.id, offset, text[offset:], message.type == "reasoning"))
 
 
-def changes_frames(changes: Changes, since: int, have: dict[str, int]) -> list[Json]:
+def changes_frames(changes: Changes, since: int, have: dict[str, int], *, anew: bool = False) -> list[Json]:
     """Answer `sync`: frames with some messages each, counted by `part`; the last one (`more` false) makes the
     client's revision.
 
     Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on, which
-    replaces what the client has from there. `since` 0: this is all, and what else the client has is of the past.
+    replaces what the client has from there. `anew`: this is all, and what the client has is of another history.
     """
     parts = list(_parts([_rest(message, have.get(message.id, 0)) for message in changes.messages])) or [[]]
-    head = {"type": "changes", "since": since, "revision": changes.revision}
+    head = {"type": "changes", "since": since, "revision": changes.revision, "anew": anew}
     frames = [
         {**head, "part": number, "more": True, "messages": part, "removed": [], "session": None}
         for number, part in enumerate(parts)

@@ -10,7 +10,8 @@ STREAMING = "streaming"
 
 
 class EventsClient:
-    """What somebody on `/ws/sessions/<id>/` knows. Pure: `receive` frames; while `wants_sync`, send `sync()`.
+    """What somebody on `/ws/sessions/<id>/` knows. Pure: `receive` frames; while `wants_sync` and not `asking`,
+    send `sync()`.
 
     1. A durable event's `revision` is mine + 1: apply. Not greater than mine: ignore. Greater: sync.
     2. A delta's `offset` is my length: append. Less: ignore what I have. Greater: sync with my length.
@@ -22,18 +23,18 @@ class EventsClient:
         self.messages: dict[str, Json] = {}
         self.session: Json = {}
         self.wants_sync = True
+        self.asking = False  # a sync is on its way
         self.caught_up = 0  # answers to `sync` that were taken to their end
         self.others: list[Json] = []  # ack, refused, pong, agent_cancelled
         self._short: set[str] = set()  # finished, but known to lack text
         self._part: tuple[int, int, int] | None = None
-        self._told: set[str] = set()
 
     def reconnected(self) -> None:
-        self.wants_sync = True
+        self.wants_sync, self.asking = True, False
 
     def sync(self) -> Json:
         """The command to send now."""
-        self.wants_sync = False
+        self.wants_sync, self.asking = False, True
         have = {id: len(row["text"]) for id, row in self.messages.items() if row["status"] == STREAMING}
         have.update({id: len(self.messages[id]["text"]) for id in self._short if id in self.messages})
         return {"type": "sync", "since": self.revision, "have": have}
@@ -56,27 +57,29 @@ class EventsClient:
 
     def _changes(self, frame: Json) -> None:
         answer, part = (frame["since"], frame["revision"]), frame["part"]
+        if frame["anew"] and part == 0:
+            self.messages.clear()
+            self.revision = 0
         if frame["revision"] < self.revision or (part and self._part != (*answer, part - 1)):
-            self._part = None
-            self.wants_sync = True  # an answer of yesterday, or a part of it is lost
+            self._abandon()  # an answer of yesterday, or a part of it is lost
             return
-        if part == 0:
-            self._told.clear()
         self._part = (*answer, part)
         for row in frame["messages"]:
-            self._told.add(row["id"])
             offset = row.pop("offset")
             if offset > len(self._text(row["id"])):
-                self.wants_sync = True  # meant for what I had then
-                self._part = None
+                self._abandon()  # meant for what I had then
                 return
             self._keep(row, self._text(row["id"])[:offset] + row["text"])
         if not frame["more"]:
             self._synced(frame)
 
+    def _abandon(self) -> None:
+        self.wants_sync, self.asking = True, False
+        self._part = None
+
     def _synced(self, frame: Json) -> None:
-        gone = set(frame["removed"]) | (self.messages.keys() - self._told if frame["since"] == 0 else set())
-        for message_id in gone:
+        self.asking = False
+        for message_id in frame["removed"]:
             self.messages.pop(message_id, None)
         self.session = frame["session"]
         self.revision = frame["revision"]

@@ -45,17 +45,18 @@ class PageClient:
     parts: dict[str, str] = field(default_factory=dict)
     status: str = ""
     wants_sync: bool = True
+    asking: bool = False
     caught_up: int = 0
     reload: bool = False
     others: list[Json] = field(default_factory=list)
     _syncing: bool = False
 
     def reconnected(self) -> None:
-        self.wants_sync, self._syncing = True, False
+        self.wants_sync, self.asking, self._syncing = True, False, False
 
     def sync(self) -> Json:
         """The command to send now."""
-        self.wants_sync = False
+        self.wants_sync, self.asking = False, True
         have = {id: {"blocks": len(body.blocks), "rev": body.rev} for id, body in self.bodies.items()}
         return {"type": "sync", "since": self.revision, "have": have}
 
@@ -90,7 +91,7 @@ class PageClient:
         return True
 
     def _synced(self, frame: Json) -> None:
-        self._syncing = False
+        self._syncing = self.asking = False
         self.revision = max(self.revision, frame["revision"])
         self.caught_up += 1
         if any(id in self.articles and id not in self.bodies for id in frame["streaming"]):

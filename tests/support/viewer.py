@@ -8,6 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Generic, TypeVar
 
+from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.outbox import Face, Outbox
 from chat.models import Session, User
@@ -76,7 +77,7 @@ class Viewer(Generic[Client]):
         self._changed.set()
 
     def ask(self) -> None:
-        if self.client.wants_sync:
+        if self.client.wants_sync and not self.client.asking:
             self.send(self.client.sync())
 
     def send(self, command: Json) -> None:
@@ -131,16 +132,25 @@ class SocketViewer(Viewer[Client]):
         await super().settle()
 
 
-class HubViewer(Viewer[Client]):
-    """Straight on a hub: for hubs beside the one that the sockets of this process use."""
+class FeedViewer(Viewer[Client]):
+    """Straight on a feed: for feeds that hear only what a test lets them hear."""
 
     closed_with: int | None = None
+    outbox: Outbox
+    feed: Feed
     _syncing: asyncio.Task[None] | None = None
 
-    def open(self, hub: Hub) -> HubViewer[Client]:
-        self._hub = hub
-        self._outbox = Outbox(self.face, self._frame, self._close, user_id=self.user.pk, session_key="")
-        self._feed = hub.watch(self.session.pk, self._outbox)
+    def join(self, feed: Feed) -> FeedViewer[Client]:
+        self._connect()
+        self.outbox.hold()
+        feed.join(self.outbox)
+        return self._begin(feed)
+
+    def _connect(self) -> None:
+        self.outbox = Outbox(self.face, self._frame, self._close, user_id=self.user.pk, session_key="")
+
+    def _begin(self, feed: Feed) -> FeedViewer[Client]:
+        self.feed = feed
         self.client.reconnected()
         self.ask()
         return self
@@ -151,18 +161,18 @@ class HubViewer(Viewer[Client]):
         async def sync() -> None:
             if before is not None:
                 await before
-            known = {
+            have = {
                 id: known if isinstance(known, dict) else {"length": known} for id, known in command["have"].items()
             }
-            await self._feed.sync(self._outbox, self.user, command["since"], known)
+            await self.feed.sync(self.outbox, self.user, command["since"], have)
 
         self._syncing = asyncio.get_running_loop().create_task(sync())
 
     def leave(self) -> None:
         if self._syncing is not None:
             self._syncing.cancel()
-        self._outbox.leave()
-        self._hub.unwatch(self._feed, self._outbox)
+        self.outbox.leave()
+        self.feed.leave(self.outbox)
 
     async def _frame(self, text: str) -> None:
         self.take(json.loads(text))
@@ -170,3 +180,17 @@ class HubViewer(Viewer[Client]):
     async def _close(self, code: int) -> None:
         self.closed_with = code
         self._changed.set()
+
+
+class HubViewer(FeedViewer[Client]):
+    """Straight on a hub: for hubs beside the one that the sockets of this process use."""
+
+    def open(self, hub: Hub) -> HubViewer[Client]:
+        self._hub = hub
+        self._connect()
+        self._begin(hub.watch(self.session.pk, self.outbox))
+        return self
+
+    def leave(self) -> None:
+        super().leave()
+        self._hub.unwatch(self.feed, self.outbox)

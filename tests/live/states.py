@@ -1,0 +1,40 @@
+"""What the rows say, in the forms of the reference clients."""
+
+from __future__ import annotations
+
+from chat.rendering.frames import message_html
+from chat.rendering.markdown import blocks
+from chat.services.reading import Changes
+from tests.support.client import EventsClient, Json
+from tests.support.page_client import PageClient
+
+
+def rows_state(changes: Changes) -> Json:
+    rows = [message.to_json() for message in changes.messages]
+    rows.sort(key=lambda row: (row["sequence"] is None, row["sequence"] or 0, row["id"]))
+    return {"messages": rows, "session": changes.session.to_json()}
+
+
+def drawn_rows(changes: Changes) -> dict[str, str]:
+    drawn = {message.id: str(message_html(message)).strip() for message in changes.messages}
+    return {message_id: html for message_id, html in drawn.items() if html}
+
+
+def assert_shows(client: EventsClient | PageClient, changes: Changes) -> None:
+    """The client's fold is what the rows say: whole messages, or the articles that a page load draws."""
+    if isinstance(client, EventsClient):
+        assert client.state() == rows_state(changes)
+        return
+    assert {id: article.html for id, article in client.articles.items()} == drawn_rows(changes)
+    texts = {message.id: message.text for message in changes.messages}
+    drawn = {id: streamed for id, streamed in client.drawn.items() if id in texts}
+    assert drawn == {id: list(blocks(texts[id])) for id in drawn}
+    assert (client.revision, client.status) == (changes.revision, changes.session.agent_status)
+
+
+def is_at(client: EventsClient | PageClient, changes: Changes) -> bool:
+    """Whether the client has heard of everything, the agent's rest too, and asks for nothing more."""
+    if client.wants_sync or client.asking:
+        return False
+    status = client.session.get("agent_status") if isinstance(client, EventsClient) else client.status
+    return client.revision == changes.revision and status == changes.session.agent_status

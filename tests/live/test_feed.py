@@ -1,0 +1,263 @@
+"""A feed that hears its session's events late, twice, in the wrong order, in part, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from agents.providers.scripted import Gate
+from chat.db import Threads
+from chat.events import ChatEvent, MessageChanged, SessionChanged, StatusChanged, TextAppended, decode
+from chat.live.feed import Feed
+from chat.live.publish import group_of, layer
+from chat.models import ChatMessage, Session, User
+from chat.services import messages, sessions
+from tests.live.states import assert_shows, is_at
+from tests.support.client import EventsClient
+from tests.support.house import House
+from tests.support.page_client import PageClient
+from tests.support.viewer import FeedViewer
+
+Anyone = FeedViewer[EventsClient | PageClient]
+
+
+@dataclass
+class Tape:
+    """Records what is published about a session, and plays it to a feed as the test likes it."""
+
+    house: House
+    session: Session
+    owner: User
+    feed: Feed
+    channel: str
+
+    async def next(self) -> tuple[int | None, list[ChatEvent]]:
+        async with asyncio.timeout(20):
+            message = await layer().receive(self.channel)
+        return message["head"], [decode(event) for event in message["events"]]
+
+    async def until(self, kind: type[ChatEvent], name: str = "") -> list[tuple[int | None, list[ChatEvent]]]:
+        """All messages up to one that has such an event."""
+        recorded = [await self.next()]
+        while not any(isinstance(event, kind) and (not name or event.name == name) for event in recorded[-1][1]):  # type: ignore[union-attr]
+            recorded.append(await self.next())
+        return recorded
+
+    def play(self, *recorded: tuple[int | None, list[ChatEvent]]) -> None:
+        for head, events in recorded:
+            self.feed.receive(events, head)
+
+    def play_without_text(self, *recorded: tuple[int | None, list[ChatEvent]]) -> None:
+        for head, events in recorded:
+            self.feed.receive([event for event in events if not isinstance(event, TextAppended)], head)
+
+    async def viewer(self, client: EventsClient | PageClient) -> Anyone:
+        viewer: Anyone = FeedViewer(client, self.session, self.owner)
+        viewer.join(self.feed)
+        await viewer.until(lambda: client.caught_up)
+        return viewer
+
+    async def both(self) -> list[Anyone]:
+        return [await self.viewer(EventsClient()), await self.viewer(PageClient())]
+
+    async def assert_shown_to(self, viewers: list[Anyone]) -> None:
+        truth = await self.house.snapshot(self.session)
+        for viewer in viewers:
+            await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
+            assert_shows(viewer.client, truth)
+
+
+@pytest_asyncio.fixture
+async def tape(house: House, ana: User) -> AsyncIterator[Tape]:
+    session = await house.session(ana)
+    channel = await layer().new_channel("tape")
+    await layer().group_add(group_of(session.pk), channel)
+    feed = Feed(session.pk, house.threads)
+    feed.subscribed.set()
+    yield Tape(house, session, ana, feed, channel)
+    feed.close()
+
+
+async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
+    """LIVE-02: also when somebody has come meanwhile and knows more than the others."""
+    viewers = await tape.both()
+    await tape.house.do(sessions.rename, session=tape.session, author=tape.owner, title="Lost")
+    viewers += await tape.both()
+    truth = await tape.house.snapshot(tape.session)
+    tape.feed.beat(truth.revision)
+    await tape.assert_shown_to(viewers)
+    assert viewers[0].frames[-2] == {"type": "head", "revision": truth.revision}
+    assert all(frame.get("type") != "head" for frame in viewers[2].frames)  # it knew
+
+
+async def test_hints_of_an_overtaken_commit_are_not_told(tape: Tape) -> None:
+    """RUN-03: a commit's events may be published after a later one's: its status is of the past."""
+    viewers = await tape.both()
+    tape.house.script([["Yes."], ["No."]])
+    await tape.house.send(tape.session, tape.owner, "One")
+    first = await tape.until(MessageChanged, "turn_done")
+    await tape.house.idle(tape.session)
+    await tape.house.send(tape.session, tape.owner, "Two")
+    second = await tape.until(MessageChanged, "turn_done")
+    *working, done = first
+    assert StatusChanged("idle") in done[1]
+    beginning, *rest = second
+    assert StatusChanged("thinking") in beginning[1]
+    tape.play(*working, beginning, done)
+    last = [viewer.client for viewer in viewers]
+    assert isinstance(last[0], EventsClient)
+    await viewers[0].until(lambda: last[0].caught_up == 2)
+    assert [frame["status"] for frame in viewers[0].frames if frame["type"] == "agent_status"] == ["thinking"] * 2
+    tape.play(*rest)
+    await tape.assert_shown_to(viewers)
+
+
+@pytest.mark.parametrize("lost", range(1, 6))
+async def test_gap_in_the_text_is_made_good_from_the_rows(tape: Tape, lost: int) -> None:
+    """LIVE-02: live text that never reached this process, wherever it was cut out."""
+    viewers = await tape.both()
+    gates = [Gate() for _ in range(6)]
+    tape.house.script([["Say: ", *(step for n, gate in enumerate(gates) for step in (f"{n} *w*\n\n", gate)), "end"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    texts = 0
+    for gate in gates:
+        await gate.reached()
+        for recorded in await tape.until(TextAppended):
+            texts += any(isinstance(event, TextAppended) for event in recorded[1])
+            if texts != lost:
+                tape.play(recorded)
+        gate.open()
+    tape.play(*await tape.until(MessageChanged, "turn_done"))
+    await tape.assert_shown_to(viewers)
+
+
+async def test_client_asks_for_last_words_that_were_lost(tape: Tape) -> None:
+    """LIVE-02: the end of a response tells its length, so that lost last words leave a gap too."""
+    viewers = await tape.both()
+    gate = Gate()
+    tape.house.script([["First ", gate, "last"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    await gate.reached()
+    gate.open()
+    recorded = await tape.until(MessageChanged, "turn_done")
+    tape.play_without_text(*recorded)
+    await tape.assert_shown_to(viewers)
+
+
+async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> None:
+    """LIVE-02: live text that was lost, and nothing after it that would show the gap."""
+    viewers = await tape.both()
+    gate = Gate()
+    tape.house.script([["First ", "lost", gate, "last"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    await gate.reached()
+    recorded = await tape.until(TextAppended)
+    tape.play_without_text(*recorded)
+    await tape.house.until(lambda: ChatMessage.objects.filter(deltas__text__contains="lost").exists())
+    tape.feed.beat(0)
+    tape.feed.beat(0)
+    events, page = (viewer.client for viewer in viewers)
+    assert isinstance(events, EventsClient)
+    assert isinstance(page, PageClient)
+    await viewers[0].until(lambda: events.texts[-1] == "First lost")
+    await viewers[1].until(lambda: [page.text_of(id) for id in page.bodies] == ["<p>First lost</p>"])
+    gate.open()
+    tape.play(*await tape.until(MessageChanged, "turn_done"))
+    await tape.assert_shown_to(viewers)
+
+
+async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> None:
+    """LIVE-02: who has synced past a message's events is not shown its beginning again."""
+    tape.house.script([["Some ", "*text*"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    recorded = await tape.until(MessageChanged, "turn_done")
+    await tape.house.idle(tape.session)
+    viewers = await tape.both()
+    before = [len(viewer.frames) for viewer in viewers]
+    tape.play(*recorded)
+    await tape.house.do(sessions.rename, session=tape.session, author=tape.owner, title="New")
+    tape.play(*await tape.until(SessionChanged))
+    await tape.assert_shown_to(viewers)
+    told = [viewer.frames[known:] for viewer, known in zip(viewers, before, strict=True)]
+    assert {frame["type"] for frame in told[0]} <= {"text_delta", "agent_status", "token_usage", "session_updated"}
+    assert {frame["op"] for frame in told[1]} <= {"status", "usage", "session"}
+
+
+async def test_events_told_twice_change_nothing(tape: Tape) -> None:
+    """LIVE-02."""
+    viewers = await tape.both()
+    tape.house.script([["Some ", "text"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    for recorded in await tape.until(MessageChanged, "turn_done"):
+        tape.play(recorded, recorded)
+    await tape.house.idle(tape.session)
+    await tape.assert_shown_to(viewers)
+
+
+async def test_large_message_is_read_from_its_row(tape: Tape) -> None:
+    """MSG-12, LIVE-01: what is too large for an event arrives whole, and in its order."""
+    viewers = await tape.both()
+    tape.house.script([["y" * 30_000, "z" * 30_000]])
+    await tape.house.send(tape.session, tape.owner, "😀" * 20_000)
+    recorded = await tape.until(MessageChanged, "turn_done")
+    by_reference = [event for _, events in recorded for event in events if getattr(event, "message", 0) is None]
+    assert len(by_reference) >= 3
+    tape.play(*recorded)
+    await tape.house.idle(tape.session)
+    await tape.assert_shown_to(viewers)
+
+
+async def test_message_that_is_gone_before_it_is_read_is_removed(tape: Tape) -> None:
+    """LIVE-01: a large queued message, withdrawn before this process could read it."""
+    gate = Gate()
+    tape.house.script([[gate], ["Bye"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    await gate.reached()
+    tape.play(*await tape.until(MessageChanged, "user_message"))
+    viewers = await tape.both()
+    sent = await tape.house.send(tape.session, tape.owner, "q" * 20_000)
+    await tape.house.do(messages.withdraw, session=tape.session, author=tape.owner, message_id=sent.id)
+    tape.play(await tape.next(), await tape.next())
+    await tape.assert_shown_to(viewers)
+    assert [viewer.client.caught_up for viewer in viewers] == [1, 1]
+    gate.open()
+    await tape.house.idle(tape.session)
+
+
+async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
+    tape: Tape, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-10, LIVE-02: it is logged once, and costs neither the events after it nor the viewers."""
+    broken = Threads(1, "broken")
+    await broken.close()
+    feed = Feed(tape.session.pk, broken)
+    feed.subscribed.set()
+    viewers = await tape.both()
+    for viewer in viewers:  # they read by the good feed, and hear by the broken one
+        feed.join(viewer.outbox)
+    feed.revision = tape.feed.revision
+    await tape.house.do(sessions.rename, session=tape.session, author=tape.owner, title="New")
+    head, events = await tape.next()
+    feed.receive([*events, StatusChanged("waiting")], head)
+    for viewer in viewers:
+        await viewer.until(lambda: viewer.client.caught_up == 2)  # noqa: B023
+    assert {"type": "agent_status", "status": "waiting"} in viewers[0].frames
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    caplog.clear()
+
+
+async def test_viewer_with_a_later_revision_than_the_rows_begins_anew(tape: Tape) -> None:
+    """LIVE-02: the rows may come from a backup."""
+    events, page = EventsClient(), PageClient()
+    events.revision = page.revision = 1000
+    events.messages["m_gone"] = {"id": "m_gone", "sequence": 1, "text": "", "status": "complete", "type": "text"}
+    await tape.viewer(events)
+    assert_shows(events, await tape.house.snapshot(tape.session))
+    viewer: Anyone = FeedViewer(page, tape.session, tape.owner)
+    viewer.join(tape.feed)
+    await viewer.until(lambda: page.reload)

@@ -1,0 +1,144 @@
+"""Viewers who come when something is going on already."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agents.events import ReasoningDelta
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate
+from chat.live.hub import Hub
+from chat.models import Session, User
+from tests.live.states import assert_shows, is_at
+from tests.support.client import EventsClient
+from tests.support.house import House
+from tests.support.page_client import PageClient
+from tests.support.viewer import HubViewer, SocketViewer, Viewer
+
+Anyone = Viewer[EventsClient | PageClient]
+FACES = (EventsClient, PageClient)
+CALL = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
+
+
+def shown(viewer: Anyone) -> str:
+    """The last text as the viewer sees it, without markup."""
+    client = viewer.client
+    if isinstance(client, EventsClient):
+        return client.texts[-1] if client.texts else ""
+    texts = [client.text_of(id) for id in client.bodies]
+    return texts[-1].replace("<p>", "").replace("</p>", "").strip() if texts else ""
+
+
+async def assert_all_show(house: House, session: Session, viewers: list[Anyone]) -> None:
+    await house.idle(session)
+    truth = await house.snapshot(session)
+    for viewer in viewers:
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
+        assert_shows(viewer.client, truth)
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_viewer_may_come_at_any_stage(house: House, ana: User, face: type[EventsClient | PageClient]) -> None:
+    """LIVE-01, LIVE-02, RUN-03: who comes before, in reasoning, text, between, and after sees the same in the end."""
+    gates = [Gate() for _ in range(4)]
+    house.script(
+        [
+            [ReasoningDelta("Let "), gates[0], ReasoningDelta("me. "), "I **say", gates[1], "** it", CALL, gates[2]],
+            ["So: 2", gates[3], ", I *think*.\n\nBye."],
+        ]
+    )
+    session = await house.session(ana)
+    viewers: list[Anyone] = [await SocketViewer(face(), session, ana).open()]
+    await viewers[0].until(lambda: viewers[0].client.caught_up)
+    await house.send(session, ana, "Go")
+    for gate in gates:
+        await gate.reached()
+        viewers.append(await SocketViewer(face(), session, ana).open())
+        await viewers[-1].until(lambda: viewers[-1].client.caught_up)
+        gate.open()
+    await assert_all_show(house, session, viewers)
+    viewers.append(await SocketViewer(face(), session, ana).open())
+    await assert_all_show(house, session, viewers)
+    for viewer in viewers:
+        assert isinstance(viewer, SocketViewer)
+        await viewer.leave()
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("known", [True, False], ids=["hub heard it", "hub came late"])
+async def test_joiner_in_a_pause_sees_all_that_was_said(
+    house: House, second_hub: Hub, ana: User, face: type[EventsClient | PageClient], known: bool
+) -> None:
+    """LIVE-02: text that streams faster than it is written down, then stops: a late viewer sees its last word too."""
+    pause, end = Gate(), Gate()
+    words = [f"w{number} " for number in range(200)]
+    house.script([["Start ", *words, pause, "and ", "the ", "end", end, "."]])
+    session = await house.session(ana)
+    first: list[Anyone] = [HubViewer(face(), session, ana).open(second_hub)] if known else []
+    for viewer in first:
+        await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023
+    await house.send(session, ana, "Go")
+    await pause.reached()
+    late: Anyone = HubViewer(face(), session, ana).open(second_hub)
+    said = "Start " + "".join(words)
+    await late.until(lambda: shown(late) == said.strip() or shown(late) == said)
+    pause.open()
+    await end.reached()
+    await late.until(lambda: shown(late) == said + "and the end")
+    end.open()
+    await assert_all_show(house, session, [*first, late])
+    for viewer in [*first, late]:
+        assert isinstance(viewer, HubViewer)
+        viewer.leave()
+
+
+@pytest.mark.parametrize("delay", range(8))
+async def test_joiner_at_the_very_end_sees_the_end(house: House, second_hub: Hub, ana: User, delay: int) -> None:
+    """LIVE-02: a viewer whose rows are read while the turn is being finished, a little later each time."""
+    end = Gate()
+    house.script([["A ", "*text*", end, " that ends\n\nnow"]])
+    session = await house.session(ana)
+    here: list[Anyone] = [await SocketViewer(face(), session, ana).open() for face in FACES]
+    await house.send(session, ana, "Go")
+    await end.reached()
+    end.open()
+    for _ in range(delay * 4):
+        await asyncio.sleep(0)
+    late: list[Anyone] = [HubViewer(face(), session, ana).open(second_hub) for face in FACES]
+    late += [await SocketViewer(face(), session, ana).open() for face in FACES]
+    await assert_all_show(house, session, here + late)
+    for viewer in here + late:
+        if isinstance(viewer, SocketViewer):
+            await viewer.leave()
+        elif isinstance(viewer, HubViewer):
+            viewer.leave()
+
+
+async def test_hub_restart_in_mid_stream_is_made_good(house: House, second_hub: Hub, ana: User) -> None:
+    """LIVE-02, LIVE-04: viewers of a web process that goes away come back to another and miss nothing."""
+    pause = Gate()
+    house.script([["One ", "[two][x]\n\n", "three ", pause, "four\n\n[x]: http://five.example\n\nsix"]])
+    session = await house.session(ana)
+    viewers = [HubViewer(face(), session, ana) for face in FACES]
+    for viewer in viewers:
+        viewer.open(second_hub)
+    await house.send(session, ana, "Go")
+    await pause.reached()
+    for viewer in viewers:
+        await viewer.until(lambda: "three" in shown(viewer))  # noqa: B023
+    await second_hub.stop()
+    third = Hub()
+    await third.start()
+    for viewer in viewers:
+        await viewer.until(lambda: viewer.closed_with)  # noqa: B023
+        assert viewer.closed_with == 1012
+        viewer.open(third)
+        await viewer.until(lambda: viewer.client.caught_up > 1)  # noqa: B023
+    pause.open()
+    await assert_all_show(house, session, [*viewers])
+    for viewer in viewers:
+        viewer.leave()
+    await third.stop()
+    await second_hub.start()
