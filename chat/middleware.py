@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
@@ -16,8 +17,8 @@ POLICY = (
 
 @sync_and_async_middleware
 def content_security_policy(
-    get_response: Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]],
-) -> object:
+    get_response: Callable[[HttpRequest], Any],
+) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
     """Nothing inline, nothing foreign: what a model says cannot run or call out, even if a renderer failed."""
     if iscoroutinefunction(get_response):
 
@@ -29,8 +30,7 @@ def content_security_policy(
         return handle
 
     def handle_sync(request: HttpRequest) -> HttpResponseBase:
-        response = get_response(request)
-        assert isinstance(response, HttpResponseBase)
+        response: HttpResponseBase = get_response(request)
         response.headers.setdefault("Content-Security-Policy", POLICY)
         return response
 
