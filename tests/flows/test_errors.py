@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import pytest_asyncio
@@ -12,7 +12,7 @@ from django.db import connection
 
 from agents.errors import AuthenticationFailed, ConnectionLost, ProviderError, RateLimited
 from agents.messages import ToolCall
-from agents.providers.scripted import Gate, HangUp, Step
+from agents.providers.scripted import Gate, HangUp, Reply, Step
 from agents.tools import tool
 from chat.models import ChatMessage, Session, User
 from chat.running.bridge import BROKEN
@@ -217,15 +217,16 @@ async def test_change_that_cannot_be_written_ends_its_turn_alone(
     house: House, ana: User, poison: Callable[[str], str], at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """RUN-10, RUN-15: an error row and a closed turn here, nothing at all elsewhere; the next message works."""
-    replies = {
+    replies: dict[str, list[Reply]] = {
         "first words": [[poison("x"), "y", "z"]],
         "later words": [["p", "oison"]],
         "result": [[ToolCall("c1", "toxic", {})]],
         "one of two results": [[ToolCall("c1", "toxic", {}), ToolCall("c2", "slow", {})]],
     }
+    good_replies: list[Reply] = [["On ", *work(1)], ["and on."]]
     bench = Workbench()
     house.script(lambda request: next(script[request.messages[0].text]), tools=[bench.tool, toxic, slow])
-    script = {"bad": iter([*replies[at], ["Fine."]]), "good": iter([["On ", *work(1)], ["and on."]])}
+    script: dict[str, Iterator[Reply]] = {"bad": iter([*replies[at], ["Fine."]]), "good": iter(good_replies)}
     bad, good = await house.session(ana), await house.session(ana)
     await house.send(good, ana, "good")
     await bench.begun(1)

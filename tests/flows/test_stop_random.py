@@ -1,0 +1,60 @@
+"""Stop at any moment, two hundred times."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from agents.events import ReasoningDelta, Usage
+from agents.providers.base import Request
+from agents.providers.scripted import Pause, Reply, Step
+from chat.models import Session, User
+from tests.support.house import House
+from tests.support.rest import check_rest
+from tests.support.workbench import Workbench, work
+
+SESSIONS = 40
+STOPS = 5
+LONGEST = 0.06
+
+
+def anything(chance: random.Random) -> list[Step]:
+    """A response: reasoning, text and calls in any order, each after a breath."""
+    steps: list[Step] = []
+    for _ in range(chance.randint(1, 5)):
+        steps.append(Pause(chance.random() * LONGEST / 8))
+        some: list[list[Step]] = [["word " * chance.randint(1, 20)], [ReasoningDelta("hm ")], [*work(1, 2)]]
+        steps.extend(chance.choice(some))
+    return [*steps, Usage(10, 5)]
+
+
+async def test_stop_at_any_moment_leaves_the_session_whole(house: House, ana: User) -> None:
+    """RUN-07, RUN-08, CTX-03: two hundred stops, each followed by a message that is answered."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201  # shown when it fails, to be put in its place
+    chance = random.Random(seed)
+    bench = Workbench()
+    bench.let_go(1)  # the second call of every round hangs until Stop
+
+    def reply(request: Request) -> Reply:
+        return ["Fine."] if request.messages[-1].text == "And?" else anything(chance)
+
+    house.script(reply, tools=[bench.tool])
+
+    async def stop_often(session: Session) -> int:
+        stopped = 0
+        for _ in range(STOPS):
+            await house.send(session, ana, "Go")
+            await asyncio.sleep(chance.random() * LONGEST)
+            stopped += await house.cancel(session, ana)
+            await house.send(session, ana, "And?")
+            await house.idle(session)
+            await house.do(check_rest, session)
+            shown = await house.shown(session)
+            assert shown[-2:] == [("text", "complete", "Fine."), ("turn_done", "complete", "")]
+        return stopped
+
+    sessions = [await house.session(ana) for _ in range(SESSIONS)]
+    stopped = await asyncio.gather(*map(stop_often, sessions))
+    assert sum(stopped) > SESSIONS * STOPS / 2
+    assert house.provider.streaming == 0
