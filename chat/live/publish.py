@@ -59,9 +59,9 @@ class Publisher:
     async def close(self) -> None:
         """Send what is queued, as far as the layer takes it soon, then stop."""
         self._loop = None
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=SEND_TIMEOUT)
-            self._task.cancel()
+        if (task := self._task) is not None:
+            await asyncio.wait([task], timeout=SEND_TIMEOUT)
+            task.cancel()
 
     def put(self, group: str, message: Message) -> None:
         """Queue a message; from any thread."""
@@ -113,14 +113,20 @@ publisher = Publisher()
 
 
 def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
-    """Tell the viewers of a session. Call after the commit that the events speak of.
+    """Tell the viewers of a session. Call after the commit that the events speak of, once, with all of them."""
+    for message in messages(session_id, events):
+        publisher.put(group_of(session_id), message)
+
+
+def messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Message]:
+    """Make what a commit's events are on the layer: below 64 KB each.
 
     `head` is the last revision of the whole commit: who has heard of a later one knows that its hints are stale.
     """
     head = max((event.revision for event in events if isinstance(event, Durable)), default=None)
     for portion in _portions(events):
-        message = {"type": "session.events", "session": session_id, "head": head}
-        publisher.put(group_of(session_id), {**message, "events": [encode(event) for event in portion]})
+        told = [encode(event) for event in portion]
+        yield {"type": "session.events", "session": session_id, "head": head, "events": told}
 
 
 def sign_out(session_key: str) -> None:

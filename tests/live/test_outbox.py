@@ -1,0 +1,163 @@
+"""What waits for one socket: in order, bounded, and never the wrong thing dropped."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from chat.live import outbox as outboxes
+from chat.live.outbox import Outbox
+
+RESYNC = '{"type":"resync"}'
+
+
+class Peer:
+    """The other end: takes frames while `flowing` is set."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.code: int | None = None
+        self.flowing = asyncio.Event()
+        self.flowing.set()
+        self.failure: Exception | None = None
+        self.changed = asyncio.Event()
+        self.outbox = Outbox("events", self._take, self._close, user_id=1, session_key="")
+
+    async def _take(self, frame: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        await self.flowing.wait()
+        self.taken.append(frame)
+        self.changed.set()
+
+    async def _close(self, code: int) -> None:
+        self.code = code
+        self.changed.set()
+
+    async def has(self, count: int) -> list[str]:
+        async with asyncio.timeout(5):
+            while len(self.taken) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.taken
+
+    async def stuck(self) -> None:
+        """Take one frame and no more."""
+        self.flowing.clear()
+        self.outbox.put("first")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    async def closed(self) -> int:
+        async with asyncio.timeout(5):
+            while self.code is None:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.code
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outboxes, "MOST_FRAMES", 3)
+    monkeypatch.setattr(outboxes, "MOST_CHARS", 100)
+
+
+async def test_held_frames_follow_their_snapshot() -> None:
+    """LIVE-02: subscribe, then read, then what came meanwhile, if it is newer."""
+    peer = Peer()
+    peer.outbox.hold()
+    peer.outbox.put("old", 4)
+    peer.outbox.put("hint")
+    peer.outbox.put("new", 6)
+    peer.outbox.answer("ack")
+    peer.outbox.release(["snapshot"], 5)
+    peer.outbox.put("older still", 3)
+    peer.outbox.put("newer", 7)
+    assert await peer.has(5) == ["ack", "snapshot", "hint", "new", "newer"]
+
+
+@pytest.mark.usefixtures("_small")
+async def test_overflow_drops_live_frames_and_says_so() -> None:
+    """LIVE-02: answers stay: nobody asks for them again."""
+    peer = Peer()
+    await peer.stuck()
+    peer.outbox.answer("ack")
+    for number in range(4):
+        peer.outbox.put(f"live {number}")
+    peer.outbox.put("live after")
+    peer.flowing.set()
+    assert await peer.has(4) == ["first", "ack", RESYNC, "live after"]
+
+
+@pytest.mark.usefixtures("_small")
+async def test_large_snapshot_is_sent_however_much_follows() -> None:
+    """LIVE-02: a snapshot beyond the limit must not be dropped for it, and asked for again for ever."""
+    peer = Peer()
+    await peer.stuck()
+    peer.outbox.hold()
+    snapshot = ["s" * 90] * 9
+    peer.outbox.release(snapshot, 1)
+    peer.outbox.put("live")
+    peer.flowing.set()
+    assert await peer.has(11) == ["first", *snapshot, "live"]
+
+
+@pytest.mark.usefixtures("_small")
+async def test_too_much_held_is_dropped_and_said_after_the_snapshot() -> None:
+    """LIVE-02: what came while a long snapshot was read is bounded too."""
+    peer = Peer()
+    peer.outbox.hold()
+    for number in range(5):
+        peer.outbox.put(f"live {number}")
+    peer.outbox.release(["snapshot"], 1)
+    assert await peer.has(3) == ["snapshot", RESYNC, "live 4"]
+
+
+async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: 4408, and whoever waits for it to take its answers is let go."""
+    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.01)
+    peer = Peer()
+    peer.flowing.clear()
+    peer.outbox.answer("ack")
+    await peer.outbox.answered()
+    assert await peer.closed() == 4408
+
+
+async def test_socket_that_fails_is_closed_and_forgotten() -> None:
+    """LIVE-02: a frame that cannot be sent must not leave a socket open that hears nothing."""
+    peer = Peer()
+    peer.failure = ValueError("no UTF-8")
+    peer.outbox.put("frame")
+    assert await peer.closed() == 1011
+    peer.failure = None
+    peer.outbox.put("another")
+    await asyncio.sleep(0)
+    assert peer.taken == []
+
+
+async def test_close_sends_nothing_more() -> None:
+    """LIVE-06: what waits is not told to somebody who has lost access."""
+    peer = Peer()
+    peer.outbox.put("secret")
+    peer.outbox.hold()
+    peer.outbox.close(4403)
+    peer.outbox.close(4401)
+    peer.outbox.release(["secret snapshot"], 1)
+    peer.outbox.answer("secret answer")
+    assert await peer.closed() == 4403
+    assert peer.taken == []
+
+
+async def test_answered_waits_for_all_answers() -> None:
+    """LIVE-02: a client cannot pile up snapshots here by asking without reading."""
+    peer = Peer()
+    await peer.outbox.answered()
+    await peer.stuck()
+    peer.outbox.release(["snapshot"], 1)
+    waiting = asyncio.ensure_future(peer.outbox.answered())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    peer.flowing.set()
+    await asyncio.wait_for(waiting, 5)
+    assert peer.taken == ["first", "snapshot"]
