@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from html import escape
 
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 TOOLS = frozenset({"bash", "shell", "execute", "run"})
@@ -56,8 +56,8 @@ def _coloured(text: str, style: frozenset[str]) -> tuple[SafeString, frozenset[s
 
 def _span(text: str, style: frozenset[str]) -> str:
     if not text or not style:
-        return escape(text)
-    return f'<span class="{" ".join(sorted(style))}">{escape(text)}</span>'
+        return escape(text, quote=False)
+    return f'<span class="{" ".join(sorted(style))}">{escape(text, quote=False)}</span>'
 
 
 def _styled(style: frozenset[str], parameters: str) -> frozenset[str]:

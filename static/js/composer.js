@@ -55,6 +55,12 @@ export class Composer {
     if (entry) this.restore(entry.text);
   }
 
+  /** Nothing can be sent from this page any more; what is written can still be read and copied. */
+  close() {
+    text.readOnly = true;
+    form.querySelector("button.primary").disabled = true;
+  }
+
   /** Puts words back where they were written, before what stands there now. */
   restore(words) {
     text.value = text.value ? `${words}\n${text.value}` : words;
@@ -64,7 +70,7 @@ export class Composer {
   #submit(event) {
     event.preventDefault();
     const words = text.value;
-    if (!words.trim()) return;
+    if (!words.trim() || text.readOnly) return;
     const { key } = this.#outbox.add(words);
     text.value = "";
     this.#edited();

@@ -28,6 +28,7 @@ live.addEventListener("state", ({ detail: { state, reason } }) => {
   const line = at("connection");
   line.dataset.state = state;
   line.textContent = { "no-access": words.noAccess, gone: words.gone }[reason] ?? words[state] ?? "";
+  if (state === "closed") composer?.close();
   if (reason === "signed-out") location.assign(`${page.dataset.signIn}?next=${encodeURIComponent(location.pathname)}`);
 });
 live.addEventListener("answer", ({ detail: answer }) => {

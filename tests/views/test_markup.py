@@ -27,9 +27,7 @@ Pages = dict[str, str]
 
 
 @pytest.fixture
-def pages(
-    client: Client, ana: User, bo: User, session: Session, said: Callable[[int], list[ChatMessage]]
-) -> Pages:
+def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[[int], list[ChatMessage]]) -> Pages:
     """Every page, in every state that changes its markup."""
     said(60)
     let_in(session, bo, "viewer")
