@@ -1,0 +1,194 @@
+"""What clients should not send: refused by a stable code, nothing written, the socket stays open, no error logged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chat import consumers
+from chat.commands import LONGEST_FRAME
+from chat.models import ChatMessage, MessageRevision, Session, User
+from chat.services.sessions import create_session
+from tests.support.house import House
+from tests.support.socket import Socket, path_of
+
+NUL, LONE = "a\0b", "a\ud800b"
+REFUSED: list[tuple[str, str]] = [
+    ("{", "malformed"),
+    ("[" * 100_000, "malformed"),
+    ('["send"]', "malformed"),
+    ('{"type":"nonsense"}', "malformed"),
+    ('{"type":"send"}', "malformed"),
+    (json.dumps({"type": "send", "text": "a", "key": NUL}), "malformed"),
+    (json.dumps({"type": "send", "text": "a", "key": LONE}), "malformed"),
+    (json.dumps({"type": "send", "text": "a", "ref": LONE}), "malformed"),
+    (json.dumps({"type": "sync", "have": {LONE: 1}}), "malformed"),
+    (json.dumps({"type": LONE}), "malformed"),
+    (json.dumps({"type": "retry", "id": NUL}), "malformed"),
+    (json.dumps({"type": "send", "text": NUL}), "not_storable"),
+    (json.dumps({"type": "send", "text": LONE}), "not_storable"),
+    (json.dumps({"type": "send", "text": ""}), "empty"),
+    (json.dumps({"type": "send", "text": " \n\t"}), "empty"),
+    (json.dumps({"type": "send", "text": "x" * 2_000_001}), "too_long"),
+    (json.dumps({"type": "rename", "title": NUL}), "not_storable"),
+    (json.dumps({"type": "rename", "title": LONE}), "not_storable"),
+    (json.dumps({"type": "rename", "title": "x" * 201}), "too_long"),
+    (json.dumps({"type": "set_system_prompt", "system_prompt": NUL}), "not_storable"),
+    (json.dumps({"type": "set_system_prompt", "system_prompt": LONE}), "malformed"),
+    (json.dumps({"type": "set_system_prompt", "system_prompt": "x" * 200_001}), "malformed"),
+    (json.dumps({"type": "set_model", "provider": NUL, "model": "m"}), "no_such_model"),
+    (json.dumps({"type": "set_model", "provider": "scripted", "model": "other"}), "no_such_model"),
+    (json.dumps({"type": "retry", "id": "m_none"}), "no_such_message"),
+    (json.dumps({"type": "retry", "id": ""}), "no_such_message"),
+    (json.dumps({"type": "withdraw", "id": "m_none"}), "no_such_message"),
+    (json.dumps({"type": "edit_queued", "id": "m_none", "text": "a"}), "no_such_message"),
+    (json.dumps({"type": "edit_queued", "id": "m_none", "text": LONE}), "not_storable"),
+]
+
+
+def written(session: Session) -> tuple[int, int, int]:
+    """What a command could have changed."""
+    revision = Session.objects.get(pk=session.pk).revision
+    return revision, ChatMessage.objects.filter(session=session).count(), MessageRevision.objects.count()
+
+
+@pytest.mark.parametrize("face", ["events", "page"])
+async def test_bad_frames_are_refused_and_change_nothing(house: House, ana: User, face: str) -> None:
+    """MSG-12: every one of them on one socket, which still works afterwards."""
+    session = await house.session(ana)
+    async with Socket(path_of(session, face), ana) as socket:
+        for count, (frame, code) in enumerate(REFUSED):
+            socket.send_text(frame)
+            await socket.until(lambda: len(socket.frames) > count)  # noqa: B023  # waits within the round
+            answer = socket.frames[count]
+            assert (answer["type"], answer["code"]) == ("refused", code), frame[:60]
+            assert answer["message"]
+        assert await house.do(written, session) == (0, 0, 0)
+        assert (await socket.ask(type="rename", title="Still here"))["type"] == "ack"
+
+
+async def test_frames_that_are_no_text_or_too_long_are_refused(house: House, ana: User) -> None:
+    """MSG-12: bytes, and more than any text that may be sent."""
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        socket.send_bytes(b'{"type":"ping"}')
+        socket.send_text("x" * (LONGEST_FRAME + 1))
+        await socket.until(lambda: len(socket.frames) == 2)
+        assert [frame["code"] for frame in socket.frames] == ["malformed"] * 2
+        socket.send(type="ping")
+        await socket.next(type="pong")
+
+
+async def test_ref_comes_back_exactly(house: House, ana: User) -> None:
+    """LIVE-04: whatever characters it has."""
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        for ref in ("", "a\0b", "\u2028😀", "\\", '"'):
+            socket.send(type="rename", title="x", ref=ref)
+            assert (await socket.next(ref=ref))["type"] == "ack"
+
+
+@pytest.mark.parametrize("face", ["events", "page"])
+@pytest.mark.parametrize(
+    "have",
+    [
+        {"m_none": 5},
+        {"": 10**15},
+        {f"m_{number}": 10**30 for number in range(200)},
+        {"m_none": {"length": 10**30, "blocks": 10**30, "rev": 10**30}},
+        {"m_none": -5},
+    ],
+    ids=["unknown", "empty", "many", "giant", "negative"],
+)
+async def test_sync_takes_any_knowledge(house: House, ana: User, face: str, have: dict[str, Any]) -> None:
+    """LIVE-02: of messages that do not exist, and of lengths that cannot be."""
+    house.script([["Hello"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    ids = [row.pk for row in await house.rows(session)]
+    known = next(iter(have.values()))
+    async with Socket(path_of(session, face), ana) as socket:
+        socket.send(type="sync", since=0, have={**have, **dict.fromkeys(ids[: 200 - len(have)], known)})
+        await socket.until(lambda: any(frame.get("op") == "synced" or "more" in frame for frame in socket.frames))
+        assert all(frame.get("type") != "refused" for frame in socket.frames)
+
+
+async def test_knowledge_of_foreign_messages_tells_nothing(house: House, ana: User, bo: User) -> None:
+    """LIVE-06: `have` names messages; those of other sessions are not there."""
+    house.script([["Secret"]])
+    theirs, mine = await house.session(bo), await house.session(ana)
+    await house.send(theirs, bo, "Hi")
+    await house.idle(theirs)
+    ids = [row.pk for row in await house.rows(theirs)]
+    async with Socket(path_of(mine), ana) as socket:
+        socket.send(type="sync", since=0, have=dict.fromkeys(ids, 1))
+        answer = await socket.next(type="changes")
+        assert (answer["messages"], answer["removed"]) == ([], [])
+        for kind in ("retry", "withdraw"):
+            assert (await socket.ask(type=kind, id=ids[1]))["code"] == "no_such_message"
+
+
+@pytest.mark.parametrize("frame", ['{"type":"ping"}', "{", '{"type":"send","text":""}'])
+async def test_flood_closes_the_socket(house: House, ana: User, frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-06: 4429 beyond the allowance; whatever the frames are."""
+    monkeypatch.setattr(consumers, "RATE", 0.0)
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        for _ in range(int(consumers.BURST) + 1):
+            socket.send_text(frame)
+        assert await socket.closed() == 4429
+
+
+async def test_long_frames_count_for_more(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-06: reading them is work for which everybody else waits."""
+    monkeypatch.setattr(consumers, "RATE", 0.0)
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        socket.send_text(" " * LONGEST_FRAME)
+        assert (await socket.until(lambda: socket.frames))[0]["code"] == "malformed"
+        socket.send_text(" " * LONGEST_FRAME)
+        assert await socket.closed() == 4429
+
+
+KINDS = [json.loads(frame)["type"] for frame, code in REFUSED if code != "malformed"] + [
+    "sync",
+    "ping",
+    "cancel",
+    "typing",
+]
+FIELDS = ["ref", "since", "have", "text", "key", "id", "provider", "model", "title", "system_prompt"]
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+frames = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=50),
+    st.builds(
+        lambda kind, values: json.dumps({"type": kind, **values}),
+        st.sampled_from(KINDS),
+        st.dictionaries(st.sampled_from(FIELDS), anything),
+    ),
+)
+
+
+@given(st.lists(frames, min_size=5, max_size=40))
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+async def test_no_frame_breaks_a_socket(house: House, ana: User, sent: list[str]) -> None:
+    """MSG-12: whatever is sent, a socket answers and lives on."""
+    house.script(lambda request: ["Yes."])
+    session = await house.do(create_session, owner=ana)
+    async with Socket(path_of(session), ana) as socket:
+        for frame in sent:
+            socket.send_text(frame)
+        answer = await socket.ask(type="rename", title="Still here")
+        assert answer["type"] == "ack"
+        assert socket.close_code is None
+    await house.idle(session)

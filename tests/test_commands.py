@@ -1,0 +1,156 @@
+"""Frames of clients become commands, or are malformed; there is nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat.commands import (
+    LONGEST_EXPLANATION,
+    LONGEST_PROMPT,
+    MOST_KNOWN,
+    AnyCommand,
+    CancelRun,
+    EditQueued,
+    Known,
+    Malformed,
+    Ping,
+    Rename,
+    Retry,
+    SendMessage,
+    SetModel,
+    SetSystemPrompt,
+    Sync,
+    Withdraw,
+    parse,
+)
+
+GOOD: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "sync"}, Sync(type="sync")),
+    (
+        {"type": "sync", "since": 7, "have": {"m_1": 5, "m_2": {"blocks": 2, "rev": 1}}},
+        Sync(type="sync", since=7, have={"m_1": 5, "m_2": Known(blocks=2, rev=1)}),
+    ),
+    ({"type": "ping"}, Ping(type="ping")),
+    ({"type": "send", "text": "Hi"}, SendMessage(type="send", text="Hi")),
+    (
+        {"type": "send", "text": "a\ud800", "key": "k", "ref": "r", "more": 1},
+        SendMessage(type="send", text="a\ud800", key="k", ref="r"),
+    ),
+    ({"type": "edit_queued", "id": "m_1", "text": "Ho"}, EditQueued(type="edit_queued", id="m_1", text="Ho")),
+    ({"type": "withdraw", "id": "m_1"}, Withdraw(type="withdraw", id="m_1")),
+    ({"type": "cancel"}, CancelRun(type="cancel")),
+    ({"type": "retry", "id": "m_1"}, Retry(type="retry", id="m_1")),
+    ({"type": "set_model", "provider": "p", "model": "m"}, SetModel(type="set_model", provider="p", model="m")),
+    ({"type": "rename", "title": ""}, Rename(type="rename", title="")),
+    ({"type": "set_system_prompt", "system_prompt": "x"}, SetSystemPrompt(type="set_system_prompt", system_prompt="x")),
+]
+BAD: list[tuple[str, str]] = [
+    ("", "JSON"),
+    ("{", "JSON"),
+    ("[" * 200_000, "JSON"),
+    ('{"a":' * 100_000, "JSON"),
+    ('{"type":"sync","since":' + "9" * 5000 + "}", "JSON"),
+    ("[]", "object"),
+    ("1", "object"),
+    ("null", "object"),
+    ('"ping"', "object"),
+    ("{}", "type"),
+    ('{"type":null}', "type"),
+    ('{"type":["ping"]}', "type"),
+    ('{"type":{"a":1}}', "type"),
+    ('{"type":"typing_badly"}', "type"),
+    ('{"type":"' + "x" * 1_000_000 + '"}', "type"),
+    ('{"type":"ping","ref":1}', "ref"),
+    ('{"type":"ping","ref":"' + "x" * 201 + '"}', "ref"),
+    ('{"type":"ping","ref":"\\ud800"}', "ref"),
+    ('{"type":"sync","since":-1}', "since"),
+    ('{"type":"sync","since":1.5}', "since"),
+    ('{"type":"sync","since":"1"}', "since"),
+    ('{"type":"sync","since":true}', "since"),
+    ('{"type":"sync","since":NaN}', "since"),
+    ('{"type":"sync","since":1e400}', "since"),
+    ('{"type":"sync","since":99999999999999999999}', "since"),
+    ('{"type":"sync","have":[]}', "have"),
+    ('{"type":"sync","have":{"a b":1}}', "have"),
+    ('{"type":"sync","have":{"\\u0000":1}}', "have"),
+    ('{"type":"sync","have":{"\\ud800":1}}', "have"),
+    ('{"type":"sync","have":{"m_1":"1"}}', "have"),
+    ('{"type":"sync","have":{"m_1":{"blocks":-1}}}', "have"),
+    ('{"type":"sync","have":{"' + "x" * 100_000 + '":1}}', "have"),
+    (json.dumps({"type": "sync", "have": {f"m_{n}": 1 for n in range(MOST_KNOWN + 1)}}), "have"),
+    ('{"type":"send"}', "text"),
+    ('{"type":"send","text":1}', "text"),
+    ('{"type":"send","text":null}', "text"),
+    ('{"type":"send","text":"a","key":""}', "key"),
+    ('{"type":"send","text":"a","key":"\\u0000"}', "key"),
+    ('{"type":"send","text":"a","key":"\\ud800"}', "key"),
+    ('{"type":"send","text":"a","key":"' + "k" * 101 + '"}', "key"),
+    ('{"type":"retry"}', "id"),
+    ('{"type":"retry","id":"m_1\\n"}', "id"),
+    ('{"type":"withdraw","id":"m_\\u0000"}', "id"),
+    ('{"type":"edit_queued","id":"m_1"}', "text"),
+    ('{"type":"set_model","provider":"p"}', "model"),
+    ('{"type":"set_model","provider":"' + "p" * 81 + '","model":"m"}', "provider"),
+    ('{"type":"rename"}', "title"),
+    ('{"type":"set_system_prompt","system_prompt":"' + "x" * (LONGEST_PROMPT + 1) + '"}', "system_prompt"),
+]
+
+
+@pytest.mark.parametrize(("frame", "command"), GOOD, ids=lambda value: getattr(value, "type", ""))
+def test_frame_is_read_as_its_command(frame: dict[str, Any], command: Any) -> None:
+    """RUN-01, LIVE-02: every command of the protocol; what is unknown in it is passed over."""
+    assert parse(json.dumps(frame)) == command
+
+
+def test_every_command_is_read_somewhere() -> None:
+    """A new command needs a row above."""
+    assert {type(command) for _, command in GOOD} == set(get_args(AnyCommand))
+
+
+@pytest.mark.parametrize(("frame", "place"), BAD, ids=lambda text: text[:40])
+def test_bad_frame_is_malformed_and_says_where(frame: str, place: str) -> None:
+    """MSG-12: in a few words, whatever its size."""
+    with pytest.raises(Malformed) as caught:
+        parse(frame)
+    assert place in str(caught.value)
+    assert len(str(caught.value)) <= LONGEST_EXPLANATION
+
+
+def test_malformed_frame_keeps_its_ref() -> None:
+    """MSG-12: so that whoever sent it knows what was refused."""
+    with pytest.raises(Malformed) as caught:
+        parse('{"type":"send","ref":"mine"}')
+    assert caught.value.ref == "mine"
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+names = st.sampled_from(["ref", "since", "have", "text", "key", "id", "provider", "model", "title", "system_prompt"])
+kinds = st.sampled_from([frame["type"] for frame, _ in GOOD])
+
+
+@given(st.dictionaries(names, anything), kinds)
+@settings(deadline=None, max_examples=300)
+def test_any_values_are_read_or_malformed(values: dict[str, Any], kind: str) -> None:
+    """MSG-12: no frame raises anything else."""
+    try:
+        command = parse(json.dumps({**values, "type": kind}))
+    except Malformed:
+        return
+    assert command.type == kind
+
+
+@given(st.text(st.characters(codec=None), max_size=200))
+@settings(deadline=None)
+def test_any_text_is_malformed_or_read(frame: str) -> None:
+    """MSG-12: likewise what is no JSON at all."""
+    with pytest.raises(Malformed):
+        parse(frame + "{")
