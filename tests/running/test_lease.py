@@ -1,0 +1,256 @@
+"""Who may run a session: claims, epochs and leases, straight on the rows."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from chat.models import ChatMessage, Session, SessionRun, User, Worker
+from chat.running import lease, nudge
+from chat.running.changes import CloseTurn, InsertMessage
+from chat.running.lease import Claim
+from chat.running.opening import open_claim
+from chat.services.messages import send_message
+from chat.services.recording import Job, record
+from chat.services.runs import cancel
+from chat.services.sessions import create_session
+
+pytestmark = pytest.mark.django_db
+
+
+def due(ana: User) -> Session:
+    session = create_session(owner=ana)
+    send_message(session=session, author=ana, text="Hi")
+    return session
+
+
+def expire(worker: str) -> None:
+    Worker.objects.filter(pk=worker).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def close(claim: Claim) -> bool:
+    """End the turn; False when the claim is lost."""
+    done = InsertMessage("m_" + random.randbytes(12).hex(), "turn_done", {"type": "turn_done"})
+    return not record([Job(claim.session_id, claim.epoch, [done, CloseTurn()])], [])[0].fenced
+
+
+def test_only_work_that_is_due_is_claimed(ana: User) -> None:
+    """RUN-01: once, with the first epoch; an idle session is nobody's business."""
+    create_session(owner=ana)
+    worker = lease.enlist()
+    assert not lease.work_is_due()
+    session = due(ana)
+    assert lease.work_is_due()
+    assert lease.claim(worker, 10) == [Claim(session.pk, 1)]
+    assert lease.claim(worker, 10) == lease.claim(lease.enlist(), 10) == []
+    assert not lease.work_is_due()
+
+
+def test_claims_are_a_few_at_a_time(ana: User) -> None:
+    """RUN-15: so that several workers share what there is."""
+    sessions = {due(ana).pk for _ in range(5)}
+    worker = lease.enlist()
+    batches = [lease.claim(worker, 2) for _ in range(4)]
+    assert [len(batch) for batch in batches] == [2, 2, 1, 0]
+    assert {claim.session_id for batch in batches for claim in batch} == sessions
+
+
+def test_lease_that_runs_out_is_taken_over_with_a_higher_epoch(ana: User) -> None:
+    """RUN-15: and not before; the old claim can write nothing any more."""
+    session, first, second = due(ana), lease.enlist(), lease.enlist()
+    (old,) = lease.claim(first, 10)
+    assert lease.claim(second, 10) == []
+    expire(first)
+    assert lease.work_is_due()
+    (new,) = lease.claim(second, 10)
+    assert (new.session_id, new.epoch) == (session.pk, old.epoch + 1)
+    assert open_claim(old, 0.0) is None
+    assert not close(old)
+    assert close(new)
+    assert ChatMessage.objects.filter(session=session, type="turn_done").count() == 1
+
+
+def test_expired_lease_cannot_be_renewed() -> None:
+    """RUN-15: whoever slept through it has to begin anew."""
+    worker = lease.enlist()
+    before = Worker.objects.get(pk=worker).lease_until
+    assert lease.renew(worker)
+    assert Worker.objects.get(pk=worker).lease_until >= before
+    expire(worker)
+    assert not lease.renew(worker)
+    assert not lease.renew("w_unknown")
+
+
+def test_worker_that_retires_gives_its_sessions_back(ana: User) -> None:
+    """RUN-15: at once, without waiting for the lease; the next claim has a new epoch."""
+    session, worker = due(ana), lease.enlist()
+    lease.claim(worker, 10)
+    lease.retire(worker)
+    assert not Worker.objects.filter(pk=worker).exists()
+    assert lease.claim(lease.enlist(), 10) == [Claim(session.pk, 2)]
+
+
+def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
+    """RUN-15: an old claim takes nothing from the new one."""
+    due(ana)
+    first, second = lease.enlist(), lease.enlist()
+    (old,) = lease.claim(first, 10)
+    expire(first)
+    (new,) = lease.claim(second, 10)
+    lease.give_back(old)
+    assert lease.claim(first, 10) == []
+    lease.give_back(new)
+    assert lease.claim(first, 10) == [Claim(new.session_id, 3)]
+
+
+def test_dead_workers_are_forgotten_once_nothing_is_theirs(ana: User) -> None:
+    """RUN-15: what they still own has to be taken over first."""
+    long_ago = timezone.now() - timedelta(hours=2)
+    alive, dead, owning = lease.enlist(), lease.enlist(), lease.enlist()
+    due(ana)
+    lease.claim(owning, 1)
+    Worker.objects.filter(pk__in=[dead, owning]).update(lease_until=long_ago)
+    lease.forget_dead()
+    assert set(Worker.objects.values_list("pk", flat=True)) == {alive, owning}
+
+
+def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
+    """RUN-06: what was wanted meanwhile is served before the session is released."""
+    session, worker = due(ana), lease.enlist()
+    (claim,) = lease.claim(worker, 10)
+    send_message(session=session, author=ana, text="More")
+    assert close(claim)
+    run = SessionRun.objects.get(pk=session.pk)
+    assert (run.state, run.owner_id) == ("running", worker)
+    assert close(claim)
+    run.refresh_from_db()
+    assert (run.state, run.owner_id, run.done) == ("idle", None, run.wanted)
+
+
+def test_claim_without_work_is_given_back(ana: User) -> None:
+    """RUN-15: asked for, but nothing is open and nothing waits."""
+    session, worker = create_session(owner=ana), lease.enlist()
+    lease.request(session.pk)
+    (claim,) = lease.claim(worker, 10)
+    assert open_claim(claim, 0.0) is None
+    assert not lease.work_is_due()
+
+
+def test_stop_is_found_by_whoever_owns_the_run(ana: User) -> None:
+    """RUN-07: from any process: the heartbeat reads it."""
+    session, worker = due(ana), lease.enlist()
+    lease.claim(worker, 10)
+    assert lease.owned(worker) == {session.pk: lease.Owned(1, "")}
+    cancel(session=session, author=ana)
+    turn = SessionRun.objects.get(pk=session.pk).turn_id
+    assert lease.owned(worker) == {session.pk: lease.Owned(1, turn)}
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Do things in threads that start together; what they raise is raised here."""
+    start, failures = threading.Barrier(len(works)), []
+
+    def do(work: Callable[[], object]) -> None:
+        start.wait(20)
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=do, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_session_is_claimed_twice_at_once(ana: User) -> None:
+    """RUN-15: eight workers, each session one claim."""
+    sessions = {due(ana).pk for _ in range(12)}
+    claims: list[Claim] = []
+
+    def work() -> None:
+        worker = lease.enlist()
+        while some := lease.claim(worker, 2):
+            claims.extend(some)
+
+    at_once(*[work] * 8)
+    assert Counter(claim.session_id for claim in claims) == Counter(sessions)
+    assert {claim.epoch for claim in claims} == {1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
+    """RUN-15: workers that lose, give back and take over at random: one holder at a time, each with its own epoch."""
+    session = due(ana)
+    claims: list[Claim] = []
+    written: list[int] = []
+
+    def work() -> None:
+        chance, worker = random.Random(), lease.enlist()
+        for _ in range(10):
+            for claim in lease.claim(worker, 5):
+                claims.append(claim)
+                marker = InsertMessage(f"m_{claim.epoch}", "message_updated", {"type": "text", "role": "system"})
+                if not record([Job(claim.session_id, claim.epoch, [marker])], [])[0].fenced:
+                    written.append(claim.epoch)
+                if chance.random() < 0.5:
+                    lease.give_back(claim)
+                else:
+                    expire(worker)
+            if not lease.renew(worker):
+                worker = lease.enlist()
+
+    at_once(*[work] * 4)
+    epochs = [claim.epoch for claim in claims]
+    assert sorted(epochs) == list(range(1, len(epochs) + 1))
+    kept = ChatMessage.objects.filter(session=session, role="system").order_by("sequence")
+    assert [int(row.pk[2:]) for row in kept] == sorted(written)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
+    """RUN-06: people send while turns end, in threads: nothing stays queued in an idle session, and all is served."""
+    session, worker = due(ana), lease.enlist()
+    sent, wake = threading.Event(), threading.Event()
+    deaf = nudge.listen(lambda *_: wake.set())
+
+    def serve() -> None:
+        while not sent.is_set() or lease.work_is_due():
+            wake.wait(1)
+            wake.clear()
+            for claim in lease.claim(worker, 1):
+                opening = open_claim(claim, 0.0)
+                while opening is not None and close(claim):
+                    opening = opening if SessionRun.objects.get(pk=session.pk).owner_id else None
+
+    def talk() -> None:
+        for number in range(15):
+            send_message(session=session, author=ana, text=f"{number}")
+
+    def talk_all() -> None:
+        try:
+            at_once(talk, talk, talk)
+        finally:
+            sent.set()
+            wake.set()
+
+    at_once(serve, talk_all)
+    deaf()
+    run = SessionRun.objects.get(pk=session.pk)
+    rows = ChatMessage.objects.filter(session=session)
+    assert (run.state, run.done) == ("idle", run.wanted)
+    assert not rows.filter(status="queued").exists()
+    assert rows.filter(type="text", sequence__isnull=False).count() == 46
+    assert rows.filter(type="turn_start").count() == rows.filter(type="turn_done").count()
