@@ -219,8 +219,9 @@ class Answer:
         return chunk
 
     async def rest(self) -> None:
-        """Pause after a piece of the answer; the more streams are open, the longer."""
-        await rest(beat.rest, self._connection)
+        """Pause after a piece of the answer, but its last; the more streams are open, the longer."""
+        if not self._reader.complete:
+            await rest(beat.rest, self._connection)
 
     async def drain(self) -> None:
         """Read the end of the body: only then can the connection be used again."""

@@ -17,6 +17,8 @@ from tests.wire.model import answer
 from tests.wire.pace import PacedWriter
 from tests.wire.script import SSE, Cut, Pause, Reply, RequestRefusedError, Step
 
+# How long a test waits for what must happen, before it fails instead of hanging.
+PATIENCE = 20.0
 MODELS = ("wire-large", "wire-small")
 Encoded = tuple[list[bytes], Iterator[bytes], Iterator[bytes]]
 
@@ -30,6 +32,11 @@ class Received:
     headers: dict[str, str]
     body: dict[str, Any]
     gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def left(self) -> None:
+        """Wait until the client has gone; fails if it stays."""
+        async with asyncio.timeout(PATIENCE):
+            await self.gone.wait()
 
 
 class WireServer:
@@ -59,8 +66,8 @@ class WireServer:
         self._script.extend(replies)
 
     async def received(self, count: int) -> Received:
-        """Wait for the count-th request since the start."""
-        async with self.arrived:
+        """Wait for the count-th request since the start; fails if it does not come."""
+        async with asyncio.timeout(PATIENCE), self.arrived:
             await self.arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests[count - 1]
 

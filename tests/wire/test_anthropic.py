@@ -28,12 +28,10 @@ EVERYTHING: list[Json] = [
     *api.end("tool_use", output_tokens=42),
 ]
 HEARD: list[ProviderEvent] = [
-    ReasoningDelta("Let me "),
-    ReasoningDelta("see…\n"),
+    ReasoningDelta("Let me see…\n"),
     PartDone(THOUGHT),
     PartDone(Thinking("", "anthropic", {"redacted": "b3BhcXVl"})),
-    TextDelta("Sure"),
-    TextDelta(": "),
+    TextDelta("Sure: "),
     PartDone(Text("Sure: ")),
     PartDone(ToolCall("toolu_1", "add", {"a": 1, "b": "é"}, '{"a": 1, "b": "é"}')),
     PartDone(ToolCall("toolu_2", "sub", {})),

@@ -27,11 +27,9 @@ EVERYTHING: list[tuple[str, Json]] = [
     ("usage", api.usage(240, 42, 200)),
 ]
 HEARD: list[ProviderEvent] = [
-    ReasoningDelta("Let me "),
-    ReasoningDelta("see…\n"),
+    ReasoningDelta("Let me see…\n"),
     PartDone(Thinking("Let me see…\n", "openai", FIELD)),
-    TextDelta("Sure"),
-    TextDelta(": "),
+    TextDelta("Sure: "),
     PartDone(Text("Sure: ")),
     PartDone(ToolCall("call_1", "add", {"a": 1, "b": "é"}, '{"a": 1, "b": "é"}')),
     PartDone(ToolCall("call_2", "sub", {})),
@@ -102,7 +100,7 @@ async def test_finish_reason_is_told(wire: WireServer, gpt: OpenAIProvider, reas
 async def test_refusal_is_shown_and_told(wire: WireServer, gpt: OpenAIProvider) -> None:
     """RUN-10: a refusal comes in a field of its own; the person reads its words."""
     heard = await hear(wire, gpt, api.chunk({"refusal": "I "}), api.chunk({"refusal": "won't."}), api.finish())
-    assert heard[2:] == [PartDone(Text("I won't.")), ResponseDone("refusal", Usage())]
+    assert heard[1:] == [PartDone(Text("I won't.")), ResponseDone("refusal", Usage())]
 
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone,
 from agents.messages import Json, Message, Part, Text
 from agents.providers.anthropic import AnthropicProvider
 from agents.providers.base import Request
+from agents.providers.beat import joined
 from agents.providers.openai import OpenAIProvider
 from tests.wire import anthropic, openai
 from tests.wire.script import Reply
-from tests.wire.server import WireServer
+from tests.wire.server import PATIENCE, WireServer
 
 KEY = "sk-secret-0123456789"
 Provider = AnthropicProvider | OpenAIProvider
@@ -82,12 +84,12 @@ def request(*said: Message | str, **fields: Any) -> Request:
 async def ask(
     provider: Provider, asked: Request | None = None, seen: list[ProviderEvent] | None = None
 ) -> list[ProviderEvent]:
-    """All events of an answer; `seen` has them even if it fails."""
+    """All events of an answer, neighbouring deltas as one; `seen` has them, as they came, even if it fails."""
     seen = [] if seen is None else seen
-    async with aclosing(provider.stream(asked or request())) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(provider.stream(asked or request())) as events:
         async for event in events:
             seen.append(event)
-    return seen
+    return list(joined(seen))
 
 
 def parts(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:
