@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error
 
 from chat.db import Threads
 from chat.running import lease, nudge
@@ -37,26 +38,35 @@ class Runner:
         self._pump = Pump()
         self._running: dict[str, tuple[Bridge, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fenced = False
         self._deaf: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        loop = asyncio.get_running_loop()
+        await self._threads.run(lease.forget_dead)
         self.worker_id = await self._threads.run(lease.enlist)
         self._writer.start()
+        loop = asyncio.get_running_loop()
         self._deaf = nudge.listen(lambda *what: _soon(loop, self._nudged, *what))
-        self._tasks = [loop.create_task(self._claim_forever()), loop.create_task(self._beat_forever())]
+        self._spawn(self._claim_forever())
+        self._spawn(self._beat_forever())
 
     async def stop(self) -> None:
         """Give everything back: open turns keep what they have and go on with the next worker."""
         self._deaf()
-        for task in [*self._tasks, *(task for _, task in self._running.values())]:
+        tasks = [*self._tasks, *(task for _, task in self._running.values())]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *(task for _, task in self._running.values()), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._pump.close()
         await self._writer.close()
         await self._threads.run(lease.retire, self.worker_id)
         await self._threads.close()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _nudged(self, what: nudge.Nudge, session_id: str, turn_id: str) -> None:
         if what is nudge.Nudge.WORK:
@@ -70,14 +80,14 @@ class Runner:
             try:
                 while await self._claim_some(look_first=not nudged):
                     nudged = True
-            except DatabaseError as error:
-                logger.warning("Cannot claim sessions, trying again: %s", error)
+            except Exception as error:  # whatever it was, the sessions still have to be run
+                _warn("Cannot claim sessions, trying again", error)
             nudged = await _set_within(self._wake, POLL)
 
     async def _claim_some(self, *, look_first: bool) -> bool:
         """Claim a few; True when there may be more. An idle poll only looks."""
         free = min(CLAIM_AT_ONCE, SLOTS - len(self._running))
-        if free <= 0 or (look_first and not await self._threads.run(lease.work_is_due)):
+        if free <= 0 or self._fenced or (look_first and not await self._threads.run(lease.work_is_due)):
             return False
         claims = await self._threads.run(lease.claim, self.worker_id, free)
         for claim in claims:
@@ -98,47 +108,66 @@ class Runner:
         if task.cancelled() or task.exception() is None:
             return
         logger.error("Session %s could not be run", claim.session_id, exc_info=task.exception())
-        loop = asyncio.get_running_loop()
-        loop.call_later(GIVE_BACK_AFTER, lambda: self._tasks.append(loop.create_task(self._give_back(claim))))
+        self._spawn(self._give_back(claim))
 
     async def _give_back(self, claim: Claim) -> None:
-        await self._threads.run(lease.give_back, claim)
+        """Let go of a session that could not be run, after a while: it is due again."""
+        given = False
+        while not given:
+            await asyncio.sleep(GIVE_BACK_AFTER)
+            try:
+                await self._threads.run(lease.give_back, claim)
+                given = True
+            except Exception as error:  # nobody else would: the lease goes on
+                _warn("Cannot give a session back, trying again", error)
         self._wake.set()
 
     async def _beat_forever(self) -> None:
-        """Renew the lease; look for stops whose nudge was lost; fence ourselves when the lease may be gone."""
+        """Renew the lease; fence ourselves when it may be gone."""
         alive = time.monotonic()
         while True:
             await asyncio.sleep(settings.LEASE_SECONDS / 5)
             asked = time.monotonic()
             try:
-                renewed = await self._threads.run(lease.renew, self.worker_id)
-                owned = await self._threads.run(lease.owned, self.worker_id)
-            except DatabaseError as error:
-                logger.warning("Cannot renew the lease: %s", error)
+                await self._beat()
+                alive = asked
+            except Exception as error:
+                _warn("Cannot renew the lease", error)
                 if time.monotonic() - alive > settings.LEASE_SECONDS * 0.75:
-                    self._drop_all()
-                continue
-            if not renewed:
-                logger.warning("The lease has run out; others may have taken over")
-                self._drop_all()
-                self.worker_id = await self._threads.run(lease.enlist)
-                self._wake.set()
-                owned = {}
-            alive = asked
-            self._compare(owned)
+                    self._fence()
+
+    async def _beat(self) -> None:
+        """Renew; look for stops whose nudge was lost."""
+        if self._fenced or not await self._threads.run(lease.renew, self.worker_id):
+            await self._begin_anew()
+        self._compare(await self._threads.run(lease.owned, self.worker_id))
+
+    async def _begin_anew(self) -> None:
+        """Others may have taken over what we ran: give back the rest, and go on with a lease of our own."""
+        logger.warning("The lease has run out; others may have taken over")
+        self._fence()
+        await self._threads.run(lease.retire, self.worker_id)
+        self.worker_id = await self._threads.run(lease.enlist)
+        self._fenced = False
+        self._wake.set()
+
+    def _fence(self) -> None:
+        self._fenced = True
+        for _, task in self._running.values():
+            task.cancel()
 
     def _compare(self, owned: dict[str, lease.Owned]) -> None:
         for session_id, (bridge, task) in list(self._running.items()):
             found = owned.get(session_id)
             if found is not None and found.epoch > bridge.claim.epoch:
                 task.cancel()
-            elif found is not None and found.stop_turn:
+            elif found is not None and found.epoch == bridge.claim.epoch and found.stop_turn:
                 bridge.stop(found.stop_turn)
 
-    def _drop_all(self) -> None:
-        for _, task in self._running.values():
-            task.cancel()
+
+def _warn(what: str, error: Exception) -> None:
+    """A database that is away is news, anything else a fault of ours."""
+    logger.warning("%s: %s", what, error, exc_info=not isinstance(error, Error))
 
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:
@@ -154,5 +183,5 @@ async def _set_within(event: asyncio.Event, seconds: float) -> bool:
 
 def _soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
     """Call on the loop, from any thread; a loop that has just ended needs no nudge any more."""
-    if not loop.is_closed():
+    with suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)

@@ -1,0 +1,207 @@
+"""The runner: who it runs, when it steps back, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, Reply
+from chat.models import ChatMessage, SessionRun, User, Worker
+from chat.running import lease, runner
+from chat.running.reducer import RESUME_NOTE
+from chat.running.runner import Runner
+from tests.support.house import House
+from tests.support.rest import check_rest
+from tests.support.workbench import Workbench, work
+
+
+def execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@asynccontextmanager
+async def workers_away(house: House) -> AsyncIterator[None]:
+    """A database that refuses everything that has to do with leases; when it is back, they still hold."""
+    later = timezone.now() + timedelta(hours=1)
+
+    def bring_back() -> None:
+        with transaction.atomic():
+            execute("ALTER TABLE chat_worker_away RENAME TO chat_worker")
+            Worker.objects.update(lease_until=later)
+
+    await house.do(execute, "ALTER TABLE chat_worker RENAME TO chat_worker_away")
+    try:
+        yield
+    finally:
+        await house.do(bring_back)
+
+
+async def test_two_runners_share_the_work(house: House, ana: User) -> None:
+    """RUN-15: every message is answered once, whoever claims it."""
+    other = Runner()
+    await other.start()
+    try:
+        house.script(lambda request: [f"Re: {request.messages[-1].text}"])
+        sessions = [await house.session(ana) for _ in range(12)]
+        for session in sessions:
+            await house.send(session, ana, "Hi")
+        for session in sessions:
+            await house.idle(session)
+            await house.do(check_rest, session)
+            assert (await house.shown(session))[2] == ("text", "complete", "Re: Hi")
+        assert len(house.provider.requests) == 12
+    finally:
+        await other.stop()
+
+
+async def test_stop_reaches_a_runner_whose_nudge_was_lost(house: House, ana: User, settings: Settings) -> None:
+    """RUN-07: from another process: the heartbeat sees the state."""
+    settings.LEASE_SECONDS = 0.5
+    await house.restart()
+    gate = Gate()
+    house.script([["Once", gate]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.do(SessionRun.objects.filter(pk=session.pk).update, state="cancelling")
+    await house.idle(session)
+    assert (await house.shown(session))[2] == ("text", "interrupted", "Once")
+
+
+async def test_runner_that_slept_through_its_lease_cannot_write(house: House, ana: User) -> None:
+    """RUN-15: another worker has the session; what the old run still says goes nowhere."""
+    gate = Gate()
+    house.script([["Once", gate, " upon a time"], ["Twice."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    other = await house.do(lease.enlist)
+    await house.do(lambda: Worker.objects.exclude(pk=other).update(lease_until=timezone.now() - timedelta(seconds=1)))
+    (claim,) = await house.do(lease.claim, other, 10)
+    before = await house.shown(session)
+    gate.open()
+    async with asyncio.timeout(20):
+        while house.provider.streaming:  # noqa: ASYNC110  # the old run ends by itself, or is ended
+            await asyncio.sleep(0.01)
+    assert await house.shown(session) == before
+    assert claim.epoch == 2
+    await house.do(lease.retire, other)
+    await house.idle(session)
+    await house.do(check_rest, session)
+    assert (await house.shown(session))[2:] == [
+        ("text", "interrupted", "Once"),
+        ("text", "complete", RESUME_NOTE),
+        ("text", "complete", "Twice."),
+        ("turn_done", "complete", ""),
+    ]
+
+
+async def test_runner_that_lost_its_lease_begins_anew(house: House, ana: User, settings: Settings) -> None:
+    """RUN-15: it takes up again what nobody else has taken, under a new name."""
+    settings.LEASE_SECONDS = 0.5
+    await house.restart()
+    gate = Gate()
+    house.script([["Once", gate], ["Twice."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    before = set(await house.do(lambda: list(Worker.objects.values_list("pk", flat=True))))
+    await house.do(lambda: Worker.objects.update(lease_until=timezone.now() - timedelta(hours=1)))
+    await house.idle(session)
+    await house.do(check_rest, session)
+    assert (await house.shown(session))[-2] == ("text", "complete", "Twice.")
+    after = set(await house.do(lambda: list(Worker.objects.values_list("pk", flat=True))))
+    assert len(after) == 1
+    assert not before & after
+
+
+async def test_sessions_of_a_runner_that_fenced_itself_are_run_again(
+    house: House, ana: User, settings: Settings
+) -> None:
+    """RUN-15: the database comes back while the lease still holds: nothing stays claimed by a run that has gone."""
+    settings.LEASE_SECONDS = 0.5
+    await house.restart()
+    gate = Gate()
+    house.script([["Once", gate], ["Twice."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    async with workers_away(house), asyncio.timeout(20):
+        while house.provider.streaming:  # noqa: ASYNC110  # until the run is dropped
+            await asyncio.sleep(0.01)
+    await house.idle(session)
+    await house.do(check_rest, session)
+    assert (await house.shown(session))[-2] == ("text", "complete", "Twice.")
+
+
+async def test_session_that_cannot_be_run_is_tried_again(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-10, RUN-15: no session is stuck for good because of what was wrong for a while."""
+    monkeypatch.setattr(runner, "GIVE_BACK_AFTER", 0.05)
+    refuse = "BEGIN SELECT RAISE(ABORT, 'not now'); END"
+    house.script(lambda request: [f"Re: {request.messages[-1].text}"])
+    session = await house.session(ana)
+    await house.do(execute, f"CREATE TRIGGER not_now BEFORE UPDATE OF done ON chat_sessionrun {refuse}")
+    await house.send(session, ana, "Hi")
+    await house.until(lambda: SessionRun.objects.get(pk=session.pk).epoch >= 3)
+    await house.do(execute, "DROP TRIGGER not_now")
+    await house.idle(session)
+    await house.do(check_rest, session)
+    await house.send(session, ana, "Again")
+    await house.idle(session)
+    assert (await house.shown(session))[-2] == ("text", "complete", "Re: Again")
+
+
+async def test_runner_outlives_a_database_that_is_away(
+    house: House, ana: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-15: it goes on looking for work."""
+    house.script([["Hello"]])
+    session = await house.session(ana)
+    async with workers_away(house), asyncio.timeout(20):
+        await house.send(session, ana, "Hi")
+        while "Cannot claim" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+            await asyncio.sleep(0.01)
+    await house.idle(session)
+    assert (await house.shown(session))[2] == ("text", "complete", "Hello")
+
+
+async def test_stopped_node_leaves_nothing_behind(transactional_db: None, ana: User) -> None:
+    """RUN-15: in mid-text, in mid-tool, at rest: no task, no open stream, no claim, no worker."""
+    before = asyncio.all_tasks()
+    house, bench, gate = House(), Workbench(), Gate()
+
+    def reply(request: Request) -> Reply:
+        return replies[request.messages[0].text]
+
+    replies: dict[str, Reply] = {"text": ["Once", gate], "tool": work(1), "rest": ["Done."]}
+    house.script(reply, tools=[bench.tool])
+    await house.start()
+    sessions = {name: await house.session(ana) for name in ("text", "tool", "rest")}
+    for name, session in sessions.items():
+        await house.send(session, ana, name)
+    await gate.reached()
+    await bench.begun(1)
+    await house.idle(sessions["rest"])
+    await house.stop()
+    assert house.provider.streaming == 0
+    assert asyncio.all_tasks() == before
+    rows = await house.do(lambda: list(ChatMessage.objects.values_list("text", "status")))
+    assert Counter(rows)["Once", "streaming"] + Counter(rows)["", "running"] == 2
+    assert not await house.do(Worker.objects.exists)
+    assert not await house.do(SessionRun.objects.filter(owner__isnull=False).exists)
+    await house.threads.close()
