@@ -65,11 +65,12 @@ class EventsClient:
             return
         self._part = (*answer, part)
         for row in frame["messages"]:
-            offset = row.pop("offset")
+            offset = row["offset"]
             if offset > len(self._text(row["id"])):
                 self._abandon()  # meant for what I had then
                 return
-            self._keep(row, self._text(row["id"])[:offset] + row["text"])
+            kept = {name: value for name, value in row.items() if name != "offset"}
+            self._keep(kept, self._text(row["id"])[:offset] + row["text"])
         if not frame["more"]:
             self._synced(frame)
 

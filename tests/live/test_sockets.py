@@ -1,0 +1,168 @@
+"""Sockets as a whole: sending once, reading slowly, commands beside a long catching up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agents.providers.scripted import Gate
+from chat.live import catchup, wire
+from chat.live import outbox as outboxes
+from chat.models import ChatMessage, Session, User
+from tests.live.states import assert_shows, is_at
+from tests.support.client import EventsClient
+from tests.support.house import House, let_in
+from tests.support.page_client import PageClient
+from tests.support.socket import Socket, path_of
+from tests.support.viewer import SocketViewer
+
+FACES = (EventsClient, PageClient)
+
+
+async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
+    """LIVE-04, MSG-02: a send whose answer was lost is sent again with its key, over a new connection."""
+    house.script([["Yes."]])
+    session = await house.session(ana)
+    command = {"type": "send", "text": "Once", "key": "k1", "ref": "r1"}
+    async with Socket(path_of(session), ana) as socket:
+        socket.send(**command)
+        first = await socket.next(ref="r1")
+    async with Socket(path_of(session, "page"), ana) as socket:
+        socket.send(**command)
+        again = await socket.next(ref="r1")
+        other = await socket.ask(type="send", text="Once", key="k2")
+    assert first == {"type": "ack", "ref": "r1", "id": first["id"], "queued": False, "repeated": False}
+    assert again == {**first, "repeated": True}
+    assert other["id"] != first["id"]
+    await house.idle(session)
+    assert await house.do(ChatMessage.objects.filter(session=session, text="Once").count) == 2
+
+
+async def test_key_of_another_person_is_refused(house: House, ana: User, bo: User) -> None:
+    """MSG-02, LIVE-04: a key belongs to who used it; nobody gets somebody else's message by it."""
+    house.script(lambda request: ["Yes."])
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    async with Socket(path_of(session), ana) as anas, Socket(path_of(session), bo) as bos:
+        assert (await anas.ask(type="send", text="Mine", key="k"))["type"] == "ack"
+        assert (await bos.ask(type="send", text="Mine", key="k"))["code"] == "key_taken"
+    await house.idle(session)
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_slow_viewer_loses_frames_and_catches_up(
+    house: House, ana: User, face: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: whoever falls behind is told to resync, and sees the same in the end."""
+    monkeypatch.setattr(outboxes, "MOST_FRAMES", 10)
+    gates = [Gate() for _ in range(12)]
+    house.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
+    session = await house.session(ana)
+    slow: SocketViewer[EventsClient | PageClient] = await SocketViewer(face(), session, ana).open()
+    quick: SocketViewer[EventsClient | PageClient] = await SocketViewer(face(), session, ana).open()
+    for viewer in (slow, quick):
+        await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
+    slow.socket.flowing.clear()
+    await house.send(session, ana, "Go")
+    for gate in gates:
+        await gate.reached()
+        known = len(quick.frames)
+        gate.open()
+        await quick.until(lambda: len(quick.frames) > known)  # noqa: B023  # waits within the round
+    await house.send(session, ana, "More")
+    await house.idle(session)
+    slow.socket.flowing.set()
+    truth = await house.snapshot(session)
+    for viewer in (slow, quick):
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
+        if isinstance(viewer.client, PageClient):
+            viewer.client.drawn.clear()
+        assert_shows(viewer.client, truth)
+        await viewer.leave()
+    resync = {"type": "resync"} if face is EventsClient else {"op": "resync"}
+    assert (resync in slow.frames, resync in quick.frames) == (True, False)
+
+
+async def test_stop_does_not_wait_for_a_sync(house: House, ana: User) -> None:
+    """RUN-07: a viewer that is catching up, and takes nothing of it, stops the agent all the same."""
+    gate = Gate()
+    house.script([["Text", gate]])
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        await socket.ask(type="send", text="Go")
+        await gate.reached()
+        socket.flowing.clear()
+        for _ in range(10):
+            socket.send(type="sync")
+        socket.send(type="cancel")
+        await house.idle(session)
+        socket.flowing.set()
+    assert [status for _, status, _ in await house.shown(session)][-1] == "interrupted"
+
+
+async def test_syncs_that_wait_are_answered_by_the_last(house: House, ana: User) -> None:
+    """LIVE-02: a client that asks again and again is not sent the session again and again."""
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        socket.flowing.clear()
+        for _ in range(50):
+            socket.send(type="sync", since=0)
+        socket.send(type="rename", title="Done")
+        await house.until(lambda: Session.objects.get(pk=session.pk).title == "Done")
+        socket.flowing.set()
+        await socket.until(lambda: any((frame.get("session") or {}).get("title") == "Done" for frame in socket.frames))
+        assert len([frame for frame in socket.frames if frame["type"] == "changes"]) <= 3
+
+
+async def test_long_history_comes_in_parts(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: bounded by messages and by characters; a client that loses a part asks again."""
+    monkeypatch.setattr(wire, "MOST_MESSAGES", 4)
+    monkeypatch.setattr(wire, "MOST_CHARS", 1000)
+    house.script(lambda request: ["y" * 700])
+    session = await house.session(ana)
+    for _ in range(4):
+        await house.send(session, ana, "x" * 700)
+        await house.idle(session)
+    truth = await house.snapshot(session)
+    viewer = await SocketViewer(EventsClient(), session, ana).open()
+    await viewer.until(lambda: is_at(viewer.client, truth))
+    assert_shows(viewer.client, truth)
+    parts = [frame for frame in viewer.frames if frame["type"] == "changes"]
+    assert [frame["part"] for frame in parts] == list(range(len(parts)))
+    assert len(parts) >= 8
+    assert all(len(frame["messages"]) <= 4 for frame in parts)
+    broken = EventsClient()
+    broken.sync()
+    for frame in (*parts[:3], *parts[4:]):
+        broken.receive(frame)
+    assert (broken.wants_sync, broken.revision) == (True, 0)
+    await viewer.leave()
+
+
+async def test_page_that_missed_too_much_loads_anew(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: rather than a hundred messages one by one."""
+    monkeypatch.setattr(catchup, "MOST_CHANGES", 3)
+    house.script([["Yes"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await house.idle(session)
+    async with Socket(path_of(session, "page"), ana) as page:
+        page.send(type="sync", since=0)
+        await page.next(op="reload")
+        assert [frame["op"] for frame in page.frames] == ["reload"]
+
+
+async def test_closed_sockets_leave_nothing_running(house: House, ana: User) -> None:
+    """RUN-14: hundreds of tabs that come, ask and go at once leave no task behind."""
+    session = await house.session(ana)
+    before = asyncio.all_tasks()
+    for number in range(60):
+        socket = Socket(path_of(session, "page" if number % 2 else "events"), ana)
+        await socket.open()
+        for _ in range(3):
+            socket.send(type="sync")
+        await socket.leave()
+    async with asyncio.timeout(10):
+        while left := {task for task in asyncio.all_tasks() - before if not task.done()}:
+            await asyncio.wait(left)
