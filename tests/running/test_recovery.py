@@ -1,0 +1,264 @@
+"""Sessions as a dead process left them heal by themselves: rows first, then a node that finds them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from agents.providers.scripted import Gate
+from chat import ids
+from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User, Worker
+from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
+from chat.running.reducer import RESUME_NOTE
+from tests.support.house import House
+from tests.support.rest import check_rest
+from tests.support.workbench import Workbench, work
+
+Shown = list[tuple[str, str, str]]
+START: Shown = [("turn_start", "complete", ""), ("text", "complete", "Go")]
+DONE: Shown = [("turn_done", "complete", "")]
+STOPPED: Shown = [("turn_done", "interrupted", "")]
+NOTE: Shown = [("text", "complete", RESUME_NOTE)]
+ANSWER: Shown = [("text", "complete", "Fine.")]
+
+SAID = {"role": "assistant", "text": "Look", "response_id": "r_1"}
+CUT = {**SAID, "text": "Lo", "status": "streaming"}
+THINKING = {"type": "reasoning", "role": "assistant", "text": "h", "response_id": "r_1", "status": "streaming"}
+
+
+def call(number: int, status: str, result: str = "") -> dict[str, Any]:
+    return {
+        "type": "tool_group",
+        "role": "assistant",
+        "response_id": "r_1",
+        "status": status,
+        "tool_call_id": f"w{number}",
+        "tool_name": "work",
+        "arguments": {"n": number},
+        "result": result,
+    }
+
+
+TOLD_LOST = ("tool_group", "interrupted", TOOL_LOST)
+NOT_BEGUN = ("tool_group", "interrupted", TOOL_NOT_BEGUN)
+SAID_SHOWN: Shown = [("text", "complete", "Look")]
+# What the rows held → what is shown when the turn was resumed, and when it was closed.
+LEFT: dict[str, tuple[list[dict[str, Any]], Shown, Shown]] = {
+    "before the first token": ([], [*ANSWER, *DONE], [*ANSWER, *DONE]),
+    "in the text": (
+        [CUT],
+        [("text", "interrupted", "Look he"), *NOTE, *ANSWER, *DONE],
+        [("text", "interrupted", "Look he"), *STOPPED],
+    ),
+    "in the reasoning": (
+        [THINKING],
+        [("reasoning", "interrupted", "hok he"), *ANSWER, *DONE],
+        [("reasoning", "interrupted", "hok he"), *STOPPED],
+    ),
+    "in the reasoning after a text": (
+        [SAID, THINKING],
+        [*SAID_SHOWN, ("reasoning", "interrupted", "hok he"), *NOTE, *ANSWER, *DONE],
+        [*SAID_SHOWN, ("reasoning", "interrupted", "hok he"), *STOPPED],
+    ),
+    "in the text after a call": (
+        [call(1, "pending"), CUT],
+        [NOT_BEGUN, ("text", "interrupted", "Look he"), *NOTE, *ANSWER, *DONE],
+        [NOT_BEGUN, ("text", "interrupted", "Look he"), *STOPPED],
+    ),
+    "before the tools": (
+        [SAID, call(1, "pending"), call(2, "pending")],
+        [*SAID_SHOWN, ("tool_group", "complete", "did 1"), ("tool_group", "complete", "did 2"), *ANSWER, *DONE],
+        [*SAID_SHOWN, ("tool_group", "complete", "did 1"), ("tool_group", "complete", "did 2"), *ANSWER, *DONE],
+    ),
+    "in the tools": (
+        [SAID, call(1, "complete", "did it"), call(2, "running"), call(3, "pending")],
+        [
+            *SAID_SHOWN,
+            ("tool_group", "complete", "did it"),
+            TOLD_LOST,
+            ("tool_group", "complete", "did 3"),
+            *ANSWER,
+            *DONE,
+        ],
+        [*SAID_SHOWN, ("tool_group", "complete", "did it"), TOLD_LOST, NOT_BEGUN, *STOPPED],
+    ),
+    "after the tools": (
+        [SAID, call(1, "complete", "did it")],
+        [*SAID_SHOWN, ("tool_group", "complete", "did it"), *ANSWER, *DONE],
+        [*SAID_SHOWN, ("tool_group", "complete", "did it"), *ANSWER, *DONE],
+    ),
+    "after the answer": ([SAID], [*SAID_SHOWN, *DONE], [*SAID_SHOWN, *DONE]),
+    "after an error": (
+        [{"type": "error", "role": "assistant", "status": "failed", "text": "Broken"}],
+        [("error", "failed", "Broken"), *DONE],
+        [("error", "failed", "Broken"), *DONE],
+    ),
+}
+
+
+def leave(session: Session, author: User, left: list[dict[str, Any]], state: str = "running") -> None:
+    """Put the rows of a turn as a process left them that died two minutes ago."""
+    turn_id, died = ids.turn_id(), timezone.now() - timedelta(minutes=2)
+    worker = Worker.objects.create(lease_until=died)
+    SessionRun.objects.filter(pk=session.pk).update(
+        state=state, turn_id=turn_id, turn_started_at=died, wanted=1, epoch=7, owner=worker
+    )
+    opening: list[dict[str, Any]] = [
+        {"type": "turn_start"},
+        {"role": "user", "text": "Go", "user": author, "sender": "Ana"},
+    ]
+    for sequence, values in enumerate([*opening, *left], start=1):
+        row = ChatMessage(session=session, sequence=sequence, run_id=turn_id, timestamp=died, **values)
+        row.save()
+        if row.status == "streaming":
+            rest = [MessageDelta(message=row, offset=3, text=" he"), MessageDelta(message=row, offset=1, text="ok")]
+            MessageDelta.objects.bulk_create(rest if row.type == "reasoning" else [_moved(one) for one in rest])
+    Session.objects.filter(pk=session.pk).update(revision=len(left) + 2)
+
+
+def _moved(delta: MessageDelta) -> MessageDelta:
+    delta.offset += 1
+    return delta
+
+
+@pytest_asyncio.fixture
+async def asleep(transactional_db: None) -> AsyncIterator[House]:
+    """A node that has not been started: its database is at hand."""
+    house = House()
+    bench = Workbench()
+    bench.let_go(1, 2, 3)
+    house.script(lambda request: ["Fine."], tools=[bench.tool])
+    yield house
+    await house.stop()
+    await house.threads.close()
+
+
+@pytest.mark.parametrize("recovery", ["resume", "close"])
+@pytest.mark.parametrize("point", LEFT)
+async def test_turn_of_a_dead_process_heals(
+    asleep: House, ana: User, settings: Settings, point: str, recovery: str
+) -> None:
+    """RUN-15, CTX-03: what was said is kept, what ran is not run again, what had not begun is; then it goes on."""
+    settings.RECOVERY = recovery
+    left, resumed, closed = LEFT[point]
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, left)
+    await asleep.start()
+    await asleep.idle(session)
+    assert await asleep.shown(session) == [*START, *(resumed if recovery == "resume" else closed)]
+    await asleep.do(check_rest, session)
+    await asleep.send(session, ana, "Next")
+    await asleep.idle(session)
+    assert (await asleep.shown(session))[-2:] == [*ANSWER, *DONE]
+    await asleep.do(check_rest, session)
+
+
+@pytest.mark.parametrize("point", LEFT)
+async def test_turn_that_was_being_stopped_is_stopped(asleep: House, ana: User, point: str) -> None:
+    """RUN-07, RUN-15: Stop is a state that outlives the process; the model is not asked again."""
+    left, _, _ = LEFT[point]
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, left, "cancelling")
+    await asleep.start()
+    await asleep.idle(session)
+    answered = point in ("after the answer", "after an error")
+    assert (await asleep.shown(session))[-1] == ("turn_done", "complete" if answered else "interrupted", "")
+    cut = [row for row in await asleep.rows(session) if row.type == "tool_group" and row.status == "interrupted"]
+    assert {row.result for row in cut} <= {TOOL_INTERRUPTED}
+    assert asleep.provider.requests == []
+    await asleep.do(check_rest, session)
+
+
+async def test_resumed_model_is_asked_to_go_on(asleep: House, ana: User) -> None:
+    """RUN-15, CTX-01: it sees what it had said, that it was cut, and the note."""
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, [CUT])
+    await asleep.start()
+    await asleep.idle(session)
+    assert [(message.role, message.text) for message in asleep.provider.requests[0].messages] == [
+        ("user", "Go"),
+        ("assistant", "Look he\n\n[interrupted]"),
+        ("system", RESUME_NOTE),
+    ]
+
+
+async def test_lost_tool_is_told_to_the_model(asleep: House, ana: User) -> None:
+    """RUN-15: it decides itself whether to try again; nothing runs twice behind its back."""
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, [SAID, call(1, "running")])
+    await asleep.start()
+    await asleep.idle(session)
+    (result,) = asleep.provider.requests[0].messages[-1].tool_results
+    assert (result.content, result.is_error) == (TOOL_LOST, True)
+
+
+async def test_queued_messages_run_after_the_healing(asleep: House, ana: User, bo: User, settings: Settings) -> None:
+    """RUN-15, RUN-06: what people said while nobody was there is answered."""
+    settings.RECOVERY = "close"
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, [CUT])
+    assert (await asleep.send(session, bo, "Hello?")).queued
+    await asleep.start()
+    await asleep.idle(session)
+    assert [text for kind, _, text in await asleep.shown(session) if kind == "text"] == [
+        "Go",
+        "Look he",
+        "Hello?",
+        "Fine.",
+    ]
+    await asleep.do(check_rest, session)
+
+
+async def test_turn_time_counts_from_its_beginning(asleep: House, ana: User) -> None:
+    """MSG-05: a person waited all that time; what was said while nobody measured has no duration."""
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, [CUT])
+    await asleep.start()
+    await asleep.idle(session)
+    rows = await asleep.rows(session)
+    assert rows[-1].duration_seconds is not None
+    assert 120 <= rows[-1].duration_seconds < 300
+    assert rows[2].duration_ms is None
+
+
+async def test_restart_in_mid_answer_goes_on(house: House, ana: User) -> None:
+    """RUN-15: an operator restarts: the text is kept to the last word, and the model goes on from there."""
+    gate = Gate()
+    house.script([["Once ", "upon", gate], [" a time"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Tell")
+    await gate.reached()
+    await house.restart()
+    await house.idle(session)
+    assert await house.shown(session) == [
+        ("turn_start", "complete", ""),
+        ("text", "complete", "Tell"),
+        ("text", "interrupted", "Once upon"),
+        *NOTE,
+        ("text", "complete", " a time"),
+        *DONE,
+    ]
+    await house.do(check_rest, session)
+
+
+async def test_restart_in_mid_tool_goes_on(house: House, ana: User) -> None:
+    """RUN-15: finished results stay, the one that ran is told as lost, and those that waited begin now."""
+    bench = Workbench()
+    house.script([work(1, 2, 3, name="lone_work"), ["Fine."]], tools=[bench.lone_tool])
+    session = await house.session(ana)
+    await house.send(session, ana, "Work")
+    bench.let_go(1)
+    await bench.begun(2)
+    await house.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
+    bench.let_go(3)
+    await house.restart()
+    await house.idle(session)
+    assert bench.begins == [1, 2, 3]
+    assert [row[2] for row in await house.shown(session) if row[0] == "tool_group"] == ["did 1", TOOL_LOST, "did 3"]
+    await house.do(check_rest, session)
