@@ -1,7 +1,7 @@
 """The finished blocks of a growing text, and the link definitions that they share."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,9 +63,9 @@ class Frozen:
         first = len(self.html)
         for source in slices:
             self._freeze(source)
-        replaced = list(self._redraw_waiting())
+        stale = self._redraw_waiting()
         ops: list[Op] = [Append(html) for html in self.html[first:]]
-        return ops + [Replace(index, self.html[index]) for index in replaced if index < first]
+        return ops + [Replace(index, self.html[index]) for index in stale if index < first]
 
     def _freeze(self, source: str) -> None:
         try:
@@ -87,10 +87,9 @@ class Frozen:
             del self._sources[index]  # nothing can change it any more
         return html
 
-    def _redraw_waiting(self) -> Iterator[int]:
+    def _redraw_waiting(self) -> list[int]:
         stale = {index for label in self.references.added for index in self._waiting.pop(label, ())}
         self.references.added.clear()
-        for index in sorted(stale & self._sources.keys()):
-            before, self.html[index] = self.html[index], self._draw(index)
-            if before != self.html[index]:
-                yield index
+        for index in stale:
+            self.html[index] = self._draw(index)
+        return sorted(stale)

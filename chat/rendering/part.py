@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS
 from markdown_it.token import Token
 
 from chat.rendering import engine
@@ -13,7 +14,6 @@ from chat.rendering.markdown import draw_block
 from chat.rendering.sanitize import clean
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_MAX_CELLS = 0x10000  # with more missing than these, the parser ends a table
 
 
 class Drawn(NamedTuple):
@@ -66,14 +66,12 @@ class Part:
     def _continues(self, tokens: Sequence[Token], lines: Sequence[str], source: str) -> bool:
         if (tokens[0].type, tokens[0].markup) != (self._first.type, self._first.markup):
             return False
-        text = "\n".join(lines).rstrip()
         if self._is_table:
-            rows = text.count("\n") - 1
-            return len([*_pieces(tokens)]) == rows > 0 and self._columns * source.count("\n") < _MAX_CELLS
+            return any(_pieces(tokens)) and self._columns * source.count("\n") < MAX_AUTOCOMPLETED_CELLS
         if self._is_loose:
             for token in tokens:
                 token.hidden = token.hidden and token.level != 2
-        return self._is_loose or _BLANK_LINE.search(text) is None
+        return self._is_loose or _BLANK_LINE.search("\n".join(lines).rstrip()) is None
 
     def _clean(self, piece: Sequence[Token], drawing: Drawing) -> str:
         html = engine.draw(piece, drawing)

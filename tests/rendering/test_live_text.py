@@ -161,6 +161,15 @@ def test_end_freezes_everything() -> None:
     assert live.snapshot() == {**snap, "blocks": page(ANSWER), "tail": "", "end": 1}
 
 
+def test_page_after_the_stream_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: what the viewers folded is what a reload shows, at no cost."""
+    live = LiveText("m_1")
+    live.append("only here: " + ANSWER)
+    live.frame(end=True)
+    monkeypatch.setattr(markdown, "draw_all", None)
+    assert list(markdown.blocks("only here: " + ANSWER)) == live.snapshot()["blocks"]
+
+
 def test_frames_tell_what_they_cost() -> None:
     """LIVE-02: callers stretch the interval by what frames cost, but not by a single dear one."""
     live = LiveText("m_1")
