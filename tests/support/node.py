@@ -1,0 +1,68 @@
+"""A node in a process of its own, to be killed: its model says numbered words, or digs for ever.
+
+Each word that the model says is a line on stdout, with the time by the process's own clock: what a test holds the rows
+against. Run as `python -m tests.support.node`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+
+import django
+
+PACE = 0.01
+
+
+def say(*what: object) -> None:
+    print(*what, flush=True)  # noqa: T201  # stdout is how it talks to the test
+
+
+def words(first: str) -> Iterator[object]:
+    """Say a thousand words, each told as it leaves the model."""
+    from agents.providers.scripted import Pause
+
+    for number in range(1000):
+        text = f"{first}{number} "
+        say("said", time.monotonic(), text)
+        yield text
+        yield Pause(PACE)
+
+
+async def main() -> None:
+    from agents.messages import ToolCall
+    from agents.providers.base import Request
+    from agents.providers.scripted import Reply
+    from agents.tools import tool
+    from chat.projections.context import INTERRUPTED
+    from chat.running import embedded
+    from tests.support.house import House
+
+    @tool()
+    async def dig(place: str) -> str:
+        """Dig for a very long time."""
+        say("dug", place)
+        await asyncio.sleep(3600)
+        return "found nothing"
+
+    def reply(request: Request) -> Reply:
+        last = request.messages[-1]
+        if last.text == "Speak":
+            return words("w")  # type: ignore[return-value]  # an iterator of steps is one
+        if last.text == "Dig":
+            return ["Digging.", ToolCall("d1", "dig", {"place": "here"}), ToolCall("d2", "dig", {"place": "there"})]
+        cut = any(INTERRUPTED in message.text for message in request.messages[-2:])
+        return ["And so on." if cut else f"Re: {last.text}"]
+
+    house = House()
+    house.script(reply, tools=[dig])
+    await embedded.start()
+    say("ready")
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    django.setup()
+    sys.exit(asyncio.run(main()))
