@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import httpx2
 from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
 
 from agents.providers.base import Request
 from agents.providers.conversation import names_by_safe_name
 from agents.providers.openai_request import LONGEST_NAME, Dialect, to_request
 from agents.providers.openai_stream import OpenAIReader, StreamState
-from agents.providers.sdk import Entered, Opening, SdkProvider
+from agents.providers.sdk import Opening, SdkProvider
 from agents.providers.transport import client_options
 
 NOT_TAKEN = re.compile(r"(?i)unsupported|not supported|unrecognized|unknown|unexpected|extra|not permitted|not allowed")
@@ -41,12 +42,12 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
             http_client=DefaultAioHttpClient(**options),
         )
 
-    async def _enter(self, request: Request) -> Entered:
+    async def _send(self, request: Request) -> httpx2.Response:
         tried: set[Dialect] = set()
         while True:
             tried.add(dialect := self.dialect)
             try:
-                return await super()._enter(request)
+                return await super()._send(request)
             except APIStatusError as error:
                 other = other_dialect(dialect, str(error)) if error.status_code in {400, 422} else dialect
                 if other in tried:

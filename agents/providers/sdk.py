@@ -50,7 +50,6 @@ class SdkResponse(Protocol):
 
 Client = TypeVar("Client", bound=SdkClient)
 Opening = AbstractAsyncContextManager[SdkResponse]
-Entered = tuple[Opening, httpx2.Response]
 Decoder = StreamDecoder | DocumentDecoder
 
 
@@ -141,9 +140,9 @@ class SdkProvider(abc.ABC, Generic[Client]):
     def _open(self, request: Request) -> Opening:
         """Describe the SDK call; entering it sends the request."""
 
-    async def _enter(self, request: Request) -> Entered:
-        opening = self._open(request)
-        return opening, (await opening.__aenter__()).http_response
+    async def _send(self, request: Request) -> httpx2.Response:
+        """Send the request; the response's head has come, and it is the caller's to close."""
+        return (await self._open(request).__aenter__()).http_response
 
     @abc.abstractmethod
     def _reader(self, request: Request) -> Reader:
@@ -157,7 +156,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
     async def _answer(
         self, request: Request, reader: Reader, patience: Patience
     ) -> AsyncGenerator[tuple[Decoder, Answer], None]:
-        opening, response = await patience.wait_for(self._enter(request), self.first_timeout)
+        response = await patience.wait_for(self._send(request), self.first_timeout)
         try:
             async with aclosing(body_of(response)) as chunks:
                 is_document = "json" in response.headers.get("content-type", "")
@@ -166,7 +165,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
                 with beat.stream():
                     yield decoder, answer
         finally:
-            await opening.__aexit__(None, None, None)
+            await response.aclose()
 
     def _explained(self, error: Exception, model: str) -> ProviderError:
         """Say for a person what an error of the SDK, the network or the format means."""

@@ -11,6 +11,7 @@ from contextlib import aclosing
 import pytest
 
 from agents.events import ResponseDone, TextDelta
+from agents.providers.patience import Patience
 from tests.wire.script import Reply
 from tests.wire.server import PATIENCE, WireServer
 from tests.wire.vendors import Provider, Vendor, ask, request
@@ -72,13 +73,24 @@ async def _settled(before: set[asyncio.Task[object]]) -> None:
             await asyncio.wait(rest)
 
 
-async def test_closing_the_stream_hangs_up(wire: WireServer, vendor: Vendor) -> None:
+async def test_closing_the_stream_hangs_up(wire: WireServer, vendor: Vendor, dropped: list[str]) -> None:
     """RUN-07: so does a consumer that has heard enough."""
     wire.script(Reply([*vendor.opening("a"), asyncio.Event()]))
     provider = vendor.make(wire)
     async with aclosing(provider.stream(request())) as events:
         assert await anext(events) == TextDelta("a")
     await (await wire.received(1)).left()
+    await provider.close()
+    gc.collect()
+    assert dropped == []
+
+
+async def test_finished_stream_leaves_no_timer(wire: WireServer, vendor: Vendor) -> None:
+    """LIVE-01: nothing of a stream waits for minutes to be forgotten."""
+    provider = vendor.make(wire)
+    await ask(provider)
+    gc.collect()
+    assert [each for each in gc.get_objects() if isinstance(each, Patience)] == []
     await provider.close()
 
 
