@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from typing import ParamSpec, TypeVar
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
@@ -30,7 +32,11 @@ from chat.running.writer import Fenced, Writer
 from chat.services.recording import Job, Recorded
 
 logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 
+# Seconds between two questions to a database that is away.
+RETRY_DELAY = 0.5
 BROKEN = (
     "Something went wrong inside Parley. It has been logged. Retry, and tell your administrator if it happens again."
 )
@@ -54,7 +60,7 @@ class Bridge:
     async def run(self) -> None:
         """Work until the session is released or lost to another worker."""
         try:
-            opening = await self._threads.run(open_claim, self.claim, time.monotonic())
+            opening = await self._read(open_claim, self.claim, time.monotonic())
             while opening is not None:
                 opening = await self._after(await self._turn(opening))
         except Fenced:
@@ -67,7 +73,7 @@ class Bridge:
             self._work.cancel()
 
     async def _after(self, next_turn: str) -> Opening | None:
-        return await self._threads.run(open_turn, self.claim, time.monotonic()) if next_turn else None
+        return await self._read(open_turn, self.claim, time.monotonic()) if next_turn else None
 
     async def _turn(self, opening: Opening) -> str:
         """Run one turn to its end; returns the id of the next one when that has begun already."""
@@ -77,7 +83,7 @@ class Bridge:
             raise
         except Exception:
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
-            again = await self._threads.run(open_turn, self.claim, time.monotonic())
+            again = await self._read(open_turn, self.claim, time.monotonic())
             self._state, self._stream, self._unwritten = again.state, None, None
             self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._closed()
@@ -131,15 +137,24 @@ class Bridge:
     async def _brief(self) -> tuple[Agent, Sequence[Message]]:
         await self._committed()
         try:
-            briefing = await self._threads.run(brief, self.claim.session_id)
+            briefing = await self._read(brief, self.claim.session_id)
         except ModelNotFound:
             await registry().models()  # its server may have told by now
-            briefing = await self._threads.run(brief, self.claim.session_id)
+            briefing = await self._read(brief, self.claim.session_id)
         return briefing.agent, briefing.history
 
     async def _check_pending(self) -> bool:
         await self._committed()
-        return await self._threads.run(has_queued, self.claim.session_id)
+        return await self._read(has_queued, self.claim.session_id)
+
+    async def _read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask the database, again and again while it is away: no turn fails for that."""
+        while True:
+            try:
+                return await self._threads.run(function, *args, **kwargs)
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("The database is not there, trying again: %s", error)
+                await asyncio.sleep(RETRY_DELAY)
 
     async def _committed(self) -> Recorded | None:
         """Wait until all that was applied is in the rows; returns what became of the last of it.

@@ -180,6 +180,32 @@ async def test_runner_outlives_a_database_that_is_away(
     assert (await house.shown(session))[2] == ("text", "complete", "Hello")
 
 
+async def test_turn_waits_for_a_database_that_is_away(
+    transactional_db: None, ana: User, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-10, RUN-15: what a person gets is an answer, not an error; the claim is kept meanwhile."""
+    settings.RUNNER = "none"
+    house, its_runner = House(), Runner()
+    house.script([["Hello"]])
+    await house.start()
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.do(execute, "ALTER TABLE chat_session RENAME TO chat_session_away")
+    try:
+        await its_runner.start()
+        async with asyncio.timeout(20):
+            while "not there" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+                await asyncio.sleep(0.01)
+    finally:
+        await house.do(execute, "ALTER TABLE chat_session_away RENAME TO chat_session")
+    await house.idle(session)
+    assert (await house.shown(session))[2] == ("text", "complete", "Hello")
+    assert (await house.do(SessionRun.objects.get, pk=session.pk)).epoch == 1
+    await its_runner.stop()
+    await house.stop()
+    await house.threads.close()
+
+
 async def test_stopped_node_leaves_nothing_behind(transactional_db: None, ana: User) -> None:
     """RUN-15: in mid-text, in mid-tool, at rest: no task, no open stream, no claim, no worker."""
     before = asyncio.all_tasks()

@@ -1,0 +1,122 @@
+"""The pump: text to the viewers, in frames, after its message and never without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest_asyncio
+from channels.layers import get_channel_layer
+
+from chat.events import TextAppended, decode
+from chat.live.publish import group_of, publisher
+from chat.running.pump import LiveStream, Pump
+from chat.services.recording import Recorded
+
+
+class Viewer:
+    """Hears what is published about a session."""
+
+    def __init__(self) -> None:
+        self.layer = get_channel_layer()
+
+    async def listen(self) -> None:
+        assert self.layer is not None
+        self.channel = await self.layer.new_channel()
+        await self.layer.group_add(group_of("s_1"), self.channel)
+
+    async def hear(self) -> list[TextAppended]:
+        assert self.layer is not None
+        message = await asyncio.wait_for(self.layer.receive(self.channel), 20)
+        events = [decode(event) for event in message["events"]]
+        return [event for event in events if isinstance(event, TextAppended)]
+
+    async def leave(self) -> None:
+        assert self.layer is not None
+        await self.layer.group_discard(group_of("s_1"), self.channel)
+
+
+@pytest_asyncio.fixture
+async def viewer() -> AsyncIterator[Viewer]:
+    publisher.open()
+    viewer = Viewer()
+    await viewer.listen()
+    yield viewer
+    await viewer.leave()
+    await publisher.close()
+
+
+def recorded(stream: LiveStream) -> asyncio.Future[Recorded]:
+    """The message's own change, on its way to the database."""
+    future: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
+    future.add_done_callback(stream.announce)
+    return future
+
+
+def grow(pump: Pump, stream: LiveStream, *texts: str) -> None:
+    for text in texts:
+        stream.parts.append(text)
+        stream.length += len(text)
+        pump.add(stream)
+
+
+async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
+    """LIVE-02: the first token goes at once, the next ones are collected; each frame says where its text begins."""
+    pump, stream = Pump(), LiveStream("s_1", "m_1", False, 2, 2)
+    recorded(stream).set_result(Recorded())
+    await asyncio.sleep(0)
+    grow(pump, stream, "c", "dé", "👩", "f")
+    assert await viewer.hear() == [TextAppended("m_1", 2, "c")]
+    assert await viewer.hear() == [TextAppended("m_1", 3, "dé👩f")]
+    pump.close()
+
+
+async def test_text_waits_for_its_message(viewer: Viewer) -> None:
+    """LIVE-01: nobody hears of a message's text before the message."""
+    pump, first, second = Pump(), LiveStream("s_1", "m_1", False, 0, 0), LiveStream("s_1", "m_2", True, 0, 0)
+    message = recorded(first)
+    recorded(second).set_result(Recorded())
+    await asyncio.sleep(0)
+    grow(pump, first, "early")
+    grow(pump, second, "hm")
+    assert await viewer.hear() == [TextAppended("m_2", 0, "hm", reasoning=True)]
+    message.set_result(Recorded())
+    assert await viewer.hear() == [TextAppended("m_1", 0, "early")]
+    pump.close()
+
+
+async def test_message_that_could_not_be_written_is_never_heard(viewer: Viewer) -> None:
+    """RUN-15: a claim that was lost, a change that was refused: its text goes nowhere."""
+    fates: list[Callable[[asyncio.Future[Recorded]], object]] = [
+        lambda future: future.set_exception(ValueError("refused")),
+        lambda future: future.cancel(),
+    ]
+    for fate in fates:
+        pump, stream = Pump(), LiveStream("s_1", "m_1", False, 0, 0)
+        grow(pump, stream, "lost")
+        fate(recorded(stream))
+        await asyncio.sleep(0)
+        grow(pump, stream, "lost too")
+        other = LiveStream("s_1", "m_2", False, 0, 0)
+        recorded(other).set_result(Recorded())
+        await asyncio.sleep(0)
+        grow(pump, other, "heard")
+        assert await viewer.hear() == [TextAppended("m_2", 0, "heard")]
+        pump.close()
+
+
+async def test_dropped_stream_says_no_more(viewer: Viewer) -> None:
+    """LIVE-01: its last words went with its end."""
+    pump, stream, other = Pump(), LiveStream("s_1", "m_1", False, 0, 0), LiveStream("s_1", "m_2", False, 0, 0)
+    for each in (stream, other):
+        recorded(each).set_result(Recorded())
+    await asyncio.sleep(0)
+    grow(pump, stream, "first ", "last ", "words")
+    pump.drop(stream)
+    assert await viewer.hear() == [TextAppended("m_1", 0, "first ")]
+    assert stream.take() == [TextAppended("m_1", 6, "last words")]
+    assert stream.take() == []
+    stream.not_before = other.not_before = 0.0
+    grow(pump, other, "heard")
+    assert await viewer.hear() == [TextAppended("m_2", 0, "heard")]
+    pump.close()
