@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
@@ -23,7 +23,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All that changed in a session since a revision; `removed` are ids of rows that are gone."""
+    """All that changed in a session since a revision, queued messages last; `removed` are ids of rows that are gone."""
 
     session: SessionSnapshot
     messages: list[MessageSnapshot]
@@ -71,7 +71,8 @@ def changes_since(session_id: str, since: int, also: Iterable[str] = ()) -> Chan
     ids = list(also)
     if ids:
         wanted |= Q(pk__in=ids)
-    rows = list(ChatMessage.objects.filter(wanted, session=session).order_by("sequence", "revision"))
+    places = (F("sequence").asc(nulls_last=True), "created_at", "pk")
+    rows = list(ChatMessage.objects.filter(wanted, session=session).order_by(*places))
     live = [row for row in rows if row.removed_at is None]
     removed = [row.pk for row in rows if row.removed_at is not None]
     return Changes(session_snapshot(session), snapshots(live), removed)

@@ -116,7 +116,7 @@ class House:
 
 def live_rows(session: Session) -> list[ChatMessage]:
     rows = ChatMessage.objects.filter(session=session, removed_at__isnull=True)
-    return sorted(rows, key=lambda row: (row.sequence is None, row.sequence or 0, row.revision))
+    return sorted(rows, key=lambda row: (row.sequence is None, row.sequence or 0, row.created_at))
 
 
 def person(name: str, workspace: Workspace | None = None) -> User:
