@@ -40,8 +40,8 @@ SUBSCRIBE_PATIENCE = 2.0
 class Feed:
     """One session's viewers in this process, and the text that grows in it.
 
-    `revision` is the last that every viewer was told of, -1 before the first; `subscribed` is set once the layer's events come in, or
-    cannot: then the beacon alone keeps the viewers up to date.
+    `revision` is the last that every viewer was told of, -1 before the first; `subscribed` is set once the layer's
+    events come in, or cannot: then the beacon alone keeps the viewers up to date.
     """
 
     def __init__(self, session_id: str, threads: Threads) -> None:

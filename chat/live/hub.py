@@ -9,7 +9,8 @@ from typing import Any
 
 from django.contrib.sessions.models import Session as Login
 from django.db import transaction
-from django.db.models.signals import post_save
+from django.db.models import Model
+from django.db.models.signals import ModelSignal, post_delete, post_save
 from django.utils import timezone
 
 from chat.db import Threads
@@ -18,7 +19,7 @@ from chat.live.feed import Feed
 from chat.live.outbox import AWAY, NO_ACCESS, SIGN_IN_AGAIN, Outbox
 from chat.live.publish import HUBS, layer, person_changed
 from chat.live.subscriptions import Subscriptions
-from chat.models import User
+from chat.models import Membership, Share, User
 from chat.services import access, reading
 
 logger = logging.getLogger(__name__)
@@ -46,10 +47,12 @@ class Hub:
         self._subscriptions = Subscriptions(self._channel, self._subscribed)
         self._spawn(self._receive_forever())
         self._spawn(self._beacon_forever())
-        post_save.connect(self._person_saved, sender=User)
+        for signal, kind in ACCESS_MAY_CHANGE:
+            signal.connect(_access_may_change, sender=kind, dispatch_uid=(id(self), kind))
 
     async def stop(self) -> None:
-        post_save.disconnect(self._person_saved, sender=User)
+        for signal, kind in ACCESS_MAY_CHANGE:
+            signal.disconnect(sender=kind, dispatch_uid=(id(self), kind))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -174,10 +177,6 @@ class Hub:
         over = keys - await self.threads.run(_alive, keys)
         self._close_where(lambda outbox: outbox.session_key in over, SIGN_IN_AGAIN)
 
-    def _person_saved(self, instance: User, created: bool, update_fields: Iterable[str] | None, **_: object) -> None:
-        if not created and set(update_fields or ()) != {"last_login"}:
-            transaction.on_commit(lambda: person_changed(instance.pk))
-
     def _close_where(self, condition: Callable[[Outbox], bool], code: int) -> None:
         for feed in self._feeds.values():
             for outbox in feed.outboxes:
@@ -188,3 +187,18 @@ class Hub:
 def _alive(keys: set[str]) -> set[str]:
     logins = Login.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
     return set(logins.values_list("session_key", flat=True))
+
+
+# However it is done, in the admin too. What needs no signal (an update of many rows) the beacon finds.
+ACCESS_MAY_CHANGE: tuple[tuple[ModelSignal, type[Model]], ...] = (
+    (post_save, User),
+    (post_delete, Share),
+    (post_delete, Membership),
+)
+
+
+def _access_may_change(instance: User | Share | Membership, **details: Any) -> None:
+    if details.get("created") or set(details.get("update_fields") or ()) == {"last_login"}:
+        return
+    user_id = instance.pk if isinstance(instance, User) else instance.user_id
+    transaction.on_commit(lambda: person_changed(user_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from chat.models import Role, Session, Share, User
 from chat.services.errors import Forbidden, NoSuchSession
@@ -18,7 +18,7 @@ def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
     """
     if not isinstance(user, User):
         return Session.objects.none()
-    shared = Share.objects.filter(user=user, user__is_active=True).values("session")
+    shared = _shares().filter(user=user).values("session")
     return Session.objects.filter(Q(owner=user, owner__is_active=True) | Q(pk__in=shared))
 
 
@@ -43,7 +43,7 @@ def role_in(user: User, session: Session) -> Role | None:
     """The user's role in a session; None for strangers."""
     if session.owner_id == user.pk:
         return Role.OWNER
-    share = Share.objects.filter(session=session, user=user).first()
+    share = _shares().filter(session=session, user=user).first()
     return Role(share.role) if share else None
 
 
@@ -56,13 +56,18 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Role]:
     users, sessions = {user for user, _ in pairs}, {session for _, session in pairs}
     found: dict[tuple[int, str], Role] = {
         (user, session): Role(role)
-        for user, session, role in Share.objects.filter(
-            user__in=users, session__in=sessions, user__is_active=True
-        ).values_list("user_id", "session_id", "role")
+        for user, session, role in _shares()
+        .filter(user__in=users, session__in=sessions)
+        .values_list("user_id", "session_id", "role")
     }
     owners = Session.objects.filter(pk__in=sessions, owner__in=users, owner__is_active=True)
     found.update(dict.fromkeys(owners.values_list("owner_id", "pk"), Role.OWNER))
     return {pair: role for pair, role in found.items() if pair in pairs}
+
+
+def _shares() -> QuerySet[Share]:
+    """The shares that count: of active people who are still members of the session's workspace."""
+    return Share.objects.filter(user__is_active=True, user__memberships__workspace=F("session__workspace"))
 
 
 def _is_text(session_id: object) -> bool:

@@ -130,6 +130,12 @@ class Socket:
         self.send(ref=ref, **command)
         return await self.next(ref=ref)
 
+    async def let_in(self) -> None:
+        """Wait until the server answers: it accepts first, and looks then who it is."""
+        known = len(self.frames)
+        self.send(type="ping")
+        await self.until(lambda: any("pong" in frame.values() for frame in self.frames[known:]))
+
     async def closed(self) -> int:
         """Wait for the server to close, and return its code."""
         async with asyncio.timeout(PATIENCE):

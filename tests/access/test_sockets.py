@@ -1,0 +1,265 @@
+"""Every socket and every command for everybody; a route or a command without a row here fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session as Login
+from django.test import Client
+from django.utils import timezone
+
+from chat import routing
+from chat.commands import Request
+from chat.live import hub as hubs
+from chat.models import ChatMessage, Membership, MessageRevision, Role, Session, Share, User
+from chat.services import sharing
+from config.asgi import application
+from tests.access.people import (
+    ANONYMOUS,
+    EDITOR,
+    EVERYBODY,
+    OWNER,
+    STRANGERS,
+    VIEWER,
+    People,
+)
+from tests.support.house import House
+from tests.support.socket import Application, Socket, path_of
+
+# The sockets as the server serves them, without what starts and stops with it.
+SERVED: Application = application.application_mapping["websocket"]
+FACES = ("events", "page")
+ROUTES = {"ws/sessions/<str:session_id>/": "events", "ws/sessions/<str:session_id>/page": "page"}
+OPEN = None
+CODES: dict[str, int | None] = {
+    OWNER: OPEN,
+    EDITOR: OPEN,
+    VIEWER: OPEN,
+    **dict.fromkeys(STRANGERS, 4404),
+    ANONYMOUS: 4401,
+}
+COMMANDS: dict[str, dict[str, Any]] = {
+    "send": {"text": "Hi"},
+    "edit_queued": {"id": "m_none", "text": "Hi"},
+    "withdraw": {"id": "m_none"},
+    "cancel": {},
+    "retry": {"id": "m_none"},
+    "set_model": {"provider": "scripted", "model": "two"},
+    "rename": {"title": "New"},
+    "set_system_prompt": {"system_prompt": "New"},
+}
+
+
+def cookie_of(user: User | None) -> tuple[bytes, bytes]:
+    if user is None:
+        return b"cookie", b""
+    client = Client()
+    client.force_login(user)
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    return b"cookie", f"{settings.SESSION_COOKIE_NAME}={value}".encode()
+
+
+def key_in(cookie: tuple[bytes, bytes]) -> str:
+    return cookie[1].decode().partition("=")[2]
+
+
+async def signed_in(house: House, user: User | None, session: Session | str, face: str) -> Socket:
+    """A socket with a browser's cookie, through everything that stands before the consumer."""
+    cookie = await house.do(cookie_of, user)
+    headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
+    return Socket(path_of(session, face), headers=headers, app=SERVED)
+
+
+def test_every_socket_has_a_row() -> None:
+    """LIVE-06."""
+    assert {str(route.pattern) for route in routing.websocket_urlpatterns} == set(ROUTES)
+
+
+def test_every_command_has_a_row() -> None:
+    """LIVE-06."""
+    assert {get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(Request)} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("actor", EVERYBODY)
+async def test_sockets_open_to_those_in_the_session(house: House, people: People, actor: str) -> None:
+    """LIVE-06: others are closed by a code that says the same of sessions that never were."""
+    unknown = "s_" + "0" * 24
+    for face in FACES:
+        async with await signed_in(house, people.users[actor], people.session, face) as socket:
+            if CODES[actor] is OPEN:
+                await socket.let_in()
+                assert socket.close_code is None
+            else:
+                assert await socket.closed() == CODES[actor]
+                assert socket.frames == []
+        async with await signed_in(house, people.users[actor], unknown, face) as socket:
+            assert await socket.closed() == (4401 if actor == ANONYMOUS else 4404)
+
+
+@pytest.mark.parametrize("session_id", ["x", "%00", "s_\0", "😀", "s_" + "0" * 500])
+async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: str) -> None:
+    """MSG-12."""
+    async with Socket(path_of(session_id), people[OWNER]) as socket:
+        assert await socket.closed() == 4404
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
+async def test_commands_are_for_editors(house: House, people: People, actor: str, face: str) -> None:
+    """LIVE-06: a viewer sees, and changes nothing."""
+    house.script(lambda request: ["Yes."])
+    async with Socket(path_of(people.session, face), people[actor]) as socket:
+        answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
+    codes = {kind: answer.get("code", "ack") for kind, answer in answers.items()}
+    if actor == VIEWER:
+        assert codes == dict.fromkeys(COMMANDS, "forbidden")
+        assert await house.do(lambda: ChatMessage.objects.count() + MessageRevision.objects.count()) == 0
+        assert await house.do(lambda: Session.objects.get().revision) == 0
+    else:
+        missing = dict.fromkeys(("edit_queued", "withdraw"), "no_such_message")
+        assert {**codes, "retry": ""} == {**dict.fromkeys(COMMANDS, "ack"), **missing, "retry": ""}
+        assert codes["retry"] in ("busy", "no_such_message")
+    await house.idle(people.session)
+
+
+@pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"http://localhost.evil.example", b"", None])
+async def test_other_sites_cannot_open_a_socket(house: House, people: People, origin: bytes | None) -> None:
+    """LIVE-06: a browser sends the cookie wherever the page is from."""
+    cookie = await house.do(cookie_of, people[OWNER])
+    headers = [cookie, *([(b"origin", origin)] if origin is not None else [])]
+    async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
+        assert await socket.closed() is not None
+        assert not socket.accepted
+
+
+async def unshared(house: House, people: People) -> None:
+    await house.do(sharing.unshare, session=people.session, author=people[OWNER], user=people[EDITOR])
+
+
+async def deactivated(house: House, people: People) -> None:
+    people[EDITOR].is_active = False
+    await house.do(people[EDITOR].save)
+
+
+async def left_workspace(house: House, people: People) -> None:
+    await house.do(Membership.objects.filter(user=people[EDITOR]).delete)
+
+
+async def share_deleted(house: House, people: People) -> None:
+    await house.do(Share.objects.filter(user=people[EDITOR]).delete)
+
+
+async def removed(house: House, people: People) -> None:
+    await house.do(people[EDITOR].delete)
+
+
+Loss = Callable[[House, People], Any]
+
+
+@pytest.fixture
+def _no_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once is not when the beacon comes."""
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
+
+
+@pytest.fixture
+def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
+
+
+@pytest.mark.usefixtures("_no_beacon")
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("lose", [unshared, deactivated, left_workspace, share_deleted, removed])
+async def test_lost_access_closes_the_socket_at_once(house: House, people: People, lose: Loss, face: str) -> None:
+    """LIVE-06: 4403, however the access was lost; others stay."""
+    async with (
+        Socket(path_of(people.session, face), people[EDITOR]) as socket,
+        Socket(path_of(people.session, face), people[VIEWER]) as other,
+    ):
+        for each in (socket, other):
+            each.send(type="sync")
+            await each.let_in()
+        await lose(house, people)
+        assert await socket.closed() == 4403
+        assert (await other.ask(type="rename", title="x"))["code"] == "forbidden"
+        assert other.close_code is None
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+@pytest.mark.parametrize("face", FACES)
+async def test_access_lost_without_a_word_closes_the_socket_soon(house: House, people: People, face: str) -> None:
+    """LIVE-06: by SQL, in another process, while the layer is down: the beacon finds it."""
+    async with Socket(path_of(people.session, face), people[EDITOR]) as socket:
+        await socket.let_in()
+        await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
+        assert await socket.closed() == 4403
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_nothing_is_done_for_somebody_who_has_lost_access(house: House, people: People) -> None:
+    """LIVE-06: also before their socket has been told."""
+    sockets = [await Socket(path_of(people.session), people[EDITOR]).open() for _ in range(2)]
+    for socket in sockets:
+        await socket.let_in()
+    await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
+    sockets[0].send(type="rename", title="Mine")
+    sockets[1].send(type="sync")
+    for socket in sockets:
+        assert await socket.closed() == 4403
+        assert socket.frames == [{"type": "pong"}]
+        await socket.leave()
+    assert await house.do(lambda: Session.objects.get().title) == "Plan"
+
+
+@pytest.mark.usefixtures("_no_beacon")
+@pytest.mark.parametrize("face", FACES)
+async def test_lowered_role_ends_commands_at_once(house: House, people: People, face: str) -> None:
+    """LIVE-06: an editor who is made a viewer goes on seeing, and only that."""
+    async with Socket(path_of(people.session, face), people[EDITOR]) as socket:
+        assert (await socket.ask(type="rename", title="Before"))["type"] == "ack"
+        await house.do(
+            sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=Role.VIEWER
+        )
+        assert (await socket.ask(type="rename", title="After"))["code"] == "forbidden"
+        assert socket.close_code is None
+
+
+@pytest.mark.usefixtures("_no_beacon")
+@pytest.mark.parametrize("face", FACES)
+async def test_signing_out_closes_that_browser_s_sockets(house: House, people: People, face: str) -> None:
+    """LIVE-06: 4401; another browser of the same person stays."""
+    async with (
+        await signed_in(house, people[EDITOR], people.session, face) as here,
+        await signed_in(house, people[EDITOR], people.session, face) as there,
+    ):
+        for socket in (here, there):
+            await socket.let_in()
+        browser = Client()
+        browser.cookies[settings.SESSION_COOKIE_NAME] = key_in(here.scope["headers"][0])
+        response = await house.do(browser.post, "/accounts/sign-out")
+        assert response.status_code == 302
+        assert await here.closed() == 4401
+        await there.let_in()
+        assert there.close_code is None
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+@pytest.mark.parametrize("face", FACES)
+async def test_expired_login_closes_the_socket(house: House, people: People, face: str) -> None:
+    """LIVE-06: 4401 when the login is over by itself."""
+    async with await signed_in(house, people[EDITOR], people.session, face) as socket:
+        await socket.let_in()
+        await house.do(Login.objects.update, expire_date=timezone.now())
+        assert await socket.closed() == 4401
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+async def test_deleted_session_closes_its_sockets(house: House, people: People) -> None:
+    """LIVE-06: there is nothing to see any more."""
+    async with Socket(path_of(people.session), people[OWNER]) as socket:
+        await socket.let_in()
+        await house.do(people.session.delete)
+        assert await socket.closed() == 4403
