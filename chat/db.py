@@ -11,6 +11,8 @@ from typing import ParamSpec, TypeVar
 from django.db import close_old_connections, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from chat.sqlite.base import DatabaseWrapper as SqliteWrapper
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -18,10 +20,12 @@ T = TypeVar("T")
 class Threads:
     """Some threads for database work. Channels' own helper has one thread for everything: one slow query stalls all.
 
+    `durable` off is for work that would be done again after a power cut: it need not wait for the disk (SQLite).
     `close` ends them and closes their connections, which the threads themselves cannot do any more.
     """
 
-    def __init__(self, count: int, name: str) -> None:
+    def __init__(self, count: int, name: str, *, durable: bool = True) -> None:
+        self._durable = durable
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._local = threading.local()
         self._opened: list[BaseDatabaseWrapper] = []
@@ -33,12 +37,17 @@ class Threads:
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if not getattr(self._local, "known", False):
             self._local.known = True
-            self._opened.extend(connections.all())
+            self._opened.extend(map(self._prepared, connections.all()))
         close_old_connections()
         try:
             return function(*args, **kwargs)
         finally:
             close_old_connections()
+
+    def _prepared(self, connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
+        if isinstance(connection, SqliteWrapper):
+            connection.waits_for_disk = self._durable
+        return connection
 
     async def close(self) -> None:
         """Wait for what runs, then end."""

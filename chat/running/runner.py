@@ -33,7 +33,8 @@ class Runner:
 
     def __init__(self) -> None:
         self.worker_id = ""
-        self._threads = Threads(THREADS, "parley-runner")
+        # A claim that a power cut undoes is made again, and the process that made it is gone.
+        self._threads = Threads(THREADS, "parley-runner", durable=False)
         self._writer = Writer()
         self._pump = Pump()
         self._running: dict[str, tuple[Bridge, asyncio.Task[None]]] = {}

@@ -1,0 +1,1 @@
+"""Django's SQLite backend, for a process in which many threads write."""

@@ -1,0 +1,116 @@
+"""Connections whose transactions queue for their turn to write, and wait for the disk together.
+
+SQLite lets writers poll for its lock, which at a hundred transactions a second keeps some of them out for seconds, and
+holds the lock while the disk takes in each commit. Here a thread is woken when it is its turn, gives the turn away
+when its commit is in the log, and then waits until the log is on the disk, which serves all that committed meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from django.db.backends.sqlite3 import base
+from django.db.utils import OperationalError
+
+# As long as other processes are waited for (OPTIONS timeout); then SQLite itself says that the database is locked.
+PATIENCE = 5.0
+# Takes the data and what is needed to find it again to the disk; not every system has it.
+_to_disk = getattr(os, "fdatasync", os.fsync)
+
+
+class Writers:
+    """The threads of this process that write to one database."""
+
+    def __init__(self, log: str) -> None:
+        self.turn = Lock()
+        self._log = log
+        self._syncing = Lock()
+        self._committed = 0
+        self._on_disk = 0
+
+    def committed(self) -> int:
+        """Count a commit; to be called while it is one's turn."""
+        self._committed += 1
+        return self._committed
+
+    def wait_for_disk(self, commit: int) -> None:
+        """Wait until a commit survives a power cut."""
+        with self._syncing:
+            if self._on_disk < commit:
+                last = self._committed
+                self._sync()
+                self._on_disk = last
+
+    def _sync(self) -> None:
+        log = os.open(self._log, os.O_RDONLY)
+        try:
+            _to_disk(log)
+        finally:
+            os.close(log)
+
+
+@cache
+def writers_of(database: str) -> Writers:
+    """Return what all connections of this process to a database share."""
+    return Writers(f"{database}-wal")
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection in WAL mode. `waits_for_disk` off: what it commits may be undone by a power cut, though by nothing
+    else, until another connection's commit is on the disk."""
+
+    connection: Any
+    waits_for_disk = True
+    _has_turn = False
+    _changes_before = 0
+
+    @property
+    def _writers(self) -> Writers:
+        return writers_of(str(self.settings_dict["NAME"]))
+
+    def _start_transaction_under_autocommit(self) -> None:
+        self._has_turn = self._writers.turn.acquire(timeout=PATIENCE)
+        try:
+            self.connection.execute("PRAGMA synchronous=NORMAL")
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs do not know it
+        except BaseException:
+            self._end_turn()
+            raise
+        self._changes_before = self.connection.total_changes
+
+    def _commit(self) -> None:
+        super()._commit()  # type: ignore[misc]  # nor this
+        wrote = self.connection is not None and self.connection.total_changes != self._changes_before
+        commit = self._writers.committed() if wrote and self.waits_for_disk else 0
+        self._end_turn()
+        if commit:
+            self._wait_for_disk(commit)
+
+    def _rollback(self) -> None:
+        try:
+            super()._rollback()  # type: ignore[misc]  # nor this
+        finally:
+            self._end_turn()
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]  # nor this
+        finally:
+            self.connection = None
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self.connection is not None:
+            self.connection.execute(f"PRAGMA synchronous={'FULL' if self.waits_for_disk else 'NORMAL'}")
+        if self._has_turn:
+            self._has_turn = False
+            self._writers.turn.release()
+
+    def _wait_for_disk(self, commit: int) -> None:
+        try:
+            self._writers.wait_for_disk(commit)
+        except OSError as error:
+            raise OperationalError(f"the database's log cannot be written: {error}") from error

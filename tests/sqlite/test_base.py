@@ -1,0 +1,170 @@
+"""Writers take turns, a commit that has returned is on the disk, and one wait for the disk serves many."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+import pytest
+from django.db import DatabaseError, connection, connections, transaction
+
+from chat.models import Workspace
+from chat.sqlite import base
+from chat.sqlite.base import DatabaseWrapper, writers_of
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL does all of this by itself"),
+]
+
+
+class Disk:
+    """The real disk, with a door that can be shut: `reached` counts who came to it, `syncs` who went through."""
+
+    def __init__(self) -> None:
+        self.door = threading.Event()
+        self.door.set()
+        self.reached = threading.Semaphore(0)
+        self.syncs = 0
+        self._sync = base._to_disk
+
+    def __call__(self, log: int) -> None:
+        self.reached.release()
+        assert self.door.wait(20)
+        self._sync(log)
+        self.syncs += 1
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk()
+    monkeypatch.setattr(base, "_to_disk", disk)
+    return disk
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[Callable[[], object]], Future[object]]]:
+    """Run something in a thread with a connection of its own, closed afterwards."""
+
+    def closing(function: Callable[[], object]) -> object:
+        try:
+            return function()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        yield lambda function: pool.submit(closing, function)
+
+
+def turn_is_taken() -> bool:
+    return writers_of(str(connection.settings_dict["NAME"])).turn.locked()
+
+
+def write(name: str = "W") -> None:
+    with transaction.atomic():
+        Workspace.objects.create(name=name)
+
+
+def synchronous() -> int:
+    with connection.cursor() as cursor:
+        return int(cursor.execute("PRAGMA synchronous").fetchone()[0])
+
+
+def test_transaction_takes_its_turn_and_gives_it_back(disk: Disk) -> None:
+    """MSG-01: one writer at a time; afterwards each statement alone waits for the disk again."""
+    with transaction.atomic():
+        assert turn_is_taken()
+        Workspace.objects.create(name="A")
+    assert not turn_is_taken()
+    assert disk.syncs == 1
+    assert synchronous() == 2
+
+
+def test_failed_transaction_gives_its_turn_back(disk: Disk) -> None:
+    """MSG-01: whatever ends a transaction lets the next one begin."""
+
+    def fail() -> None:
+        with transaction.atomic():
+            Workspace.objects.create(name="A")
+            connection.cursor().execute("no such statement")
+
+    with pytest.raises(DatabaseError):
+        fail()
+    assert not turn_is_taken()
+    assert (Workspace.objects.count(), disk.syncs, synchronous()) == (0, 0, 2)
+
+
+def test_closing_in_a_transaction_gives_the_turn_back() -> None:
+    """RUN-15: a connection that breaks leaves the others their turn."""
+
+    def fail() -> None:
+        with transaction.atomic():
+            connection.close()
+            Workspace.objects.count()
+
+    with pytest.raises(DatabaseError):
+        fail()
+    assert not turn_is_taken()
+    write()
+
+
+def test_transaction_that_changes_nothing_does_not_wait_for_the_disk(disk: Disk) -> None:
+    with transaction.atomic():
+        Workspace.objects.count()
+    assert disk.syncs == 0
+
+
+def test_connection_that_need_not_wait_does_not(disk: Disk) -> None:
+    mine = connections["default"]
+    assert isinstance(mine, DatabaseWrapper)
+    mine.waits_for_disk = False
+    try:
+        write()
+        assert (disk.syncs, synchronous()) == (0, 1)
+    finally:
+        mine.waits_for_disk = True
+        write()
+    assert (disk.syncs, synchronous()) == (1, 2)
+
+
+def test_others_write_while_one_waits_for_the_disk(
+    disk: Disk, threads: Callable[[Callable[[], object]], Future[object]]
+) -> None:
+    """MSG-01: five commits that find the disk busy wait for one sync together, and none returns before it."""
+    disk.door.clear()
+    first = threads(write)
+    assert disk.reached.acquire(timeout=20)
+    others = [threads(write) for _ in range(5)]
+    while Workspace.objects.count() < 6:  # all of them are committed, one by one, while the first still waits
+        threading.Event().wait(0.005)
+    assert not wait([first, *others], timeout=0).done
+    disk.door.set()
+    for done in (first, *others):
+        done.result(20)
+    assert disk.syncs == 2
+
+
+def test_disk_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-01: what may be lost was not sent."""
+
+    def fail(log: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(base, "_to_disk", fail)
+    with pytest.raises(DatabaseError, match="no space left"):
+        write()
+    assert not turn_is_taken()
+
+
+def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]], Future[object]]) -> None:
+    """MSG-01: eight threads with forty transactions each, none refused."""
+
+    def write_much() -> None:
+        for _ in range(40):
+            write()
+
+    work = [threads(write_much) for _ in range(8)]
+    for done in work:
+        done.result(60)
+    assert Workspace.objects.count() == 320
