@@ -37,6 +37,8 @@ NO_CREDIT = re.compile(
 )
 KEY_LIKE = re.compile(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*.-]{6,}")
 
+PASSWORD = re.compile(r"//[^/@]*@")
+
 # The vendors' names for an error that comes in the middle of a stream, where there is no status line.
 STATUS_OF_KIND = {
     "invalid_request_error": 400,
@@ -114,9 +116,14 @@ class Endpoint:
     """Who is asked, in a person's words; makes the errors that speak of it. The key is here only to be hidden."""
 
     name: str
-    url: str
+    url: str = field(repr=False)
     key: str = field(default="", repr=False)
     key_hint: str = ""
+
+    @property
+    def address(self) -> str:
+        """The URL without the password that it may hold."""
+        return PASSWORD.sub("//", self.url)
 
     def refused(
         self, complaint: Complaint, model: str, status: int | None = None, headers: Mapping[str, str] | None = None
@@ -134,7 +141,9 @@ class Endpoint:
         if status == 413 or (about_request and TOO_LONG.search(about)):
             return ContextTooLong(f"The conversation is too long for {model}. Remove part of it.{said}", status=status)
         if status == 404 or (about_request and NO_MODEL.search(about)):
-            return ModelNotFound(f"{self.name} ({self.url}) does not know the model “{model}”.{said}", status=status)
+            return ModelNotFound(
+                f"{self.name} ({self.address}) does not know the model “{model}”.{said}", status=status
+            )
         if status == 429:
             wait = retry_after(headers or {})
             when = "later" if wait is None else f"in {wait:.0f} s"
@@ -147,22 +156,30 @@ class Endpoint:
             return Overloaded(text, retry_after=retry_after(headers or {}), status=status)
         return RequestRejected(f"{self.name} refuses the request ({status}).{said}", status=status)
 
+    def unsendable(self, error: Exception) -> RequestRejected:
+        """Make the error for a request that did not get as far as the network."""
+        source = f" ({self.key_hint})" if self.key_hint else ""
+        reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
+        return RequestRejected(
+            f"The request to {self.name} cannot be sent: {reason}. Check its address and its API key{source}."
+        )
+
     def unreachable(self, error: BaseException) -> ConnectionLost:
         """Make the error for a connection that did not come about, or ended before any answer."""
-        return ConnectionLost(f"Cannot reach {self.name} at {self.url}: {_reason(error)}.")
+        return ConnectionLost(f"Cannot reach {self.name} at {self.address}: {_reason(error)}.")
 
     def cut(self) -> ConnectionLost:
         """Make the error for an answer that stopped in the middle."""
-        return ConnectionLost(f"The connection to {self.name} ({self.url}) broke off in the middle of the answer.")
+        return ConnectionLost(f"The connection to {self.name} ({self.address}) broke off in the middle of the answer.")
 
     def timed_out(self, seconds: float) -> ResponseTimedOut:
         """Make the error for silence."""
-        return ResponseTimedOut(f"{self.name} ({self.url}) sent nothing for {seconds:g} seconds.")
+        return ResponseTimedOut(f"{self.name} ({self.address}) sent nothing for {seconds:g} seconds.")
 
     def broken(self, detail: str) -> ResponseBroken:
         """Make the error for bytes that are no model's answer."""
         detail = self._hide_keys(_short(detail))
-        return ResponseBroken(f"{self.name} ({self.url}) sent something that is not a model's answer: {detail}")
+        return ResponseBroken(f"{self.name} ({self.address}) sent something that is not a model's answer: {detail}")
 
     def _unauthorised(self, status: int, said: str) -> AuthenticationFailed:
         source = f" (from {self.key_hint})" if self.key_hint else ""

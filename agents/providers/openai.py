@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import httpx2
 from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
@@ -17,6 +16,7 @@ from agents.providers.openai_stream import OpenAIReader, StreamState
 from agents.providers.sdk import Opening, SdkProvider
 from agents.providers.transport import client_options
 
+OFFICIAL = re.compile(r"https://([^/]+\.)?openai(\.azure)?\.com(:\d+)?(/|$)")
 NOT_TAKEN = re.compile(r"(?i)unsupported|not supported|unrecognized|unknown|unexpected|extra|not permitted|not allowed")
 
 
@@ -28,8 +28,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
 
     def __init__(self, name: str, api_key: str, base_url: str | None = None, **options: Any) -> None:
         super().__init__(name, api_key, base_url, **options)
-        host = urlsplit(self.endpoint.url).hostname or ""
-        official = host.endswith(("openai.com", "openai.azure.com"))
+        official = OFFICIAL.match(self.endpoint.url)
         self.dialect = Dialect(limit_field="max_completion_tokens" if official else "max_tokens")
 
     def _make_client(self) -> AsyncOpenAI:

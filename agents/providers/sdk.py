@@ -142,7 +142,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     async def _send(self, request: Request) -> httpx2.Response:
         """Send the request; the response's head has come, and it is the caller's to close."""
-        return (await self._open(request).__aenter__()).http_response
+        try:
+            return (await self._open(request).__aenter__()).http_response
+        except (ValueError, httpx2.InvalidURL) as error:
+            raise self.endpoint.unsendable(error) from error
 
     @abc.abstractmethod
     def _reader(self, request: Request) -> Reader:

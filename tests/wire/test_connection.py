@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 import pytest
 
-from agents.errors import ConnectionLost, ResponseBroken, ResponseTimedOut
+from agents.errors import ConnectionLost, ProviderError, RequestRejected, ResponseBroken, ResponseTimedOut
 from agents.events import ProviderEvent, ResponseDone, TextDelta
 from agents.messages import Text
 from tests.wire.script import Cut, Pause, Reply
@@ -82,9 +82,35 @@ async def test_unknown_host_is_named(wire: WireServer, vendor: Vendor) -> None:
     await provider.close()
 
 
-async def test_connection_cut_before_the_answer_is_lost(wire: WireServer, vendor: Vendor) -> None:
+async def test_password_in_the_address_is_not_told(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: an address may hold a password, which the error's readers have no use for."""
+    provider = type(vendor.make(wire))("x", "k", "http://me:hunter2@no-such-host.invalid/v1", max_retries=0)
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider)
+    assert "hunter2" not in str(caught.value) + repr(provider.endpoint)
+    await provider.close()
+
+
+UNSENDABLE = {
+    "port": ("http://127.0.0.1:port", "hello"),
+    "half a character": (None, "a\ud83d"),
+}
+
+
+@pytest.mark.parametrize("what", UNSENDABLE)
+async def test_request_that_cannot_be_sent_is_refused(wire: WireServer, vendor: Vendor, what: str) -> None:
+    """RUN-10, MSG-12: a mistake in the configuration or the text is told as one, and not tried again."""
+    url, text = UNSENDABLE[what]
+    provider = type(vendor.make(wire))("x", "k", url or wire.anthropic_url, key_hint="X_KEY", max_retries=0)
+    with pytest.raises(RequestRejected, match=r"to x cannot be sent: .* Check its address and its API key \(X_KEY\)"):
+        await ask(provider, request(text))
+    await provider.close()
+
+
+@pytest.mark.parametrize("ending", [[Cut()], []], ids=["cut", "closed"])
+async def test_connection_lost_before_the_answer(wire: WireServer, vendor: Vendor, ending: list[Cut]) -> None:
     """RUN-10: a server that hangs up without a word."""
-    wire.script(Reply([Cut()]))
+    wire.script(Reply(ending))
     provider = vendor.make(wire)
     with pytest.raises(ConnectionLost):
         await ask(provider)

@@ -90,6 +90,23 @@ async def test_refused_key_is_named_by_its_variable_and_never_shown(wire: WireSe
     await provider.close()
 
 
+ECHOES = [
+    ("my-own-key-0123", "bad key my-own-key-0123!", r"bad key \[key\]!$"),
+    ("my-own-key-0123", "your other key sk-ant-api03-AAAA is bad", r"your other key \[key\] is bad$"),
+    ("key", "the key is bad", "the key is bad$"),
+]
+
+
+@pytest.mark.parametrize(("key", "message", "shown"), ECHOES)
+async def test_echoed_keys_are_hidden(wire: WireServer, vendor: Vendor, key: str, message: str, shown: str) -> None:
+    """RUN-10: servers quote the key that they refuse, or another one; words that are no key stay."""
+    wire.script(vendor.error(401, "authentication_error", message))
+    provider = vendor.make(wire, key=key)
+    with pytest.raises(AuthenticationFailed, match=shown):
+        await ask(provider)
+    await provider.close()
+
+
 async def test_missing_key_is_asked_for(wire: WireServer, vendor: Vendor) -> None:
     """RUN-10: without a key the remedy is to set one."""
     wire.script(vendor.error(401, "authentication_error", "no key"))

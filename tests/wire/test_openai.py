@@ -206,6 +206,8 @@ async def test_other_refusals_are_not_tried_again(wire: WireServer, gpt: OpenAIP
         ("https://eu.api.openai.com/v1", "max_completion_tokens"),
         ("https://team.openai.azure.com/openai/v1", "max_completion_tokens"),
         ("http://localhost:11434/v1", "max_tokens"),
+        ("https://example.com/api.openai.com/v1", "max_tokens"),
+        ("https://notopenai.com/v1", "max_tokens"),
     ],
 )
 def test_address_tells_the_dialect(url: str | None, field: str) -> None:
