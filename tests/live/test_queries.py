@@ -1,0 +1,72 @@
+"""What catching up and the beacon cost: as many queries for many as for one."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.live import catchup
+from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
+from chat.services import access, reading
+from chat.services.sessions import create_session
+from tests.support.house import let_in
+
+pytestmark = pytest.mark.django_db
+
+
+def fill(session: Session, count: int, *, status: str = "complete") -> dict[str, dict[str, int]]:
+    """Add so many messages; returns what a client may have of them."""
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
+    rows = [
+        ChatMessage(
+            session=session,
+            sequence=number,
+            revision=number,
+            role="assistant",
+            text="ab",
+            status=status,
+        )
+        for number in range(1, count + 1)
+    ]
+    ChatMessage.objects.bulk_create(rows)
+    if status == "streaming":
+        MessageDelta.objects.bulk_create([MessageDelta(message=row, offset=2, text="cd") for row in rows])
+    session.revision = count
+    session.save()
+    return {row.pk: {"length": 1, "blocks": 0, "rev": 0} for row in rows}
+
+
+def queries_of(face: str, user: User, session: Session, have: dict[str, dict[str, int]]) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        catchup.read("page" if face == "page" else "events", user, session.pk, 0, have)
+    return len(queries)
+
+
+@pytest.mark.parametrize("face", ["events", "page"])
+@pytest.mark.parametrize(("status", "most"), [("complete", 6), ("streaming", 8)])
+def test_sync_costs_the_same_for_one_message_and_for_thirty(
+    ana: User, bo: User, face: str, status: str, most: int
+) -> None:
+    """LIVE-02: the gate, the session, its run, the messages; two more where text is streaming."""
+    costs = []
+    for count in (1, 30):
+        session = create_session(owner=ana)
+        let_in(session, bo, "viewer")
+        have = fill(session, count, status=status)
+        costs.append(queries_of(face, bo, session, have))
+    assert costs[0] == costs[1] <= most
+
+
+def test_beacon_costs_the_same_for_one_session_and_for_thirty(ana: User, bo: User) -> None:
+    """LIVE-02, LIVE-06: one query for the heads, two for who may listen."""
+    sessions = [create_session(owner=ana) for _ in range(30)]
+    for session in sessions:
+        let_in(session, bo, "viewer")
+    for count in (1, 30):
+        some = sessions[:count]
+        pairs = {(user.pk, session.pk) for user in (ana, bo) for session in some}
+        with CaptureQueriesContext(connection) as queries:
+            assert set(reading.revisions([session.pk for session in some])) == {session.pk for session in some}
+            assert access.roles(pairs).keys() == pairs
+        assert len(queries) == 3

@@ -1,0 +1,179 @@
+"""Several web processes on a real Redis, also when it is killed, frozen and back again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+import pytest_asyncio
+from channels.layers import channel_layers, get_channel_layer
+from pytest_django.fixtures import Settings
+
+from agents.providers.scripted import Gate
+from chat.live import feed as feeds
+from chat.live import hub as hubs
+from chat.live import publish as publishing
+from chat.live.hub import Hub
+from chat.models import Session, User
+from chat.services import sessions
+from tests.live.conversation import converse
+from tests.live.states import assert_shows, is_at
+from tests.support.client import EventsClient
+from tests.support.house import House
+from tests.support.page_client import PageClient
+from tests.support.redis import Redis
+from tests.support.viewer import HubViewer, SocketViewer, Viewer
+
+pytestmark = pytest.mark.server
+Anyone = Viewer[EventsClient | PageClient]
+FACES = (EventsClient, PageClient)
+
+
+@pytest_asyncio.fixture
+async def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Redis]:
+    """The channel layer that teams use, on a server of its own."""
+    server = Redis(tmp_path)
+    await server.start()
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.2)
+    settings.CHANNEL_LAYERS = {
+        "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [server.url]}}
+    }
+    assert type(get_channel_layer()).__name__ == "RedisPubSubChannelLayer"
+    yield server
+    server.kill()
+    channel_layers.backends.clear()
+
+
+@pytest_asyncio.fixture
+async def team(redis: Redis, house: House, caplog: pytest.LogCaptureFixture) -> AsyncIterator[House]:
+    """A house on Redis. What Redis' own client says of outages is not ours."""
+    logging.getLogger("channels_redis.pubsub").disabled = True
+    yield house
+    logging.getLogger("channels_redis.pubsub").disabled = False
+
+
+async def everybody(session: Session, user: User, other: Hub) -> list[Anyone]:
+    """Viewers of both faces on both hubs."""
+    viewers: list[Anyone] = [await SocketViewer(face(), session, user).open() for face in FACES]
+    viewers += [HubViewer(face(), session, user).open(other) for face in FACES]
+    for viewer in viewers:
+        await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
+    return viewers
+
+
+async def leave(viewers: list[Anyone]) -> None:
+    for viewer in viewers:
+        if isinstance(viewer, SocketViewer):
+            await viewer.leave()
+        elif isinstance(viewer, HubViewer):
+            viewer.leave()
+
+
+async def assert_all_show(house: House, session: Session, viewers: list[Anyone]) -> None:
+    await house.idle(session)
+    truth = await house.snapshot(session)
+    for viewer in viewers:
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
+        if isinstance(viewer.client, PageClient):
+            viewer.client.drawn.clear()  # an outage may cut into it
+        assert_shows(viewer.client, truth)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_viewers_of_all_processes_see_the_same(
+    team: House, second_hub: Hub, ana: User, bo: User, seed: int
+) -> None:
+    """LIVE-01: through Redis as through memory."""
+    session = await team.session(ana)
+    viewers = await everybody(session, ana, second_hub)
+    await converse(team, session, [ana], Random(seed))
+    await assert_all_show(team, session, viewers)
+    await leave(viewers)
+
+
+async def test_viewers_catch_up_after_redis_was_killed(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:
+    """LIVE-02: mid-stream; what was said meanwhile is told by the beacon, what is said afterwards is live."""
+    before, during, after = Gate(), Gate(), Gate()
+    team.script([["One ", before, "*two* ", during, "three ", after, "four"], ["Five"]])
+    session = await team.session(ana)
+    viewers = await everybody(session, ana, second_hub)
+    await team.send(session, ana, "Go")
+    await before.reached()
+    redis.kill()
+    before.open()
+    await during.reached()
+    await team.do(sessions.rename, session=session, author=ana, title="While it was away")
+    during.open()
+    await after.reached()
+    for viewer in viewers:
+        await viewer.until(lambda: _title(viewer) == "While it was away")  # noqa: B023  # by the beacon alone
+    await redis.start()
+    after.open()
+    await assert_all_show(team, session, viewers)
+    await team.send(session, ana, "Again")
+    await assert_all_show(team, session, viewers)
+    await leave(viewers)
+
+
+def _title(viewer: Anyone) -> str:
+    client = viewer.client
+    return client.session["title"] if isinstance(client, EventsClient) else client.parts["title"].strip()
+
+
+async def test_lost_last_event_is_made_good(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:
+    """LIVE-02: the beacon tells of it: a turn that ends while Redis is away, and nothing after it."""
+    end = Gate()
+    team.script([["One ", end, "two"]])
+    session = await team.session(ana)
+    viewers = await everybody(session, ana, second_hub)
+    await team.send(session, ana, "Go")
+    await end.reached()
+    redis.kill()
+    end.open()
+    await assert_all_show(team, session, viewers)
+    await leave(viewers)
+
+
+async def test_session_first_watched_in_an_outage_is_live_after_it(
+    team: House, redis: Redis, second_hub: Hub, ana: User
+) -> None:
+    """LIVE-02: viewers who come while Redis is away are let in, see the rows, and hear the rest when it is back."""
+    team.script(lambda request: ["Yes."])
+    session = await team.session(ana)
+    redis.kill()
+    viewers = await everybody(session, ana, second_hub)
+    await team.send(session, ana, "Go")
+    await assert_all_show(team, session, viewers)
+    await redis.start()
+    async with asyncio.timeout(20):
+        while not all(_hears(viewer) for viewer in viewers):  # Redis' client takes a second to come back
+            await team.send(session, ana, "Live?")
+            await assert_all_show(team, session, viewers)
+    await leave(viewers)
+
+
+def _hears(viewer: Anyone) -> bool:
+    """Whether the viewer was told by the stream itself; the beacon tells heads and changes alone."""
+    return any(frame.get("type") == "text_delta" or frame.get("op") == "delta" for frame in viewer.frames)
+
+
+async def test_frozen_redis_holds_nobody_up(
+    team: House, redis: Redis, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02, RUN-14: a Redis that takes and never answers: turns run, viewers come and see."""
+    for module, name in ((publishing, "SEND_TIMEOUT"), (feeds, "SUBSCRIBE_PATIENCE")):
+        monkeypatch.setattr(module, name, 0.05)
+    team.script([["One"], ["Two"]])
+    session = await team.session(ana)
+    redis.freeze()
+    viewers = await everybody(session, ana, second_hub)
+    await team.send(session, ana, "Go")
+    await assert_all_show(team, session, viewers)
+    redis.thaw()
+    await team.send(session, ana, "Again")
+    await assert_all_show(team, session, viewers)
+    await leave(viewers)

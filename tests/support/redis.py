@@ -1,0 +1,71 @@
+"""A Redis server of a test's own, which may be frozen, killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+PATIENCE = 20.0
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+class Redis:
+    """The distribution's redis-server on a free port, keeping nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    async def start(self) -> None:
+        """Returns when it answers."""
+        await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        options = {"port": self.port, "bind": "127.0.0.1", "save": "", "dir": self._folder}
+        command = ["redis-server", *(word for name, value in options.items() for word in (f"--{name}", str(value)))]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + PATIENCE
+        while not self._answers():
+            if time.monotonic() > until or self._process.poll() is not None:
+                raise RuntimeError("redis-server did not start")
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16) == b"+PONG\r\n"
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """Its end, with whatever it was about to deliver."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        """It goes on taking connections, and does nothing any more."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
