@@ -23,8 +23,8 @@ class LiveText:
     def __init__(self, message_id: str) -> None:
         self.id = message_id
         self.length = 0  # code points, drawn or not
-        # Seconds of CPU that frames take: wait at least 20 times as long for the next. The lesser of the last two, since
-        # a block that is coloured as it freezes is dear once only.
+        # Seconds of CPU that frames take: wait at least 20 times as long for the next. The lesser of the last two,
+        # since a block that is coloured as it freezes is dear once only.
         self.last_cost = 0.0
         self._spent = 0.0
         self.ended = False
