@@ -11,6 +11,9 @@ from django.db.models import F, Q
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
 
+# Several screens of text. What is above them is loaded when somebody scrolls there.
+PAGE_CHARS = 12_000
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -35,14 +38,28 @@ class Changes:
 
 
 def page_of(session: Session, before_sequence: int | None = None, limit: int = 50) -> Page:
-    """Read the newest messages, or the newest before a sequence number. `limit` is at most 200."""
+    """Read the newest messages, or the newest before a sequence number; fewer where they are long.
+
+    `limit` is at most 200.
+    """
     limit = max(1, min(limit, 200))
     rows = ChatMessage.objects.filter(session=session, sequence__isnull=False)
     if before_sequence is not None:
         rows = rows.filter(sequence__lt=before_sequence)
     newest = list(rows.order_by("-sequence")[: limit + 1])
+    shown = newest[: min(limit, _filling(newest))]
     queued = list(ChatMessage.objects.queued(session.pk)) if before_sequence is None else []
-    return Page(snapshots(newest[:limit][::-1]), snapshots(queued), len(newest) > limit)
+    return Page(snapshots(shown[::-1]), snapshots(queued), len(newest) > len(shown))
+
+
+def _filling(rows: Sequence[ChatMessage]) -> int:
+    """How many of the rows make a page that is drawn in no time; the last of them may go beyond it."""
+    room = PAGE_CHARS
+    for count, row in enumerate(rows, 1):
+        room -= len(row.text)
+        if room <= 0:
+            return count
+    return len(rows)
 
 
 def session_snapshot(session: Session) -> SessionSnapshot:

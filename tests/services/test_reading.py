@@ -9,7 +9,7 @@ from django.db import connection
 
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.services.messages import edit_queued, send_message, withdraw
-from chat.services.reading import changes_since, message_snapshot, page_of, revisions, session_snapshot
+from chat.services.reading import PAGE_CHARS, changes_since, message_snapshot, page_of, revisions, session_snapshot
 from chat.services.runs import retry
 from chat.services.sessions import create_session, rename
 
@@ -60,6 +60,17 @@ def test_page_has_bounds(session: Session, limit: int, given: int) -> None:
     """MSG-03: whatever is asked for."""
     fill(session, 250)
     assert len(page_of(session, limit=limit).messages) == given
+
+
+def test_long_messages_make_a_page_of_fewer(session: Session) -> None:
+    """UI-01: what is shown first is drawn in no time, however long the messages are; the rest is told to exist."""
+    fill(session, 120)
+    ChatMessage.objects.filter(sequence__in=[118, 115, 114]).update(text="x" * (PAGE_CHARS // 2))
+    newest = page_of(session)
+    assert [message.sequence for message in newest.messages] == list(range(115, 121))
+    assert newest.has_older
+    older = page_of(session, before_sequence=115)
+    assert [message.sequence for message in older.messages] == list(range(65, 115))
 
 
 def test_growing_text_is_read_whole(session: Session) -> None:
