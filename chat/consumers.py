@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 
 from chat.commands import LONGEST_FRAME, AnyCommand, Known, Malformed, Ping, Request, Sync, parse
 from chat.live.feed import Feed
@@ -71,7 +71,7 @@ class SessionConsumer(AsyncWebsocketConsumer):
             await self.hub.threads.run(session_for, user, self.session_id)
         except NoSuchSession:
             await self.close(NO_SUCH_SESSION)
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             logger.warning("A socket could not be let in: %s", error)
             await self.close(TRY_LATER)
         else:
@@ -118,7 +118,7 @@ class SessionConsumer(AsyncWebsocketConsumer):
             viewer.syncing = asyncio.get_running_loop().create_task(self._catch_up_all(viewer))
 
     async def _catch_up_all(self, viewer: Viewer) -> None:
-        while (command := viewer.wanted) is not None:
+        while (command := viewer.wanted) is not None and not viewer.outbox.closed:
             viewer.wanted = None
             have = {message_id: _known(known) for message_id, known in command.have.items()}
             await _answered(viewer, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
@@ -150,7 +150,7 @@ async def _answered(viewer: Viewer, command: AnyCommand, work: Coroutine[Any, An
         viewer.outbox.close(NO_ACCESS)
     except Refused as error:
         _refuse(viewer, command.ref, error.code, error.message)
-    except DatabaseError:
+    except (DatabaseError, InterfaceError):
         logger.exception("A command could not be carried out")
         _refuse(viewer, command.ref, "unavailable", "Parley cannot reach its database right now. Try again.")
     except Exception:

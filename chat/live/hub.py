@@ -28,7 +28,11 @@ Message = dict[str, Any]
 BEACON_INTERVAL = 3.0
 # A feed outlives its last viewer by this: whoever reloads the page finds the growing text in memory.
 LINGER = 10.0
-THREADS = 6
+# Commands and checks have threads of their own: Stop must not wait until a crowd of viewers has caught up.
+THREADS = 4
+READERS = 3
+# So many live messages are handled before the sockets get their turn.
+AT_ONCE = 20
 
 
 class Hub:
@@ -36,6 +40,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.threads = Threads(THREADS, "parley-hub")
+        self._readers = Threads(READERS, "parley-reader")
         self._feeds: dict[str, Feed] = {}
         self._channel = ""
         self._subscriptions = Subscriptions("", self._subscribed)
@@ -61,6 +66,7 @@ class Hub:
             feed.close()
         self._close_where(lambda outbox: True, AWAY)
         self._feeds.clear()
+        await self._readers.close()
         await self.threads.close()
 
     def watch(self, session_id: str, outbox: Outbox) -> Feed:
@@ -68,7 +74,7 @@ class Hub:
         outbox.hold()
         feed = self._feeds.get(session_id)
         if feed is None:
-            feed = self._feeds[session_id] = Feed(session_id, self.threads)
+            feed = self._feeds[session_id] = Feed(session_id, self._readers)
             self._subscriptions.look(session_id)
         feed.join(outbox)
         return feed
@@ -99,7 +105,9 @@ class Hub:
     async def _receive_forever(self) -> None:
         while True:
             try:
-                self._heard(await layer().receive(self._channel))
+                for _ in range(AT_ONCE):
+                    self._heard(await layer().receive(self._channel))
+                await asyncio.sleep(0)
             except Exception:
                 logger.exception("A live message could not be handled; its viewers catch up from the rows")
                 await asyncio.sleep(0.05)
@@ -118,7 +126,7 @@ class Hub:
         if feed is None:
             return
         events = [decode(event) for event in message["events"]]
-        feed.receive(events, message["head"])
+        feed.receive(events, message.get("head"))
         if any(isinstance(event, AccessChanged) for event in events):
             self._look_at_access([feed])
 

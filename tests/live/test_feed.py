@@ -15,6 +15,7 @@ from chat.db import Threads
 from chat.events import ChatEvent, MessageChanged, SessionChanged, StatusChanged, TextAppended, decode
 from chat.live.feed import Feed
 from chat.live.publish import group_of, layer
+from chat.live.texts import Texts
 from chat.models import ChatMessage, Session, User
 from chat.services import messages, sessions
 from tests.live.states import assert_shows, is_at
@@ -186,6 +187,17 @@ async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> No
     told = [viewer.frames[known:] for viewer, known in zip(viewers, before, strict=True)]
     assert {frame["type"] for frame in told[0]} <= {"text_delta", "agent_status", "token_usage", "session_updated"}
     assert {frame["op"] for frame in told[1]} <= {"status", "usage", "session"}
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+async def test_text_of_a_message_that_is_not_known_is_looked_up(house: House, offset: int) -> None:
+    """LIVE-02: it may be over, and nothing would ever end it here."""
+    told: list[object] = []
+    texts = Texts(house.threads, told.append, told.append)
+    texts.hear(TextAppended("m_none", offset, "late"))
+    await texts.healed_soon()
+    assert ("m_none" in texts, told) == (False, [])
+    texts.close()
 
 
 async def test_events_told_twice_change_nothing(tape: Tape) -> None:
