@@ -118,7 +118,7 @@ def _messages(messages: Iterable[Message], provider: str) -> list[Json]:
 def _append(sides: list[Json], role: str, blocks: list[Json]) -> None:
     """Add a side, or join it to the last one where what stood between them was dropped."""
     if blocks and sides and sides[-1]["role"] == role:
-        sides[-1]["content"] = _results_first([*sides[-1]["content"], *blocks])
+        sides[-1]["content"] += blocks
     elif blocks:
         sides.append({"role": role, "content": blocks})
 

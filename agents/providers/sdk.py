@@ -27,6 +27,8 @@ from agents.providers.failures import Endpoint, read_complaint
 from agents.providers.patience import Patience
 from agents.providers.transport import body_of
 
+# Pieces of an answer (up to 16 KB each) handled in one go, when a fast server sends many at once.
+BURST = 4
 # How long the usage figures may take after an answer's end, and the end of the body, which frees the connection.
 LATE_USAGE = 5.0
 LATE_END = 1.0
@@ -203,6 +205,7 @@ class Answer:
         self._limit = first
         self._between = between
         self._connection = connection
+        self._looks = 0
 
     def __aiter__(self) -> Answer:
         return self
@@ -222,8 +225,10 @@ class Answer:
 
     async def rest(self) -> None:
         """Pause after a piece of the answer, but its last; the more streams are open, the longer."""
-        if not self._reader.complete:
-            await rest(beat.rest, self._connection)
+        self._looks += 1
+        seconds = beat.rest
+        if not self._reader.complete and (seconds or self._looks % BURST == 0):
+            await rest(seconds, self._connection)
 
     async def drain(self) -> None:
         """Read the end of the body: only then can the connection be used again."""

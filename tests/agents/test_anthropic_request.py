@@ -150,6 +150,7 @@ def test_own_thinking_goes_back_unchanged() -> None:
     "thinking",
     [
         Thinking("hm", "elsewhere", {"signature": "s"}),
+        Thinking("", "elsewhere", {"redacted": "b3BhcXVl"}),
         Thinking("hm", "openai", {"field": "reasoning"}),
         Thinking("hm", "anthropic"),
         Thinking("hm"),
