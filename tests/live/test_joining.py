@@ -143,3 +143,56 @@ async def test_hub_restart_in_mid_stream_is_made_good(house: House, second_hub: 
         viewer.leave()
     await third.stop()
     await second_hub.start()
+
+
+async def test_page_that_comes_back_is_sent_only_what_it_lacks(house: House, ana: User) -> None:
+    """LIVE-02, LIVE-04: finished blocks that it has stand as they are."""
+    pause, end = Gate(), Gate()
+    house.script([["One\n\n", "two\n\n", "three", pause, " four\n\n", "five", end, "."]])
+    session = await house.session(ana)
+    client: EventsClient | PageClient = PageClient()
+    page = await SocketViewer(client, session, ana).open()
+    await page.until(lambda: page.client.caught_up)
+    await house.send(session, ana, "Go")
+    await pause.reached()
+    await page.until(lambda: shown(page) == "Onetwothree")
+    await page.leave()
+    pause.open()
+    await end.reached()
+    known = len(page.frames)
+    await page.open()
+    await page.until(lambda: shown(page) == "Onetwothree fourfive")
+    snaps = [frame for frame in page.frames[known:] if frame["op"] == "snap"]
+    assert [snap["from"] for snap in snaps] == [2]
+    end.open()
+    await assert_all_show(house, session, [page])
+    await page.leave()
+
+
+async def test_page_that_comes_to_another_process_is_sent_what_changed(
+    house: House, second_hub: Hub, ana: User
+) -> None:
+    """LIVE-02: blocks that another process had drawn may have been drawn again since."""
+    pause, end = Gate(), Gate()
+    house.script(
+        [["[two][x]\n\n", "three\n\n", "four", pause, "\n\n[x]: http://five.example\n\nsix\n\nseven", end, "."]]
+    )
+    session = await house.session(ana)
+    page: HubViewer[EventsClient | PageClient] = HubViewer(PageClient(), session, ana)
+    page.open(second_hub)
+    await page.until(lambda: page.client.caught_up)
+    await house.send(session, ana, "Go")
+    await pause.reached()
+    await page.until(lambda: shown(page) == "[two][x]threefour")
+    page.leave()
+    pause.open()
+    await end.reached()
+    third = Hub()
+    await third.start()
+    page.open(third)
+    await page.until(lambda: shown(page).endswith("seven"))
+    assert 'href="http://five.example"' in shown(page)
+    end.open()
+    await assert_all_show(house, session, [page])
+    page.leave()
+    await third.stop()
