@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageStatus, MessageType, Speaker
@@ -147,13 +148,17 @@ def _spoken(row: ChatMessage) -> list[Part]:
 
 
 def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
-    call_id = row.tool_call_id
-    while not call_id or call_id in seen:  # a missing or doubled id: the row's own, which may be taken as well
-        call_id = f"call_{row.id}" if call_id == row.tool_call_id else f"{call_id}_"
+    call_id = next(name for name in _call_ids(row) if name and name not in seen)
     seen.add(call_id)
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
     raw = _strings(row.provider_data).get("raw_arguments", "")
     return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if _says(raw, arguments) else "")
+
+
+def _call_ids(row: ChatMessage) -> Iterator[str]:
+    """What a call may be named, best first: an id may be missing, or doubled by hand."""
+    yield row.tool_call_id
+    yield from (f"call_{row.id}{'_' * more}" for more in count())
 
 
 def _says(raw: str, arguments: Json) -> bool:

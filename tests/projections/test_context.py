@@ -215,12 +215,13 @@ def test_hand_written_rows_load_with_defaults() -> None:
 
 def test_doubled_call_ids_become_unique() -> None:
     """CTX-03: also where a row has the very id that another one falls back to."""
-    rows = [
-        ChatMessage(id="m_x", type="tool_group", tool_call_id="call_m_y"),
-        ChatMessage(id="m_y", type="tool_group"),
-        ChatMessage(id="m_z", type="tool_group", tool_call_id="call_m_y"),
-    ]
-    check_context(rows)
+    for second in ("", "call_m_y", "call_m_y_"):
+        rows = [
+            ChatMessage(id="m_x", type="tool_group", tool_call_id="call_m_y"),
+            ChatMessage(id="m_y", type="tool_group", tool_call_id=second),
+            ChatMessage(id="m_z", type="tool_group", tool_call_id="call_m_y"),
+        ]
+        check_context(rows)
 
 
 def test_empty_texts_say_nothing() -> None:
