@@ -224,6 +224,8 @@ class Feed:
         Raises NoSuchSession when it is none of theirs any more.
         """
         await outbox.answered()
+        if outbox.closed:
+            return
         outbox.hold()
         frames: list[str] = []
         reached = 0

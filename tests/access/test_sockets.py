@@ -13,7 +13,9 @@ from django.utils import timezone
 
 from chat import routing
 from chat.commands import Request
+from chat.events import AccessChanged
 from chat.live import hub as hubs
+from chat.live.publish import publish
 from chat.models import ChatMessage, Membership, MessageRevision, Role, Session, Share, User
 from chat.services import sharing
 from config.asgi import application
@@ -156,6 +158,12 @@ async def removed(house: House, people: People) -> None:
     await house.do(people[EDITOR].delete)
 
 
+async def told_by_another_process(house: House, people: People) -> None:
+    """Where no hub runs, such as a command, no signal tells of the row; the service does."""
+    await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
+    publish(people.session.pk, [AccessChanged()])
+
+
 Loss = Callable[[House, People], Any]
 
 
@@ -172,7 +180,9 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("lose", [unshared, deactivated, left_workspace, share_deleted, removed])
+@pytest.mark.parametrize(
+    "lose", [unshared, deactivated, left_workspace, share_deleted, removed, told_by_another_process]
+)
 async def test_lost_access_closes_the_socket_at_once(house: House, people: People, lose: Loss, face: str) -> None:
     """LIVE-06: 4403, however the access was lost; others stay."""
     async with (

@@ -167,3 +167,19 @@ async def test_closed_sockets_leave_nothing_running(house: House, ana: User) -> 
     async with asyncio.timeout(10):
         while left := {task for task in asyncio.all_tasks() - before if not task.done()}:
             await asyncio.wait(left)
+
+
+async def test_server_stops_quietly_under_viewers_who_catch_up(house: House, ana: User) -> None:
+    """LIVE-02: they are closed by 1012, come back to whoever takes over, and nothing is an error."""
+    session = await house.session(ana)
+    sockets = [await Socket(path_of(session, "page" if number % 2 else "events"), ana).open() for number in range(6)]
+    for socket in sockets:
+        await socket.let_in()
+        socket.flowing.clear()
+        for _ in range(5):
+            socket.send(type="sync")
+        socket.send(type="ping")
+    await house.restart()
+    for socket in sockets:
+        assert await socket.closed() == 1012
+        await socket.leave()
