@@ -62,10 +62,15 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
 
     Fenced jobs and texts are left out, all else is written or nothing is. The caller publishes after the commit.
     """
-    opened = _lock({job.session_id for job in jobs}, {text.session_id for text in texts})
+    opened, epochs = _lock({job.session_id for job in jobs}, {text.session_id for text in texts})
     rows = _rows(jobs)
-    folded = _write_texts([text for text in texts if _fits(opened, text)], _compacted(jobs))
-    results = [_carry_out(opened, job, rows, folded) for job in jobs]
+    folded = _write_texts([text for text in texts if epochs.get(text.session_id) == text.epoch], _compacted(jobs))
+    results = [
+        _carry_out(opened[job.session_id], job, rows, folded)
+        if epochs.get(job.session_id) == job.epoch
+        else Recorded(fenced=True)
+        for job in jobs
+    ]
     for session_id in {job.session_id for job, result in zip(jobs, results, strict=True) if not result.fenced}:
         opened[session_id].session.save(
             update_fields=[
@@ -81,12 +86,7 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
     return results
 
 
-def _carry_out(
-    opened: dict[str, OpenSession], job: Job, rows: dict[str, ChatMessage], folded: dict[str, list[str]]
-) -> Recorded:
-    if not _fits(opened, job):
-        return Recorded(fenced=True)
-    session = opened[job.session_id]
+def _carry_out(session: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: dict[str, list[str]]) -> Recorded:
     if _in_vain(session, job):
         return Recorded(next_turn=session.run.turn_id)
     next_turn = _apply(session, job, rows, folded)
@@ -95,16 +95,14 @@ def _carry_out(
     return Recorded(events=events, next_turn=next_turn)
 
 
-def _lock(with_rows: set[str], with_text: set[str]) -> dict[str, OpenSession]:
-    """Lock what will be written, sessions before runs and in one order. Texts alone need the run's epoch only."""
+def _lock(with_rows: set[str], with_text: set[str]) -> tuple[dict[str, OpenSession], dict[str, int]]:
+    """Lock what will be written, sessions before runs and in one order; give the sessions whose rows will change, and
+    the epochs of all runs that have an owner: texts alone, which are most of what is written, need no more."""
     sessions = {each.pk: each for each in Session.objects.select_for_update().filter(pk__in=with_rows).order_by("pk")}
-    runs = SessionRun.objects.select_for_update().filter(pk__in=with_rows | with_text).order_by("pk")
-    return {run.pk: OpenSession(sessions.get(run.pk) or Session(pk=run.pk), run) for run in runs}
-
-
-def _fits(opened: dict[str, OpenSession], work: Job | PendingText) -> bool:
-    found = opened.get(work.session_id)
-    return found is not None and found.run.epoch == work.epoch and found.run.owner_id is not None
+    runs = SessionRun.objects.filter(pk__in=with_rows | with_text, owner__isnull=False).order_by("pk")
+    epochs = dict(runs.select_for_update().values_list("pk", "epoch"))
+    opened = SessionRun.objects.filter(pk__in=with_rows & epochs.keys()) if with_rows else ()
+    return {run.pk: OpenSession(sessions[run.pk], run) for run in opened}, epochs
 
 
 def _in_vain(opened: OpenSession, job: Job) -> bool:
