@@ -169,6 +169,7 @@ BROKEN = {
     "block in a block": [api.block_start(0, {"type": "text", "text": ""}), *api.text(1, "a")],
     "delta of another block": [api.block_start(0, {"type": "text", "text": ""}), api.delta(1, {"type": "text_delta"})],
     "delta without its text": [api.block_start(0, {"type": "text", "text": ""}), api.delta(0, {"type": "text_delta"})],
+    "end inside a block": [api.block_start(0, {"type": "text", "text": ""})],
     "start without a block": [{"type": "content_block_start", "index": 0}],
 }
 
