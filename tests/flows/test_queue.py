@@ -8,7 +8,7 @@ import random
 from agents.messages import ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
-from chat.models import ChatMessage, User
+from chat.models import ChatMessage, SessionRun, User
 from chat.services.messages import edit_queued, withdraw
 from chat.services.reading import page_of
 from tests.support.house import House
@@ -120,19 +120,17 @@ async def test_send_races_the_end_of_the_turn(house: House, ana: User, bo: User)
         return [ToolCall("c", "calculator", {"expression": "1+1"})] if random.random() < 0.3 else ["ok"]
 
     house.script(reply)
-    sessions = [await house.session(ana) for _ in range(5)]
+    sessions = [await house.session(ana) for _ in range(4)]
 
     async def talk(number: int, author: User) -> None:
-        for count in range(12):
+        for count in range(8):
             await house.send(sessions[number], author, f"{author.display_name} {count}")
             await asyncio.sleep(random.random() * 0.01)
 
-    await asyncio.gather(*(talk(number, author) for number in range(5) for author in (ana, bo)))
+    await asyncio.gather(*(talk(number, author) for number in range(4) for author in (ana, bo)))
+    await house.until(lambda: not SessionRun.objects.exclude(state="idle").exists())
     for session in sessions:
-        await house.idle(session)
         messages = await house.do(check_rest, session)
         said = [message.text for message in messages if message.role == "user" and message.text]
         for name in ("Ana", "Bo"):
-            assert [text for text in said if text.startswith(f"[{name}]")] == [
-                f"[{name}] {name} {n}" for n in range(12)
-            ]
+            assert [text for text in said if text.startswith(f"[{name}]")] == [f"[{name}] {name} {n}" for n in range(8)]

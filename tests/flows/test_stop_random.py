@@ -8,8 +8,8 @@ import random
 from agents.events import ReasoningDelta, Usage
 from agents.providers.base import Request
 from agents.providers.scripted import Pause, Reply, Step
-from chat.models import Session, User
-from tests.support.house import House
+from chat.models import RunState, Session, SessionRun, User
+from tests.support.house import House, live_rows
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
 
@@ -41,20 +41,24 @@ async def test_stop_at_any_moment_leaves_the_session_whole(house: House, ana: Us
 
     house.script(reply, tools=[bench.tool])
 
-    async def stop_often(session: Session) -> int:
-        stopped = 0
-        for _ in range(STOPS):
-            await house.send(session, ana, "Go")
-            await asyncio.sleep(chance.random() * LONGEST)
-            stopped += await house.cancel(session, ana)
-            await house.send(session, ana, "And?")
-            await house.idle(session)
-            await house.do(check_rest, session)
-            shown = await house.shown(session)
-            assert shown[-2:] == [("text", "complete", "Fine."), ("turn_done", "complete", "")]
+    async def stop_once(session: Session) -> bool:
+        await house.send(session, ana, "Go")
+        await asyncio.sleep(chance.random() * LONGEST)
+        stopped = await house.cancel(session, ana)
+        await house.send(session, ana, "And?")
         return stopped
 
+    def check(session: Session) -> None:
+        check_rest(session)
+        answer, done = live_rows(session)[-2:]
+        assert (answer.text, answer.status, done.type, done.status) == ("Fine.", "complete", "turn_done", "complete")
+
     sessions = [await house.session(ana) for _ in range(SESSIONS)]
-    stopped = await asyncio.gather(*map(stop_often, sessions))
-    assert sum(stopped) > SESSIONS * STOPS / 2
+    stopped = 0
+    for _ in range(STOPS):
+        stopped += sum(await asyncio.gather(*map(stop_once, sessions)))
+        await house.until(lambda: not SessionRun.objects.exclude(state=RunState.IDLE).exists())
+        for session in sessions:
+            await house.do(check, session)
+    assert stopped > SESSIONS * STOPS / 2
     assert house.provider.streaming == 0
