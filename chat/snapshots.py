@@ -89,17 +89,26 @@ class MessageSnapshot:
 
     @classmethod
     def from_json(cls, data: Json) -> MessageSnapshot:
-        values = {field.name: data[field.name] for field in fields(cls)}
+        values = {name: data[name] for name in _MESSAGE}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
         return cls(**values)
 
     def to_json(self) -> Json:
-        return asdict(self)
+        # Every event and every look at a session does this; asdict would copy it all, arguments too.
+        values = {name: getattr(self, name) for name in _MESSAGE}
+        values["usage"] = {name: getattr(self.usage, name) for name in _USAGE} if self.usage else None
+        values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
+        return values
+
+
+_MESSAGE, _USAGE, _TOOL = (
+    tuple(field.name for field in fields(kind)) for kind in (MessageSnapshot, UsageSnapshot, ToolSnapshot)
+)
 
 
 def _usage(row: ChatMessage) -> UsageSnapshot | None:
-    values = [getattr(row, field.name) for field in fields(UsageSnapshot)]
+    values = [getattr(row, name) for name in _USAGE]
     return UsageSnapshot(*values) if any(value is not None for value in values) else None
 
 

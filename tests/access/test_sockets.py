@@ -209,12 +209,13 @@ async def test_access_lost_without_a_word_closes_the_socket_soon(house: House, p
 
 
 @pytest.mark.usefixtures("_no_beacon")
-async def test_nothing_is_done_for_somebody_who_has_lost_access(house: House, people: People) -> None:
+@pytest.mark.parametrize("actor", [OWNER, EDITOR])
+async def test_nothing_is_done_for_somebody_who_has_lost_access(house: House, people: People, actor: str) -> None:
     """LIVE-06: also before their socket has been told."""
-    sockets = [await Socket(path_of(people.session), people[EDITOR]).open() for _ in range(2)]
+    sockets = [await Socket(path_of(people.session), people[actor]).open() for _ in range(2)]
     for socket in sockets:
         await socket.let_in()
-    await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
+    await house.do(User.objects.filter(pk=people[actor].pk).update, is_active=False)
     sockets[0].send(type="rename", title="Mine")
     sockets[1].send(type="sync")
     for socket in sockets:
