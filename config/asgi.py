@@ -16,7 +16,8 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 pages = get_asgi_application()
 
-from chat.routing import websocket_urlpatterns  # noqa: E402  # the apps are loaded by the line above
+from chat.agents_setup import registry  # noqa: E402  # the apps are loaded by the line above
+from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
@@ -66,8 +67,17 @@ class Application(ProtocolTypeRouter):
 
 async def _start() -> None:
     await embedded.start()
-    # What is loaded by now stays for good: the collector need not look at it again, and what streams through is freed
-    # by its reference counts. A full collection stops every stream for its while, so it comes seldom.
+    asyncio.get_running_loop().run_in_executor(None, _settle)
+
+
+def _settle() -> None:
+    """Load what the first answer will need (an SDK takes a second), then calm the garbage collector.
+
+    What is loaded by now stays for good: the collector need not look at it again, and what streams through is freed by
+    its reference counts. A full collection stops every stream for its while, so it comes seldom.
+    """
+    for name in {registry().preset().provider, *(model.provider for model in registry().known_models())}:
+        registry().provider(name)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
