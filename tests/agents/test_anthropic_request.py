@@ -177,6 +177,13 @@ def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
     assert ids == ["functions_add_0", "functions_add_0", "functions_add_0_1", "functions_add_0_1"]
 
 
+def test_strange_names_are_rewritten() -> None:
+    """CTX-02: a call as another model or a person wrote it; the vendor takes 128 characters of few kinds."""
+    sides = said(user("a"), model(ToolCall("", "web.fetch " + "x" * 199, {})), user(ToolResult("", "1")))
+    assert sides[1][1][0]["name"] == "web_fetch_" + "x" * 118
+    assert sides[1][1][0]["id"] == sides[2][1][0]["tool_use_id"] != ""
+
+
 def test_tools_that_are_gone_are_still_defined() -> None:
     """RUN-16: the vendor refuses a conversation with calls if no tool is defined; the new agent has none."""
     body = mapped(user("a"), model(ToolCall("1", "web.fetch", {})), user(ToolResult("1", "x")))

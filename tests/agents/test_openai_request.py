@@ -157,6 +157,13 @@ def test_other_reasoning_is_dropped(thinking: Thinking) -> None:
     assert sent[1].keys() == {"role", "content", "tool_calls"}
 
 
+def test_strange_names_and_ids_are_rewritten() -> None:
+    """CTX-02: a call as another model or a person wrote it; the vendor takes 64 characters of few kinds."""
+    call = said(user("a"), model(ToolCall("", "web.fetch " + "x" * 99, {})), user(ToolResult("", "1")))
+    assert call[1]["tool_calls"][0]["function"]["name"] == "web_fetch_" + "x" * 54
+    assert call[1]["tool_calls"][0]["id"] == call[2]["tool_call_id"] != ""
+
+
 def test_closing_summary_keeps_the_tools() -> None:
     """RUN-09: asked without tools, the tools stay defined."""
     body = mapped(user("a"), tools=(ADD,), tool_choice="none")

@@ -191,6 +191,14 @@ async def test_server_that_takes_neither_is_not_asked_forever(wire: WireServer, 
     assert len(wire.requests) == 3
 
 
+async def test_failure_that_only_mentions_a_parameter_teaches_nothing(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: a server that is out of order has not refused anything."""
+    wire.script(api.error(500, "crashed while reading stream_options"))
+    with pytest.raises(Overloaded):
+        await ask(gpt)
+    assert len(wire.requests) == 1
+
+
 async def test_other_refusals_are_not_tried_again(wire: WireServer, gpt: OpenAIProvider) -> None:
     """RUN-10: a limit that is too large is the person's to change."""
     wire.script(api.error(400, "max_completion_tokens is too large: 99999999"))
