@@ -36,7 +36,11 @@ class Application(ProtocolTypeRouter):
         """Start what runs in the background: once, however many ask for it."""
         if self._started is None:
             self._started = asyncio.ensure_future(_start())
-        await asyncio.shield(self._started)
+        try:
+            await asyncio.shield(self._started)
+        except Exception:
+            self._started = None  # the next one to ask tries again
+            raise
 
     async def stop(self) -> None:
         """Stop it; the sessions that it ran are free for others."""

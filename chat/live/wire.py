@@ -41,8 +41,8 @@ def event_frame(event: ChatEvent, message: MessageSnapshot | None, session: Sess
             return {"type": "agent_status", "status": status, **tool}
         case UsageChanged():
             return _usage(event)
-        case RunCancelled(turn_id, sender):
-            return {"type": "agent_cancelled", "turn_id": turn_id, "sender": sender}
+        case RunCancelled(turn_id):
+            return {"type": "agent_cancelled", "turn_id": turn_id}
         case AccessChanged():
             return None
         case _:

@@ -88,8 +88,9 @@ class Frozen:
         return html
 
     def _redraw_waiting(self) -> list[int]:
-        stale = {index for label in self.references.added for index in self._waiting.pop(label, ())}
+        asked = {index for label in self.references.added for index in self._waiting.pop(label, ())}
         self.references.added.clear()
+        stale = asked & self._sources.keys()  # a block that has since found all its labels needs no other drawing
         for index in stale:
             self.html[index] = self._draw(index)
         return sorted(stale)

@@ -42,6 +42,10 @@ BROKEN = (
 )
 
 
+class Unwritten(Exception):  # noqa: N818  # the cause is the error
+    """Something of the turn could not be written; the cause says why."""
+
+
 class Bridge:
     """One claim's work: turn after turn until nothing is queued. Use `run` as a task; `stop` from the same loop."""
 
@@ -94,11 +98,11 @@ class Bridge:
         if opening.cut and not stopping:
             self._apply(ProcessLost(resume=settings.RECOVERY == "resume"))
         elif opening.answered:
-            self._apply(TurnFinished("done"))
+            await self._end(TurnFinished("done"))
         if not self._state.closed and not stopping:
             await self._drive()
         if not self._state.closed:
-            self._apply(Stopped())
+            await self._end(Stopped())
         return await self._closed()
 
     async def _closed(self) -> str:
@@ -123,16 +127,24 @@ class Bridge:
             agent, history = await self._brief()
             async with aclosing(run(agent, history, self._check_pending, refresh=self._brief)) as events:
                 async for event in events:
+                    if isinstance(event, TurnFinished | TurnFailed):
+                        await self._end(event)
+                        continue
                     self._apply(event)
                     if isinstance(event, ToolStarted):
                         await self._committed()  # a tool that ran must be known to have been started (RUN-15)
         except AgentError as error:
-            self._apply(TurnFailed(error))
-        except Fenced:
+            await self._end(TurnFailed(error))
+        except (Fenced, Unwritten):
             raise
         except Exception:
             logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
-            self._apply(TurnFailed(AgentError(BROKEN)))
+            await self._end(TurnFailed(AgentError(BROKEN)))
+
+    async def _end(self, event: TurnFinished | TurnFailed | Stopped) -> None:
+        """Close the turn, but not over words that could not be written: those end it in another way."""
+        await self._committed()
+        self._apply(event)
 
     async def _brief(self) -> tuple[Agent, Sequence[Message]]:
         await self._committed()
@@ -159,12 +171,17 @@ class Bridge:
     async def _committed(self) -> Recorded | None:
         """Wait until all that was applied is in the rows; returns what became of the last of it.
 
-        Raises Fenced, or why some of it could not be written.
+        Raises Fenced or Unwritten.
         """
-        recorded = await asyncio.shield(self._last) if self._last is not None else None
-        if self._unwritten is not None:
-            raise self._unwritten
-        return recorded
+        if self._last is None:
+            return None
+        await asyncio.wait([self._last])
+        error = self._unwritten or self._last.exception()
+        if isinstance(error, Fenced):
+            raise error
+        if error is not None:
+            raise Unwritten from error
+        return self._last.result()
 
     def _wrote(self, recorded: asyncio.Future[Recorded]) -> None:
         if not recorded.cancelled() and self._unwritten is None:

@@ -62,7 +62,6 @@ class TellStatus:
 @dataclass(frozen=True, slots=True)
 class TellCancelled:
     turn_id: str
-    sender: str
 
 
 @dataclass(frozen=True, slots=True)

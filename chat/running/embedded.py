@@ -35,9 +35,14 @@ async def start() -> None:
     publisher.open()
     listing = asyncio.get_running_loop().create_task(_list_models_forever())
     _node = Node(Hub(), Runner() if settings.RUNNER == "embedded" else None, listing)
-    await _node.hub.start()
-    if _node.runner is not None:
-        await _node.runner.start()
+    try:
+        await _node.hub.start()
+        if _node.runner is not None:
+            await _node.runner.start()
+    except BaseException:
+        listing.cancel()
+        _node = None
+        raise
     user_logged_out.connect(_signed_out)
 
 

@@ -56,6 +56,7 @@ RESUME_NOTE = "The server restarted while you were answering. Continue exactly w
 EMPTY_ANSWER = "The model gave an empty answer. Try again, or choose another model."
 # After any other reason more follows, or an error that says why nothing was said.
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
+CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
 
 Reduced = tuple[TurnState, list[Change]]
 
@@ -87,8 +88,8 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
             return _finish(state, reason, now)
         case TurnFailed(error):
             return _fail(state, str(error), now)
-        case Stopped(sender):
-            return _stop(state, sender, now)
+        case Stopped():
+            return _stop(state, now)
         case ProcessLost(resume):
             return _lost(state, resume, now)
         case _:
@@ -208,7 +209,7 @@ def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
 def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
     metrics = _metrics(state, usage)
     rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
-    rows.extend(_spoken(state, text, now) for text in state.spoken)
+    rows.extend(_spoken(state, text, now, cut=reason in CUT_SHORT) for text in state.spoken)
     changes: list[Change] = [*_summarised(rows, state, metrics, now)]
     if not (state.spoken or state.tools) and reason in FINAL:
         changes.append(_error(state, EMPTY_ANSWER, now, **({} if state.last_row else metrics)))
@@ -217,9 +218,11 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
     return replace(state, open=None, spoken=()), changes
 
 
-def _spoken(state: TurnState, text: SpokenText, now: Now) -> UpdateMessage:
+def _spoken(state: TurnState, text: SpokenText, now: Now, *, cut: bool) -> UpdateMessage:
+    """End a text with its response; words that were cut short there can be gone on with (RUN-12)."""
     grows = state.open is not None and state.open.id == text.id
-    fields: Json = {"duration_ms": _ms(text.began, now), "status": "complete"}
+    status = "interrupted" if cut and grows else "complete"
+    fields: Json = {"duration_ms": _ms(text.began, now), "status": status}
     return UpdateMessage(text.id, "message_updated", fields, compact=grows)
 
 
@@ -296,7 +299,8 @@ def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
         if state.open is None or state.open.id != text.id:
             changes.append(UpdateMessage(text.id, "message_updated", {"duration_ms": _ms(text.began, now)}))
     if state.open is not None:
-        changes.append(_cut(state.open, duration_ms=_ms(state.open.began, now)))
+        measured = {"duration_ms": _ms(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
+        changes.append(_cut(state.open, **measured))
     changes.extend(_tool_ended(tool, "interrupted", tool_text, True, now) for tool in state.tools)
     return replace(state, open=None, tools=(), spoken=()), changes
 
@@ -335,10 +339,10 @@ def _fail(state: TurnState, text: str, now: Now) -> Reduced:
     return state, [*changes, *closing]
 
 
-def _stop(state: TurnState, sender: str, now: Now) -> Reduced:
+def _stop(state: TurnState, now: Now) -> Reduced:
     state, changes = _settle(state, now, TOOL_INTERRUPTED)
     state, closing = _close(state, now, "interrupted")
-    return state, [*changes, closing[0], TellCancelled(state.turn_id, sender), *closing[1:]]
+    return state, [*changes, closing[0], TellCancelled(state.turn_id), *closing[1:]]
 
 
 def _lost(state: TurnState, resume: bool, now: Now) -> Reduced:

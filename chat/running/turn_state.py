@@ -23,8 +23,6 @@ class Now:
 class Stopped:
     """Somebody pressed Stop."""
 
-    sender: str = ""
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessLost:

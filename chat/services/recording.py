@@ -147,8 +147,8 @@ def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: 
                 _use(opened, change)
             case TellStatus(status, tool_name):
                 opened.events.append(StatusChanged(status, tool_name))
-            case TellCancelled(turn_id, sender):
-                opened.events.append(RunCancelled(turn_id, sender))
+            case TellCancelled(turn_id):
+                opened.events.append(RunCancelled(turn_id))
             case CloseTurn():
                 next_turn = _close_turn(opened)
             case AppendText():

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import pytest
 import pytest_asyncio
 from django.db import connection
 
 from agents.errors import AuthenticationFailed, ConnectionLost, ProviderError, RateLimited
+from agents.events import ProviderEvent, StopReason
 from agents.messages import ToolCall
-from agents.providers.scripted import Gate, HangUp, Reply, Step
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, HangUp, Reply, ScriptedProvider, Step, Stop
 from agents.tools import tool
+from chat import agents_setup
 from chat.models import ChatMessage, Session, User
 from chat.running.bridge import BROKEN
 from chat.services.errors import Refused
-from tests.support.house import CONFIG, House
+from tests.support.house import CONFIG, House, ScriptedRegistry
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
 
@@ -192,6 +195,45 @@ async def test_adapter_that_raises_anything_ends_the_turn(house: House, ana: Use
         await house.send(session, ana, text)
         await house.idle(session)
     assert [row.type for row in await house.rows(session)].count("error") == 2
+    await house.do(check_rest, session)
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
+async def test_answer_that_was_cut_short_can_be_gone_on_with(house: House, ana: User, reason: StopReason) -> None:
+    """RUN-10, RUN-12: the error row offers Retry, and Retry goes on from the words that there are."""
+    provider = house.script([["As far as", Stop(reason)], ["the end."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Tell")
+    await house.idle(session)
+    *_, spoken, error, _done = await house.rows(session)
+    assert (spoken.status, error.type) == ("interrupted", "error")
+    await house.retry(session, ana, error.pk)
+    await house.idle(session)
+    assert provider.requests[1].messages[-1].text == "As far as\n\n[interrupted]"
+    assert (await house.shown(session))[-2:] == [("text", "complete", "the end."), ("turn_done", "complete", "")]
+    await house.do(check_rest, session)
+
+
+class Lingering(ScriptedProvider):
+    """Takes its time to end a stream whose answer is complete, as a vendor's connection may."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
+        async for event in super().stream(request):
+            yield event
+        await asyncio.sleep(0.3)
+
+
+async def test_answer_that_cannot_be_written_is_not_lost_without_a_word(
+    house: House, ana: User, poison: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-10: its error row stands even when the turn's end comes long after the words that failed."""
+    house.provider = Lingering([[poison("words")]])
+    agents_setup.install(ScriptedRegistry(house.provider))
+    session = await house.session(ana)
+    with caplog.at_level(logging.CRITICAL, "chat"):
+        await house.send(session, ana, "Go")
+        await house.idle(session)
+    assert (await house.shown(session))[-2:] == [("error", "failed", BROKEN), ("turn_done", "failed", "")]
     await house.do(check_rest, session)
 
 

@@ -49,6 +49,7 @@ TRAPS = (
     '[foo]: /url\n"title" ok',
     '[foo]: https://u\n"ti\ntle"\n[foo]',
     "[foo]\n\n[foo]: <https://u> 'x'\n\n[foo]",
+    "[b][c][a][c]\n\n[c]: https://y\n\nx\n\n[a]: https://x\n\ny\n\n[b]: https://z\n\nz",
     "[foo]: https://one\n[foo]: https://two\n\n[foo] [bar][foo] [foo][]",
     "para\n```abc`def",
     "para\n```abc\ncode",

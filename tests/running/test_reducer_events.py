@@ -176,14 +176,14 @@ def test_response_that_fails_is_not_called_empty(reason: StopReason) -> None:
     assert turn.ledger.of(type="error", text=EMPTY_ANSWER) == []
 
 
-def test_stop_is_told_with_who_did_it() -> None:
+def test_stop_is_told_after_the_turn_is_done() -> None:
     """RUN-08: turn_done, then agent_cancelled, then idle, then the release."""
     turn = Turn().tell(STARTED)
-    _, changes = reduce(turn.state, Stopped("Ana"), turn.clock.tick())
+    _, changes = reduce(turn.state, Stopped(), turn.clock.tick())
     done, *rest = changes
     assert isinstance(done, InsertMessage)
     assert (done.name, done.fields["status"]) == ("turn_done", "interrupted")
-    assert rest == [TellCancelled("t_1", "Ana"), TellStatus("idle"), CloseTurn()]
+    assert rest == [TellCancelled("t_1"), TellStatus("idle"), CloseTurn()]
 
 
 def test_turn_that_ends_for_queued_messages_says_so() -> None:

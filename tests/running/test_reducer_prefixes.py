@@ -42,7 +42,7 @@ TURNS: dict[str, tuple[Sequence[Reply], int]] = {
     "round limit ignored": ([calls(1), ["More!", *calls(2), USAGE]], 1),
 }
 ENDS: dict[str, TurnEvent] = {
-    "stop": Stopped("Ana"),
+    "stop": Stopped(),
     "lost, close": ProcessLost(resume=False),
     "lost, resume": ProcessLost(resume=True),
     "failure": TurnFailed(AgentError("Something broke.")),
