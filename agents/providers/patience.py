@@ -32,6 +32,7 @@ class Patience:
         if reader is None:
             raise RuntimeError("only a task can wait")
         cancels = reader.cancelling()
+        self._expired = False
         self._deadline = self._loop.time() + seconds
         self._reader = reader
         if self._timer is None or self._timer.when() > self._deadline:

@@ -102,6 +102,25 @@ async def test_cancelling_wins_over_silence_at_the_same_time() -> None:
     patience.close()
 
 
+async def test_cancelling_after_an_earlier_silence_is_not_taken_for_it() -> None:
+    """RUN-07: a stream that fell silent once can still be stopped while its end is read."""
+    patience = made()
+
+    async def silence_then_wait() -> None:
+        with pytest.raises(SilenceError):
+            await patience.wait_for(never(), 0.01)
+        again.set()
+        await patience.wait_for(never(), 1000)
+
+    again = asyncio.Event()
+    task = asyncio.create_task(silence_then_wait())
+    await again.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    patience.close()
+
+
 async def test_closed_patience_is_let_go() -> None:
     """LIVE-01: a timer of minutes does not hold on to what a finished stream needed."""
     patience = made()
