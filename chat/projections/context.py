@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.providers.arguments import still_says
 from chat.models import ChatMessage, MessageStatus, MessageType, Speaker
 
 INTERRUPTED = "[interrupted]"
@@ -152,32 +152,13 @@ def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
     seen.add(call_id)
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
     raw = _strings(row.provider_data).get("raw_arguments", "")
-    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if _says(raw, arguments) else "")
+    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "")
 
 
 def _call_ids(row: ChatMessage) -> Iterator[str]:
     """What a call may be named, best first: an id may be missing, or doubled by hand."""
     yield row.tool_call_id
     yield from (f"call_{row.id}{'_' * more}" for more in count())
-
-
-def _says(raw: str, arguments: Json) -> bool:
-    """Whether the model's own text still says what the row says: an edit of the row wins."""
-    try:
-        return bool(raw) and _same(json.loads(raw), arguments)
-    except RecursionError:
-        return False
-    except ValueError:
-        return arguments == {"_raw": raw}
-
-
-def _same(one: object, other: object) -> bool:
-    """Equality as JSON has it: true is not 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _result(row: ChatMessage, call_id: str) -> ToolResult:
