@@ -10,6 +10,7 @@ from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone,
 from agents.messages import Json, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.decoding import StreamedFailureError, UnreadableError, load
+from agents.providers.halves import Seam, mend
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "end_turn": "end",
@@ -30,6 +31,7 @@ class Block:
     index: int
     start: Json
     pieces: list[str] = field(default_factory=list)
+    seam: Seam = field(default_factory=Seam)
     signature: list[str] = field(default_factory=list)
 
 
@@ -95,6 +97,7 @@ def _delta(delta: Json, block: Block) -> Iterable[ProviderEvent]:
 
 
 def _piece(text: str, block: Block, kind: Callable[[str], ProviderEvent]) -> Iterable[ProviderEvent]:
+    text = block.seam.add(text)
     if not text:
         return NOTHING
     block.pieces.append(text)
@@ -105,8 +108,15 @@ def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
     block, state.block = state.block, None
     if block is None or block.index != event["index"]:
         raise UnreadableError("the end of a content block that is not open")
+    rest = _rest(block)
     part = _part(block, state)
-    return (PartDone(part),) if part else NOTHING
+    return (*rest, PartDone(part)) if part else NOTHING
+
+
+def _rest(block: Block) -> Iterable[ProviderEvent]:
+    """Tell half a character that stayed alone."""
+    half = block.seam.end()
+    return _piece(half, block, TextDelta if block.start["type"] == "text" else ReasoningDelta) if half else NOTHING
 
 
 def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None:
@@ -127,7 +137,7 @@ def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None
 def _tool_call(start: Json, text: str, state: StreamState) -> ToolCall:
     if not text and start.get("input"):
         text = json.dumps(start["input"], ensure_ascii=False)
-    name = start["name"]
+    name, text = start["name"], mend(text)
     return ToolCall(start["id"], state.tool_names.get(name, name), read_arguments(text), text)
 
 
@@ -192,7 +202,7 @@ class AnthropicReader:
         event = load(data)
         try:
             return from_stream(event, self._state)
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, AttributeError, RecursionError):
             raise UnreadableError(data[:200].decode(errors="replace")) from None
 
     def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:

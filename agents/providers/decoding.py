@@ -10,7 +10,13 @@ from pydantic_core import from_json
 
 from agents.events import ProviderEvent
 from agents.messages import Json
+from agents.providers.halves import mend
 from agents.providers.sse import SseParser
+
+# Parts come in pieces under these names: the other half of a character may come with the next one, so the readers mend these.
+PIECES = frozenset(
+    {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments"}
+)
 
 
 class UnreadableError(Exception):
@@ -117,9 +123,18 @@ def load(data: bytes) -> Json:
 
 
 def _load_leniently(data: bytes) -> object:
-    """Read JSON with half a surrogate pair in it, as JavaScript servers send it: that half becomes U+FFFD."""
+    """Read JSON with half a surrogate pair in it, as JavaScript servers send it; what nests without end is no JSON."""
     try:
-        text = json.dumps(json.loads(data), ensure_ascii=False)
-        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    except ValueError:
+        return _mended(json.loads(data))
+    except (ValueError, RecursionError):
         raise UnreadableError(data[:200].decode(errors="replace")) from None
+
+
+def _mended(value: object, name: str = "") -> object:
+    if isinstance(value, str):
+        return value if name in PIECES else mend(value)
+    if isinstance(value, list):
+        return [_mended(item, name) for item in value]
+    if isinstance(value, dict):
+        return {mend(key): _mended(item, key) for key, item in value.items()}
+    return value

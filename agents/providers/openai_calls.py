@@ -10,6 +10,7 @@ from typing import Any
 
 from agents.messages import ToolCall
 from agents.providers.arguments import read_arguments
+from agents.providers.halves import mend
 
 
 @dataclass
@@ -78,11 +79,11 @@ def _is_another(call: OpenCall, call_id: str, name: str) -> bool:
 def _is_whole(call: OpenCall) -> bool:
     try:
         json.loads("".join(call.pieces))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
 
 def _whole(call: OpenCall, names: Mapping[str, str]) -> ToolCall:
-    text = "".join(call.pieces)
+    text = mend("".join(call.pieces))
     return ToolCall(call.id, names.get(call.name, call.name) or "unknown", read_arguments(text), text)

@@ -10,6 +10,7 @@ from typing import Any
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
 from agents.messages import Json, Text, Thinking
 from agents.providers.decoding import StreamedFailureError, UnreadableError, load
+from agents.providers.halves import Seam
 from agents.providers.openai_calls import CallCollector
 
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -30,6 +31,7 @@ class OpenPart:
 
     source: str
     pieces: list[str] = field(default_factory=list)
+    seam: Seam = field(default_factory=Seam)
 
 
 @dataclass
@@ -102,8 +104,13 @@ def _more(text: str, source: str, state: StreamState) -> Iterator[ProviderEvent]
     if part is None or part.source != source:
         yield from close_part(state)
         part = state.part = OpenPart(source)
+    if text := part.seam.add(text):
+        yield _told(part, text)
+
+
+def _told(part: OpenPart, text: str) -> ProviderEvent:
     part.pieces.append(text)
-    yield ReasoningDelta(text) if source else TextDelta(text)
+    return ReasoningDelta(text) if part.source else TextDelta(text)
 
 
 def close_part(state: StreamState) -> Iterator[ProviderEvent]:
@@ -111,6 +118,8 @@ def close_part(state: StreamState) -> Iterator[ProviderEvent]:
     part, state.part = state.part, None
     if part is None:
         return
+    if half := part.seam.end():
+        yield _told(part, half)
     text = "".join(part.pieces)
     if part.source:
         data = {"field": part.source} if part.source in REASONING_FIELDS else {}
@@ -156,7 +165,7 @@ class OpenAIReader:
             raise StreamedFailureError(chunk)
         try:
             yield from from_stream(chunk, self._state)
-        except (KeyError, TypeError, AttributeError, IndexError):
+        except (KeyError, TypeError, AttributeError, IndexError, RecursionError):
             raise UnreadableError(data[:200].decode(errors="replace")) from None
 
     def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:
