@@ -97,7 +97,17 @@ class Writer:
             jobs, self._jobs = self._jobs, []
             texts = self._due({waiting.job.session_id for waiting in jobs})
             if jobs or texts:
-                await self._write(jobs, texts)
+                await self._write_or_fail(jobs, texts)
+
+    async def _write_or_fail(self, jobs: list[_Waiting], texts: dict[str, _Text]) -> None:
+        """Write a batch; whatever goes wrong with one must not end the writer, and with it every run."""
+        try:
+            await self._write(jobs, texts)
+        except Exception as error:
+            logger.exception("What became of a batch could not be told")
+            for waiting in jobs:
+                if not waiting.done.done():
+                    waiting.done.set_exception(error)
 
     def _due(self, sessions: set[str]) -> dict[str, _Text]:
         """Take the texts whose time has come: all of them every 250 ms, before that the long ones and those of

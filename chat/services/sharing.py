@@ -58,8 +58,12 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
 
 @transaction.atomic
 def unshare(*, session: Session, author: User, user: User) -> None:
-    """Close a session to somebody; their open pages lose it at once (LIVE-06)."""
+    """Close a session to somebody; their open pages lose it at once (LIVE-06).
+
+    Its invitation links end as well: one of them may be how they came, and would let them in again.
+    """
     Share.objects.filter(session=session, user=user).delete()
+    Invitation.objects.filter(session=session).delete()
     _access_changed(session)
 
 

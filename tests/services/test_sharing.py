@@ -1,0 +1,55 @@
+"""Who is let into a session, by whom, and how they lose it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.models import Membership, Role, Session, User
+from chat.services import sharing
+from chat.services.access import role_in
+from chat.services.errors import Refused
+from chat.services.sessions import create_session
+from tests.support.house import person
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def test_session_is_shared_with_members_only(session: Session, ana: User, bo: User) -> None:
+    """A session is private until it is shared with members of its workspace, whose role may change."""
+    assert role_in(bo, session) is None
+    for role in (Role.VIEWER, Role.EDITOR):
+        sharing.share(session=session, author=ana, user=bo, role=role)
+        assert role_in(bo, session) == role
+    with pytest.raises(Refused, match="members"):
+        sharing.share(session=session, author=ana, user=person("Cy"), role=Role.VIEWER)
+    with pytest.raises(Refused, match="owner"):
+        sharing.share(session=session, author=ana, user=ana, role=Role.VIEWER)
+    with pytest.raises(Refused, match="viewers or editors"):
+        sharing.share(session=session, author=ana, user=bo, role="owner")
+
+
+def test_invitation_lets_a_stranger_into_workspace_and_session(session: Session, ana: User) -> None:
+    """An invitation gives its role, never lowers one, and leaves the owner alone."""
+    guest = person("Cy")
+    editors = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    viewers = sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    for token in (editors, viewers):
+        sharing.accept(token=token, user=guest)
+        assert role_in(guest, session) == Role.EDITOR
+    assert Membership.objects.filter(workspace=session.workspace, user=guest).count() == 1
+    sharing.accept(token=viewers, user=ana)
+    assert role_in(ana, session) == Role.OWNER
+
+
+def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: User) -> None:
+    """LIVE-06: removal holds: it ends the links of the session, for one of them was theirs."""
+    guest = person("Cy")
+    token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    sharing.accept(token=token, user=guest)
+    sharing.unshare(session=session, author=ana, user=guest)
+    with pytest.raises(Refused, match="not valid any more"):
+        sharing.accept(token=token, user=guest)
+    assert role_in(guest, session) is None
