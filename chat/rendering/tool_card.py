@@ -10,6 +10,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from chat.rendering import terminal
+from chat.rendering.json_text import laid_out
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 if TYPE_CHECKING:
@@ -96,13 +97,7 @@ class ToolCard:
     @cached_property
     def result(self) -> str:
         """The result; JSON is laid out."""
-        text = self.tool.result
-        if text[:1] not in ("{", "["):
-            return text
-        try:
-            return _json(json.loads(text), 2)
-        except (ValueError, RecursionError):
-            return text
+        return laid_out(self.tool.result)
 
     @cached_property
     def screen(self) -> terminal.Screen:

@@ -1,0 +1,68 @@
+"""What a tool gave back, as its card shows it."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.models import ChatMessage
+from chat.rendering.frames import message_html
+from chat.rendering.json_text import DEEPEST, laid_out
+from chat.snapshots import MessageSnapshot
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+def shown(result: str, tool: str = "web_fetch") -> list[str]:
+    """The texts of the card's <pre> elements as a browser reads them: it drops a newline right after the tag."""
+    row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name=tool, arguments={}, result=result)
+    html = message_html(MessageSnapshot.from_row(row))
+    inside = [part.split(">", 1)[1].split("</pre>")[0] for part in html.split("<pre")[1:]]
+    return [unescape(text.removeprefix("\n")) for text in inside]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('{"a":1E5,"b":1.10}', '{\n  "a": 1E5,\n  "b": 1.10\n}'),
+        ('{"a":1,"a":2}', '{\n  "a": 1,\n  "a": 2\n}'),
+        ('[[],{},"\\u4e2d, {\\"}"]', '[\n  [],\n  {},\n  "\\u4e2d, {\\"}"\n]'),
+        ("[" + "9" * 5000 + "]", "[\n  " + "9" * 5000 + "\n]"),
+    ],
+)
+def test_json_is_laid_out_without_changing_a_token(text: str, lines: str) -> None:
+    """UI-02: numbers, keys and strings stand as the tool wrote them."""
+    assert shown(text) == [lines]
+
+
+@given(VALUES)
+def test_layout_is_that_of_json_itself(value: object) -> None:
+    """Whatever Python writes on one line becomes what it writes with an indentation."""
+    text = json.dumps([value])
+    assert laid_out(text) == json.dumps([value], indent=2)
+
+
+@pytest.mark.parametrize(
+    "text", ["{not json}", "[1,]", '{"a": 1} and more', "plain", "", "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)]
+)
+def test_what_cannot_be_laid_out_is_shown_as_it_is(text: str) -> None:
+    assert laid_out(text) == text
+
+
+@pytest.mark.parametrize("text", ["\nsecond line", "\n\nthird line", "first line\n"])
+def test_result_keeps_its_first_newline(text: str) -> None:
+    """MSG-12: HTML takes a newline right after <pre> away; the result's own is not that one."""
+    assert shown(text) == [text]
+
+
+def test_rest_of_a_long_output_keeps_its_first_newline() -> None:
+    """UI-10: the cut may fall before an empty line."""
+    output = "\n".join([*map(str, range(200)), "", *map(str, range(400))])
+    assert shown(output, "bash")[-1].startswith("\n0\n1\n")
