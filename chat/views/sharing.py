@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.http import Http404, HttpResponse
+from django.conf import settings
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -54,7 +55,7 @@ def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
         token = sharing.invite(session=row, author=request.user, role=request.POST.get("role", ""))
     except Refused as refused:
         return _dialog(request, row, refused=str(refused), status=422)
-    return _dialog(request, row, link=request.build_absolute_uri(reverse("join", args=[token])))
+    return _dialog(request, row, link=_address(request, reverse("join", args=[token])))
 
 
 @require_POST
@@ -91,7 +92,11 @@ def _dialog(
 
 
 def _person(request: SignedInRequest) -> User:
-    person = User.objects.filter(username=request.POST.get("user", "")).first()
-    if person is None:
-        raise Http404
-    return person
+    """Find whom the form names. A name that nobody has is answered as a stranger's: nobody learns which names exist."""
+    name = request.POST.get("user", "")
+    found = None if "\0" in name else User.objects.filter(username=name).first()
+    return found or User(pk=0)
+
+
+def _address(request: SignedInRequest, path: str) -> str:
+    return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)

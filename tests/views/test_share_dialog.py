@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django.fixtures import Settings
 
 from chat.models import Invitation, Role, Session, User
 from chat.services import sharing
@@ -15,6 +17,7 @@ from tests.support.house import let_in, person
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
+TOKEN = r'name="csrfmiddlewaretoken" value="[^"]*"'
 ACTIONS = ("session-share-member", "session-share-remove", "session-share-invite", "session-share-revoke")
 
 
@@ -42,6 +45,30 @@ def test_invitation_link_works_once_it_is_shown(signed_in: SignIn, ana: User, se
     link = response.content.decode().split('readonly value="')[1].split('"')[0]
     assert link.startswith("http://testserver/join/")
     assert sharing.invitation_for(link.rsplit("/", 1)[1]).role == "viewer"
+
+
+def test_invitation_link_leads_to_the_public_address(
+    signed_in: SignIn, ana: User, session: Session, settings: Settings
+) -> None:
+    """Behind a proxy the request's own host may be one that nobody else can reach."""
+    settings.PUBLIC_URL = "https://chat.example.org"
+    response = signed_in(ana).post(reverse("session-share-invite", args=[session.pk]), {"role": "viewer"})
+    assert 'readonly value="https://chat.example.org/join/' in response.content.decode()
+
+
+@pytest.mark.parametrize("action", ["session-share-member", "session-share-remove"])
+@pytest.mark.parametrize("name", ["nobody", "b\0o", "", "x" * 1000])
+def test_unknown_name_is_answered_as_a_strangers(
+    signed_in: SignIn, ana: User, session: Session, action: str, name: str
+) -> None:
+    """Nobody learns here which user names exist, and none of them breaks anything."""
+    person("Stranger")
+    client = signed_in(ana)
+    answers = [
+        client.post(reverse(action, args=[session.pk]), {"user": user, "role": "viewer"}) for user in ("stranger", name)
+    ]
+    assert answers[0].status_code == answers[1].status_code
+    assert re.sub(TOKEN, "", answers[0].content.decode()) == re.sub(TOKEN, "", answers[1].content.decode())
 
 
 def test_all_links_are_ended_together(signed_in: SignIn, ana: User, session: Session) -> None:
