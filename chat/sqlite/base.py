@@ -1,4 +1,4 @@
-"""Connections whose transactions queue for their turn to write, and wait for the disk together.
+"""Connections whose transactions take turns to write, and wait for the disk together.
 
 SQLite lets writers poll for its lock, which at a hundred transactions a second keeps some of them out for seconds, and
 holds the lock while the disk takes in each commit. Here a thread is woken when it is its turn, gives the turn away
@@ -64,6 +64,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     connection: Any
     waits_for_disk = True
+    # Off where SQLite keeps no log (in memory, on some network folders): then it does everything by itself.
+    _has_log = False
     _has_turn = False
     _changes_before = 0
 
@@ -71,11 +73,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _writers(self) -> Writers:
         return writers_of(str(self.settings_dict["NAME"]))
 
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        connection = super().get_new_connection(conn_params)
+        self._has_log = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        return connection
+
     def _start_transaction_under_autocommit(self) -> None:
+        if not self._has_log:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs do not know it
+            return
         self._has_turn = self._writers.turn.acquire(timeout=PATIENCE)
         try:
             self.connection.execute("PRAGMA synchronous=NORMAL")
-            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs do not know it
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # see above
         except BaseException:
             self._end_turn()
             raise
@@ -84,7 +94,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _commit(self) -> None:
         super()._commit()  # type: ignore[misc]  # nor this
         wrote = self.connection is not None and self.connection.total_changes != self._changes_before
-        commit = self._writers.committed() if wrote and self.waits_for_disk else 0
+        commit = self._writers.committed() if wrote and self.waits_for_disk and self._has_log else 0
         self._end_turn()
         if commit:
             self._wait_for_disk(commit)
@@ -103,7 +113,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._end_turn()
 
     def _end_turn(self) -> None:
-        if self.connection is not None:
+        if self.connection is not None and self._has_log:
             self.connection.execute(f"PRAGMA synchronous={'FULL' if self.waits_for_disk else 'NORMAL'}")
         if self._has_turn:
             self._has_turn = False
