@@ -8,6 +8,7 @@ import pytest
 
 from agents.providers.scripted import Gate
 from chat.live import catchup, wire
+from chat.live import feed as feeds
 from chat.live import outbox as outboxes
 from chat.models import ChatMessage, Session, User
 from tests.live.states import assert_shows, is_at
@@ -183,3 +184,14 @@ async def test_server_stops_quietly_under_viewers_who_catch_up(house: House, ana
     for socket in sockets:
         assert await socket.closed() == 1012
         await socket.leave()
+
+
+async def test_first_viewer_waits_for_the_subscription_only(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: subscribe first, then read; not until patience ends."""
+    monkeypatch.setattr(feeds, "SUBSCRIBE_PATIENCE", 3600.0)
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        socket.send(type="sync")
+        await socket.next(type="changes")
