@@ -158,7 +158,12 @@ def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
 def _call_ids(row: ChatMessage) -> Iterator[str]:
     """What a call may be named, best first: an id may be missing, or doubled by hand."""
     yield row.tool_call_id
-    yield from (f"call_{row.id}{'_' * more}" for more in count())
+    yield from (own_call_id(row.id) + "_" * more for more in count())
+
+
+def own_call_id(message_id: str) -> str:
+    """Name a call after its row."""
+    return f"call_{message_id}"
 
 
 def _result(row: ChatMessage, call_id: str) -> ToolResult:

@@ -91,7 +91,7 @@ def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...
     return tuple(
         OpenTool(
             row.pk,
-            row.tool_call_id or f"call_{row.pk}",
+            row.tool_call_id,
             row.tool_name or "unknown",
             mono - _passed(row.timestamp) if row.status == MessageStatus.RUNNING else None,
         )

@@ -28,7 +28,7 @@ from agents.events import (
 )
 from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
-from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
+from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
 from chat.running.changes import (
     AppendText,
     Change,
@@ -272,7 +272,8 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
 
 
 def _tool(state: TurnState, call_id: str) -> OpenTool | None:
-    return next((tool for tool in state.tools if tool.call_id == call_id), None)
+    """Find a call by its id, or by the one that the context gives to a row whose own is missing or doubled."""
+    return next((tool for tool in state.tools if call_id in (tool.call_id, own_call_id(tool.id))), None)
 
 
 def _tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: Now) -> UpdateMessage:

@@ -198,6 +198,18 @@ async def test_lost_tool_is_told_to_the_model(asleep: House, ana: User) -> None:
     assert (result.content, result.is_error) == (TOOL_LOST, True)
 
 
+async def test_calls_without_ids_of_their_own_are_carried_out(asleep: House, ana: User) -> None:
+    """RUN-15, MSG-10: one has the other's id, one has none: each gets its own result."""
+    nameless = {**call(3, "pending"), "tool_call_id": ""}
+    session = await asleep.session(ana)
+    await asleep.do(leave, session, ana, [call(1, "pending"), {**call(2, "pending"), "tool_call_id": "w1"}, nameless])
+    await asleep.start()
+    await asleep.idle(session)
+    results = [row.result for row in await asleep.rows(session) if row.type == "tool_group"]
+    assert results == ["did 1", "did 2", "did 3"]
+    await asleep.do(check_rest, session)
+
+
 async def test_queued_messages_run_after_the_healing(asleep: House, ana: User, bo: User, settings: Settings) -> None:
     """RUN-15, RUN-06: what people said while nobody was there is answered."""
     settings.RECOVERY = "close"
