@@ -63,6 +63,8 @@ class ProviderConfig(_Strict):
     api_key_env: str = ""
     base_url: Url | None = None
     context_window: PositiveInt | None = None
+    # How often the SDK asks again after a refusal for now (429, 5xx) or when no connection comes about; with 0 a person
+    # is told at once. An answer that breaks off before its first word is asked for again in any case.
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}

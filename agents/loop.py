@@ -202,7 +202,7 @@ class _Turn:
 def _retry_delay(response: Response, attempt: int) -> float | None:
     """Seconds until the next attempt; None when there is none: nothing failed, something was shown, or it is no use."""
     error = response.error
-    if error is None or not error.transient or response.shown or attempt == MAX_ATTEMPTS:
+    if error is None or not error.transient or error.insisted or response.shown or attempt == MAX_ATTEMPTS:
         return None
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= MAX_RETRY_DELAY else None

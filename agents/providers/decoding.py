@@ -13,7 +13,7 @@ from agents.messages import Json
 from agents.providers.halves import mend
 from agents.providers.sse import SseParser
 
-# Parts come in pieces under these names: the other half of a character may come with the next one, so the readers mend these.
+# Parts come in pieces under these names, and the other half of a character with the next one: the readers mend them.
 PIECES = frozenset(
     {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments"}
 )

@@ -25,7 +25,7 @@ from agents.providers.decoding import (
 )
 from agents.providers.failures import Endpoint, read_complaint
 from agents.providers.patience import Patience
-from agents.providers.transport import body_of
+from agents.providers.transport import body_of, is_long_wait
 
 # Pieces of an answer (up to 16 KB each) handled in one go, when a fast server sends many at once.
 BURST = 4
@@ -59,8 +59,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
     """A Provider on an SDK. Its client is made at the first use, in the event loop, and lives until close().
 
     `first_timeout` bounds the wait for the answer's first bytes, `timeout` the silence between two pieces of it.
-    `max_retries` are the SDK's own, for a failure before the answer begins. `key_hint` tells a person where the key
-    comes from (the name of an environment variable).
+    `max_retries` are the SDK's own, for a failure before the answer begins (see ProviderError.insisted). `key_hint`
+    tells a person where the key comes from (the name of an environment variable).
     """
 
     default_url: str
@@ -112,7 +112,9 @@ class SdkProvider(abc.ABC, Generic[Client]):
                     yield event
                 await answer.drain()
         except (self.sdk_error, *WIRE_ERRORS) as error:
-            raise self._explained(error, request.model) from error
+            explained = self._explained(error, request.model)
+            explained.insisted = self._has_insisted(error, explained)
+            raise explained from error
         finally:
             patience.close()
 
@@ -185,6 +187,12 @@ class SdkProvider(abc.ABC, Generic[Client]):
             return self.endpoint.unreachable(error)
         complaint = read_complaint(getattr(error, "body", None))
         return self.endpoint.refused(complaint, model, response.status_code, response.headers)
+
+    def _has_insisted(self, error: Exception, explained: ProviderError) -> bool:
+        """Whether the SDK was the one to ask again: it is, before the answer begins, but for waits that are shown."""
+        if not isinstance(error, self.sdk_error):
+            return False
+        return self.max_retries == 0 or not is_long_wait(explained.retry_after)
 
 
 class Answer:

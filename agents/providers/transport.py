@@ -40,6 +40,11 @@ def client_options(connect_timeout: float) -> ClientOptions:
     }
 
 
+def is_long_wait(seconds: float | None) -> bool:
+    """Whether a server asks for more than the SDKs may wait by themselves."""
+    return seconds is not None and seconds > LONGEST_HIDDEN_WAIT
+
+
 def body_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     """Iterate over the bytes as they come; decompression is a layer per chunk that most streams do not need."""
     if response.headers.get("content-encoding", "identity") == "identity":
@@ -55,5 +60,5 @@ def _certificates() -> ssl.SSLContext:
 
 async def _refuse_long_waits(response: httpx2.Response) -> None:
     """Keep the SDK from sleeping through a long Retry-After: nobody would see why nothing happens (RUN-10)."""
-    if (retry_after(response.headers) or 0.0) > LONGEST_HIDDEN_WAIT:
+    if is_long_wait(retry_after(response.headers)):
         response.headers["x-should-retry"] = "false"

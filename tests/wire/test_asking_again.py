@@ -1,0 +1,87 @@
+"""Tests of who asks again: the SDK before an answer begins, the loop after; never one times the other."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import aclosing
+
+import pytest
+
+from agents.errors import ConnectionLost, Overloaded, RateLimited
+from agents.events import AgentEvent, RetryScheduled, TurnFailed, TurnFinished
+from agents.loop import Agent, run
+from agents.messages import Message, Text
+from tests.wire import Reply, WireServer
+from tests.wire.script import Cut
+from tests.wire.server import PATIENCE
+from tests.wire.vendors import Provider, Vendor
+
+MANY = 12
+
+
+async def turn(provider: Provider) -> tuple[list[AgentEvent], list[float]]:
+    """What a turn tells, and how long it would have waited."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    agent, hello = Agent("helper", "model-1", provider), [Message("user", (Text("hello"),))]
+    async with asyncio.timeout(PATIENCE), aclosing(run(agent, hello, sleep=sleep)) as events:
+        told = [event async for event in events]
+    await provider.close()
+    return told, waits
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2])
+@pytest.mark.parametrize(("status", "error"), [(429, RateLimited), (529, Overloaded)])
+async def test_refusal_is_asked_again_as_often_as_configured(
+    wire: WireServer, vendor: Vendor, status: int, error: type[Exception], retries: int
+) -> None:
+    """RUN-10: by the SDK alone; then the person is told."""
+    wire.script(*[vendor.error(status, "overloaded_error", "wait", retry_after="0.01")] * MANY)
+    events, waits = await turn(vendor.make(wire, max_retries=retries))
+    assert (len(wire.requests), waits) == (1 + retries, [])
+    assert isinstance(events[-1], TurnFailed)
+    assert type(events[-1].error) is error
+
+
+async def test_long_wait_is_made_where_it_is_seen(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: a Retry-After that the SDK leaves to the loop is honoured there."""
+    wire.script(vendor.error(429, "rate_limit_error", "wait", retry_after="20"), Reply(vendor.text("ok")))
+    events, waits = await turn(vendor.make(wire, max_retries=2))
+    assert (waits, len(wire.requests), events[-1]) == ([20.0], 2, TurnFinished("done"))
+    assert any(isinstance(event, RetryScheduled) for event in events)
+
+
+async def test_long_wait_is_not_made_where_retries_are_off(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: no retries are no retries."""
+    wire.script(*[vendor.error(429, "rate_limit_error", "wait", retry_after="20")] * MANY)
+    events, waits = await turn(vendor.make(wire, max_retries=0))
+    assert (waits, len(wire.requests)) == ([], 1)
+    assert isinstance(events[-1], TurnFailed)
+
+
+async def test_error_inside_the_stream_is_asked_again_by_the_loop(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: an answer that began is beyond the SDK; before any text it is begun anew."""
+    wire.script(Reply(vendor.failure("overloaded_error", "busy")), Reply(vendor.text("ok")))
+    events, waits = await turn(vendor.make(wire, max_retries=2))
+    assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))
+
+
+async def test_answer_that_breaks_off_before_its_first_word_is_asked_again(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-10: likewise a connection that is cut."""
+    wire.script(Reply([*vendor.opening()[:1], Cut()]), Reply(vendor.text("ok")))
+    events, waits = await turn(vendor.make(wire, max_retries=2))
+    assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))
+
+
+async def test_server_out_of_reach_is_told_after_the_sdks_attempts(vendor: Vendor) -> None:
+    """RUN-10"""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        events, waits = await turn(vendor.make(WireServer(reserved.getsockname()[1]), max_retries=1))
+    assert (type(events[-1]), waits) == (TurnFailed, [])
+    assert isinstance(events[-1], TurnFailed)
+    assert isinstance(events[-1].error, ConnectionLost)
