@@ -21,7 +21,7 @@ from agents.events import (
 )
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Provider, Request, ToolSpec
-from agents.response import Response, ask, owed_calls
+from agents.response import Response, ask, owed_calls, rounds_begun
 from agents.tool_round import run_tools
 from agents.tools import Tool, failed
 
@@ -71,6 +71,7 @@ async def run(
     Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
     `check_pending` is asked once the last ToolReturned of a round was taken; True ends the turn (RUN-06).
+    The rounds that the history holds since somebody last spoke count towards `max_rounds` (RUN-09).
     `refresh` is asked before every LLM call but one that opens the turn, for the agent and the history as they are by
     now (RUN-16, ADM-02); without it the loop appends to its own copy.
 
@@ -81,8 +82,8 @@ async def run(
 
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
-    turn = _Turn(agent, list(history), check_pending, refresh, sleep)
     calls = owed_calls(history)
+    turn = _Turn(agent, list(history), check_pending, refresh, sleep, rounds=rounds_begun(history) - bool(calls))
     while True:
         if calls:
             async with aclosing(turn.tool_round(calls)) as events:
@@ -132,8 +133,10 @@ class _Turn:
         closing = self.rounds >= self.agent.max_rounds
         if closing:
             note = LIMIT_NOTE.format(rounds=self.rounds)
-            yield RoundLimitReached(self.rounds, note)
-            self._append(Message("system", (Text(note),)))
+            told = Message("system", (Text(note),))
+            if self.history[-1:] != [told]:
+                yield RoundLimitReached(self.rounds, note)
+                self._append(told)
         async with aclosing(self._attempts(response, "none" if closing else "auto")) as events:
             async for event in events:
                 yield event

@@ -116,6 +116,16 @@ def _free(base: str, taken: Iterable[str]) -> str:
     return next(name for number in count(2) if (name := f"{base}_{number}") not in taken)
 
 
+def rounds_begun(history: Iterable[Message]) -> int:
+    """The tool rounds since somebody last said something, with one whose results may be owed (RUN-09)."""
+    rounds = 0
+    for message in history:
+        if message.role == "user" and message.text:
+            rounds = 0
+        rounds += bool(message.tool_calls)
+    return rounds
+
+
 def owed_calls(history: Iterable[Message]) -> list[ToolCall]:
     """The calls at the end of the history that have no result yet, in order (RUN-12)."""
     owed: dict[str, ToolCall] = {}
