@@ -65,10 +65,6 @@ class Registry:
     def default_agent(self) -> str:
         return self._config.default_agent or next(iter(self._config.agents))
 
-    def agent_presets(self) -> list[AgentPreset]:
-        """All presets in the order of the file."""
-        return [self.preset(name) for name in self._config.agents]
-
     def preset(self, name: str = "") -> AgentPreset:
         """The preset of that name; the default one for a name that is not configured (any more)."""
         chosen = name if name in self._config.agents else self.default_agent
@@ -145,10 +141,6 @@ class Registry:
         """All models; servers are asked when it is time, together, for a few seconds at most. Never raises."""
         await asyncio.gather(*(listing.refresh() for listing in self._listings.values()))
         return self.known_models()
-
-    def model_problems(self) -> dict[str, str]:
-        """Why a provider's models could not be listed lately, by provider."""
-        return {name: listing.problem for name, listing in self._listings.items() if listing.problem}
 
     # Providers
 

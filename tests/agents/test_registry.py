@@ -107,9 +107,9 @@ def test_context_window_is_looked_up_from_near_to_far(
     assert load(file(FULL), FULL_ENV).context_window(provider, model) == expected
 
 
-def test_presets_keep_the_order_of_the_file_and_name_their_model(file: Callable[..., Path]) -> None:
+def test_first_preset_is_the_default_and_each_names_its_model(file: Callable[..., Path]) -> None:
     registry = load(file(FULL), FULL_ENV)
-    presets = registry.agent_presets()
+    presets = [registry.preset(name) for name in ("analyst", "writer")]
     assert [(one.name, one.title, one.provider, one.model) for one in presets] == [
         ("analyst", "Analyst", "local", "qwen3:8b"),
         ("writer", "writer", "claude", "house-model"),
@@ -420,7 +420,6 @@ async def test_registry_lists_all_providers_and_closes() -> None:
     registry = load(None, {})
     assert isinstance(registry, Registry)
     assert await registry.models() == [ModelChoice("demo", "demo", 32_000)]
-    assert registry.model_problems() == {}
     await registry.close()
 
 

@@ -29,7 +29,7 @@ def test_example_configuration_can_be_used(tmp_path: Path) -> None:
 
     registry = load(file, {"CLAUDE_KEY": "key"})
 
-    assert [preset.name for preset in registry.agent_presets()] == ["assistant", "researcher"]
+    assert [registry.preset(name).name for name in ("assistant", "researcher")] == ["assistant", "researcher"]
     assert registry.context_window("workstation", "qwen3-32b") == 131072
     assert registry.preset().model == "claude-sonnet-4-5"
 
