@@ -1,0 +1,167 @@
+"""Which models a server offers: asked for when it is time, and never in anybody's way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from agents import discovery
+from agents.config import ProviderConfig
+from agents.discovery import BUILT_IN, FRESH_SECONDS, RETRY_SECONDS, Listing
+from agents.errors import ConnectionLost
+
+
+class Server:
+    """A listing endpoint under the test's control, and a clock."""
+
+    def __init__(self) -> None:
+        self.answers: Iterator[Any] = iter(())
+        self.asked = 0
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    async def list_models(self) -> list[str]:
+        self.asked += 1
+        answer = next(self.answers)
+        if isinstance(answer, asyncio.Event):
+            await answer.wait()
+            return ["late"]
+        if isinstance(answer, Exception):
+            raise answer
+        return list(answer)
+
+
+def listing(server: Server, *answers: Any, **config: Any) -> Listing:
+    server.answers = iter(answers)
+    kind = {"type": "openai", "base_url": "http://x/v1"} | config
+    return Listing("local", ProviderConfig.model_validate(kind), server.list_models, server.clock)
+
+
+async def test_listed_models_are_asked_for_once_in_ten_minutes() -> None:
+    server = Server()
+    models = listing(server, ["b", "a"], ["c"])
+    for server.now in (0, 1, FRESH_SECONDS - 1):
+        await models.refresh()
+    assert (models.known(), server.asked) == (["b", "a"], 1)
+
+
+async def test_listed_models_stay_while_the_server_is_asked_again() -> None:
+    """Nobody waits for a list that is known, and a failure forgets nothing."""
+    server, gate = Server(), asyncio.Event()
+    models = listing(server, ["a"], gate, ConnectionLost("It is gone."), ["c"])
+    await models.refresh()
+    server.now = FRESH_SECONDS
+    await models.refresh()
+    assert models.known() == ["a"]
+    gate.set()
+    await until(lambda: models.known() == ["late"])
+    server.now += FRESH_SECONDS
+    await models.refresh()
+    await until(lambda: models.problem == "It is gone.")
+    assert models.known() == ["late"]
+    server.now += RETRY_SECONDS
+    await models.refresh()
+    await until(lambda: models.known() == ["c"])
+    assert models.problem == ""
+
+
+async def test_everybody_waits_for_the_same_question() -> None:
+    server, gate = Server(), asyncio.Event()
+    models = listing(server, gate)
+    first, second = asyncio.create_task(models.refresh()), asyncio.create_task(models.refresh())
+    await until(lambda: server.asked == 1)
+    first.cancel()
+    gate.set()
+    await second
+    assert (models.known(), server.asked) == (["late"], 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (asyncio.Event, "local did not list its models within 0.01 seconds."),
+        (lambda: ConnectionLost("Nobody there."), "Nobody there."),
+        (lambda: KeyError("data"), "local did not list its models in a way that can be understood."),
+        (lambda: [], "local lists no chat models."),
+    ],
+)
+async def test_silent_or_broken_listing_blocks_nobody(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Any], problem: str
+) -> None:
+    monkeypatch.setattr(discovery, "LISTING_SECONDS", 0.01)
+    models = listing(Server(), answer())
+    await models.refresh()
+    assert (models.known(), models.problem) == ([], problem)
+
+
+async def test_vendor_falls_back_to_known_names() -> None:
+    models = listing(Server(), ConnectionLost("no"), type="anthropic", base_url=None)
+    await models.refresh()
+    assert models.known() == list(BUILT_IN["anthropic"])
+
+
+async def test_only_chat_models_of_openai_are_offered_default_first() -> None:
+    names = [
+        "whisper-1",
+        "gpt-4o",
+        "text-embedding-3-large",
+        "o3",
+        "dall-e-3",
+        "gpt-5.4",
+        "gpt-5-pro",
+        "tts-1",
+        "babbage-002",
+    ]
+    names += [
+        "gpt-4o-realtime-preview",
+        "gpt-4o-audio-preview",
+        "gpt-image-1",
+        "omni-moderation-latest",
+        "sora-2",
+        "o1-pro",
+    ]
+    names += [
+        "gpt-5-codex",
+        "gpt-4o-mini-transcribe",
+        "gpt-3.5-turbo-instruct",
+        "ft:gpt-4o:team",
+        "gpt-4o-search-preview",
+    ]
+    models = listing(Server(), names, base_url=None)
+    await models.refresh()
+    assert models.known() == ["gpt-5.4", "o3", "gpt-4o"]
+
+
+async def test_own_server_keeps_its_order_without_embeddings() -> None:
+    models = listing(Server(), ["nomic-embed-text", "qwen3:8b", "llama3.2", "qwen3:8b", ""])
+    await models.refresh()
+    assert models.known() == ["qwen3:8b", "llama3.2"]
+
+
+async def test_configured_models_are_never_asked_for() -> None:
+    server = Server()
+    models = listing(server, models=["mine"])
+    await models.refresh()
+    assert (models.known(), server.asked) == (["mine"], 0)
+
+
+async def test_closing_ends_a_question_that_is_open() -> None:
+    server = Server()
+    models = listing(server, asyncio.Event())
+    waiting = asyncio.create_task(models.refresh())
+    await until(lambda: server.asked == 1)
+    await models.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other tasks run until the condition holds."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is awaited sets no event
+            await asyncio.sleep(0)
