@@ -42,8 +42,8 @@ export class Streams {
     this.#dirty.clear();
   }
 
+  /** A snap is always the truth: whoever draws the text anew counts its frames from the beginning again. */
   #snap(frame, body, state) {
-    if (state && frame.n < state.n) return true;
     if (frame.from > (state?.blocks ?? 0)) return this.#drop(frame.id);
     place(body, frame.from, frame.blocks);
     this.#states.set(frame.id, { n: frame.n, rev: frame.rev, blocks: frame.from + frame.blocks.length, tail: frame.tail });
