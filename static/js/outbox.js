@@ -4,56 +4,63 @@ const A_DAY = 86_400_000;
 
 export class Outbox {
   #name;
-  #memory = [];
+  #entries; // the truth; storage has a copy of it, beside what other tabs of the session are waiting for
 
   constructor(name) {
     this.#name = `parley:outbox:${name}`;
-    this.#memory = this.#read();
+    this.#entries = this.#stored();
   }
 
   /** Keeps a text and returns its entry; its key makes a repeated send harmless (MSG-02). */
   add(text) {
     const entry = { key: crypto.randomUUID?.() ?? randomKey(), text, at: Date.now() };
-    this.#write([...this.#read(), entry]);
+    this.#entries.push(entry);
+    this.#copy();
     return entry;
   }
 
   /** Takes out what the server has, or has refused; returns the entry. */
   take(key) {
-    const entries = this.#read();
-    this.#write(entries.filter((entry) => entry.key !== key));
-    return entries.find((entry) => entry.key === key);
+    return this.#remove((entry) => entry.key === key)[0];
   }
 
   pending() {
-    return this.#read().filter((entry) => Date.now() - entry.at < A_DAY);
+    return this.#entries.filter((entry) => !isStale(entry));
   }
 
   /** Takes out what is too old to be said without asking again. */
   takeStale() {
-    const entries = this.#read();
-    this.#write(this.pending());
-    return entries.filter((entry) => Date.now() - entry.at >= A_DAY);
+    return this.#remove(isStale);
   }
 
-  #read() {
+  #remove(condition) {
+    const removed = this.#entries.filter(condition);
+    this.#entries = this.#entries.filter((entry) => !removed.includes(entry));
+    this.#copy(removed);
+    return removed;
+  }
+
+  #stored() {
     try {
       return JSON.parse(localStorage.getItem(this.#name)) ?? [];
     } catch {
-      return this.#memory; // no storage: kept for this page
+      return [];
     }
   }
 
-  #write(entries) {
-    this.#memory = entries;
+  #copy(removed = []) {
+    const known = new Set([...this.#entries, ...removed].map((entry) => entry.key));
+    const entries = [...this.#stored().filter((entry) => !known.has(entry.key)), ...this.#entries];
     try {
       if (entries.length) localStorage.setItem(this.#name, JSON.stringify(entries));
       else localStorage.removeItem(this.#name);
     } catch {
-      // full or forbidden: the copy in memory must do
+      // full or forbidden: kept as long as the page
     }
   }
 }
+
+const isStale = (entry) => Date.now() - entry.at >= A_DAY;
 
 // crypto.randomUUID exists on secure origins only; Parley also runs on http in a home network.
 function randomKey() {
