@@ -41,7 +41,6 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "chat.middleware.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -83,11 +82,11 @@ TEMPLATES = [
 # DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
 if DATABASES["default"]["ENGINE"] == SQLITE:
-    # Django's own with a fair queue for this process's writers, who wait for the disk together.
+    # Django's own, whose writers in this process take turns and wait for the disk together.
     DATABASES["default"]["ENGINE"] = "chat.sqlite"
     DATABASES["default"].setdefault("OPTIONS", {}).update(
         {
-            # Writers queue for the lock at BEGIN instead of failing half-way with "database is locked".
+            # Writers wait for the lock at BEGIN instead of failing half-way with "database is locked".
             "transaction_mode": "IMMEDIATE",
             "timeout": 5,
             # FULL: what was committed survives a power cut too.
@@ -104,6 +103,8 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
 else:
     # One pool per process; CONN_MAX_AGE must be 0 with it.
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 10, "timeout": 5}
+    # A connection that a restart of the database has cut is found out before it costs anybody an answer.
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # REDIS_URL: needed as soon as there is more than one web process; otherwise everything stays in memory.
@@ -128,7 +129,8 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("zh-hant", "繁體中文")]
+# A page and what is pushed into it must speak one language (LIVE-01): only what Parley itself is written in is offered.
+LANGUAGES = [("en", "English")]
 USE_I18N = True
 TIME_ZONE = "UTC"
 USE_TZ = True
