@@ -18,6 +18,13 @@ DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
     "person who asks. Use your tools where they make the answer better, and say so when you do not know something."
 )
+# What the demo agent understands, for somebody who has configured nothing yet.
+DEMO_PROMPTS = (
+    "Help: what can I try here?",
+    "Use your tools",
+    "Show me a table, lists and code",
+    "Think before you answer",
+)
 
 
 def _name(value: str) -> str:

@@ -10,23 +10,30 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents.config import DEFAULT_AGENT, AgentConfig, Config, ProviderConfig, problems
+from agents.config import DEFAULT_AGENT, DEMO_PROMPTS, AgentConfig, Config, ProviderConfig, problems
 from agents.errors import ConfigError
 
 
 def read_config(path: Path | None, env: Mapping[str, str]) -> Config:
     """Read and check the configuration. Raises ConfigError that names the file and every problem with its key."""
     config = _parsed(path) if path else Config()
+    providers = config.providers or _from_environment(env)
     complete = config.model_copy(
         update={
-            "providers": _with_demo(config.providers or _from_environment(env)),
-            "agents": config.agents or {DEFAULT_AGENT: AgentConfig(title="Assistant")},
+            "providers": _with_demo(providers),
+            "agents": config.agents or {DEFAULT_AGENT: _assistant(providers)},
         }
     )
     found = list(problems(complete, env))
     if found:
         raise _refusal(path, found)
     return complete
+
+
+def _assistant(providers: Mapping[str, ProviderConfig]) -> AgentConfig:
+    """The preset of those who made none; where the demo agent answers, it offers what that one understands."""
+    is_demo = all(provider.type == "demo" for provider in providers.values())
+    return AgentConfig(title="Assistant", prompts=DEMO_PROMPTS if is_demo else ())
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:

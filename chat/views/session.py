@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat.agents_setup import registry
-from chat.models import Role, Session
+from chat.models import Role
 from chat.rendering.frames import message_html, session_parts, status_html
 from chat.services import reading
 from chat.services.access import session_for
@@ -28,8 +29,8 @@ SCRIPTS = [
     *(
         f"js/{name}.js"
         for name in (
-            "actions", "clipboard", "composer", "inbox", "live", "messages", "notice", "outbox", "parts", "patch",
-            "queue", "refresh", "scroll", "shell", "stream", "time",
+            "actions", "clipboard", "composer", "inbox", "limit", "live", "messages", "notice", "outbox", "parts",
+            "patch", "queue", "refresh", "scroll", "shell", "stream", "time",
         )
     ),
 ]  # fmt: skip
@@ -52,6 +53,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
+    preset = registry().preset(row.agent)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
         "parts": session_parts(snapshot),
@@ -60,7 +62,9 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "can_edit": role.covers(Role.EDITOR),
         "can_share": role.covers(Role.OWNER),
         "models": models(),
-        "agent_name": agent_name(row),
+        "agent_name": preset.title,
+        "prompts": preset.prompts,
+        "limit": settings.MAX_MESSAGE_CHARS,
         "sessions": listed(request.user),
         "current": row.pk,
         "styles": STYLES,
@@ -101,8 +105,3 @@ def models() -> list[ModelGroup]:
     for choice in registry().known_models():
         known.setdefault(choice.provider, []).append(choice.model)
     return [ModelGroup(provider, names) for provider, names in known.items()]
-
-
-def agent_name(row: Session) -> str:
-    """What the agent is called before any model is known (UI-06)."""
-    return registry().preset(row.agent).title

@@ -6,14 +6,14 @@ import * as queue from "./queue.js";
 
 const words = document.getElementById("words").dataset;
 
-/** Begins to listen; what is asked for goes out over `live`. Returns the way to ask for more. */
-export function start(live) {
+/** Begins to listen; what is asked for goes out over `live`. Returns the way to ask for more. No composer: a reader. */
+export function start(live, composer) {
   const ask = (command) => {
     const sent = live.send({ ref: command.type, ...command });
     if (!sent) notice(words.reconnecting);
     return sent;
   };
-  const actions = { ...local, ...remote(ask) };
+  const actions = { ...local, ...remote(ask), prompt: (button) => composer.suggest(button.textContent) };
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-action]");
     if (button) actions[button.dataset.action]?.(button);

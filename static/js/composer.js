@@ -1,4 +1,5 @@
 // Writing and sending: the draft, what is on its way, and what came back (LIVE-04, UI-09).
+import { fits } from "./limit.js";
 import { Outbox } from "./outbox.js";
 import { toEnd } from "./scroll.js";
 
@@ -15,6 +16,7 @@ export class Composer {
   #live;
   #outbox = new Outbox(name);
   #sent;
+  #suggested = "";
 
   /** `sent` is called when a message goes out over an open connection. */
   constructor(live, sent) {
@@ -67,10 +69,18 @@ export class Composer {
     this.#edited();
   }
 
+  /** Writes words to begin with: in the place of those suggested before, never of somebody's own. */
+  suggest(words) {
+    if (text.value === this.#suggested) text.value = "";
+    this.#suggested = words;
+    this.restore(words);
+    text.focus();
+  }
+
   #submit(event) {
     event.preventDefault();
     const words = text.value;
-    if (!words.trim() || text.readOnly) return;
+    if (!words.trim() || text.readOnly || !fits(words)) return;
     const { key } = this.#outbox.add(words);
     text.value = "";
     this.#edited();

@@ -1,6 +1,6 @@
 // Frames on their way into the page: drawn together once per animation frame, in their order.
 import { adopt, isOver, remove, upsert } from "./messages.js";
-import { announce } from "./notice.js";
+import { announce, say } from "./notice.js";
 import { setPart, setParts, setStatus } from "./parts.js";
 import * as queue from "./queue.js";
 import { keepPlace } from "./scroll.js";
@@ -68,6 +68,9 @@ export class Inbox {
       case "usage":
         setPart("usage", frame.html);
         break;
+      case "cancelled":
+        say(document.getElementById("words").dataset.stopped);
+        break;
       case "synced":
         if (frame.streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();
         break;
@@ -83,6 +86,7 @@ export class Inbox {
       this.#streams.forget(frame.id);
       if (!wasOver) announce(element);
     }
-    if (unsaved) this.#overtaken(unsaved);
+    const delivered = element?.querySelector(".plain")?.textContent;
+    if (unsaved && unsaved !== delivered) this.#overtaken(unsaved);
   }
 }

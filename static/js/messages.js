@@ -57,7 +57,10 @@ function update(old, fresh) {
   if (body && unwritten && fresh.dataset.status === "streaming") {
     unwritten.replaceWith(body.cloneNode(true)); // its text comes by snap and delta frames alone
   }
-  if (old.querySelector("form") && fresh.dataset.status === "queued") return; // its sender is changing it
+  if (old.querySelector("form") && fresh.dataset.status === "queued") {
+    old.querySelector(".queued-text").replaceWith(fresh.querySelector(".queued-text")); // its sender is changing it
+    return;
+  }
   patchElement(old, fresh);
 }
 

@@ -7,9 +7,14 @@ export function notice(text) {
   document.getElementById("notices").replaceChildren(element);
 }
 
+/** Reads words out. */
+export function say(words) {
+  document.getElementById("announcer").textContent = words;
+}
+
 /** Reads a finished message of somebody else out; tokens are never read out. */
 export function announce(element) {
   if (element.matches(".mine, .reasoning, .tool_group")) return;
   const text = element.querySelector(".prose, .plain")?.textContent.trim() ?? "";
-  document.getElementById("announcer").textContent = `${element.getAttribute("aria-label")}: ${text.slice(0, 1000)}`;
+  say(`${element.getAttribute("aria-label")}: ${text.slice(0, 1000)}`);
 }

@@ -6,6 +6,7 @@ import { Live } from "./live.js";
 import { adopt } from "./messages.js";
 import { notice } from "./notice.js";
 import { chooseModel, showIdleAgain, showThinking } from "./parts.js";
+import * as queue from "./queue.js";
 import { keepFresh } from "./refresh.js";
 import * as scroll from "./scroll.js";
 import * as shell from "./shell.js";
@@ -20,7 +21,7 @@ const inbox = new Inbox(() => live.sync(), overtaken);
 const address = location.origin.replace(/^http/, "ws") + page.dataset.socket;
 const live = new Live(address, Number(page.dataset.revision), () => inbox.have());
 const composer = page.dataset.canEdit === "yes" ? new Composer(live, showThinking) : null;
-const ask = startActions(live);
+const ask = startActions(live, composer);
 
 live.addEventListener("frame", ({ detail }) => inbox.put(detail));
 live.addEventListener("open", () => composer?.resend());
@@ -35,6 +36,7 @@ live.addEventListener("answer", ({ detail: answer }) => {
   const [kind, key] = String(answer.ref ?? "").split(":");
   if (answer.type === "refused") refused(kind, key, answer.message);
   else if (kind === "send") composer.confirmed(key, at(answer.id) !== null);
+  else if (kind === "edit") queue.saved(key);
 });
 model?.addEventListener("change", () => {
   const option = model.selectedOptions[0];

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable
+from contextlib import aclosing
 
 import pytest
 from django.db import connection
@@ -10,6 +13,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from agents.events import ReasoningDelta, TextDelta
+from agents.messages import Message, Text
+from agents.providers.base import Request
+from agents.providers.demo import DemoProvider
 from chat.models import ChatMessage, Session, User
 from chat.services.messages import send_message
 from tests.support.house import let_in, person
@@ -17,6 +24,7 @@ from tests.support.house import let_in, person
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
 Said = Callable[[int], list[ChatMessage]]
+TOKEN = r'name="csrfmiddlewaretoken" value="[^"]*"'
 
 
 def page_of(client: Client, session: Session) -> str:
@@ -145,6 +153,43 @@ def test_one_bad_row_leaves_the_page_standing(signed_in: SignIn, ana: User, sess
     ChatMessage.objects.filter(pk=rows[3].pk).update(arguments={"a": "x"}, result="[" * 100_000)
     html = page_of(signed_in(ana), session)
     assert ("Question 2" in html, "Problem 6" in html, drawn(html)[2]) == (True, True, "4")
+
+
+def test_page_is_in_one_language_whatever_the_browser_asks_for(
+    signed_in: SignIn, ana: User, session: Session, said: Said
+) -> None:
+    """LIVE-01: what is pushed knows no browser, so a page must not follow one either."""
+    said(60)
+    client = signed_in(ana)
+    address = reverse("session", args=[session.pk])
+    english, chinese = (
+        client.get(address, headers={"Accept-Language": language}).content.decode() for language in ("en", "zh-hans")
+    )
+    assert '<html lang="en">' in english
+    assert re.sub(TOKEN, "", chinese) == re.sub(TOKEN, "", english)
+
+
+def test_empty_session_offers_what_the_demo_agent_understands(
+    signed_in: SignIn, ana: User, bo: User, session: Session
+) -> None:
+    """The first thing that somebody tries works, and shows something of its own; readers have nothing to begin."""
+    html = page_of(signed_in(ana), session)
+    offered = re.findall(r'data-action="prompt"[^>]*>([^<]+)<', html)
+    assert len(offered) == 4
+    assert len({first_words(prompt) for prompt in [*offered, "anything else"]}) == 4  # for "help", and for anything
+    let_in(session, bo, "viewer")
+    assert 'data-action="prompt"' not in page_of(signed_in(bo), session)
+
+
+def first_words(prompt: str) -> str:
+    """What the demo agent says or thinks at once."""
+    request = Request("demo", (Message("user", (Text(prompt),)),))
+
+    async def ask() -> str:
+        async with aclosing(DemoProvider(tokens_per_second=0).stream(request)) as events:
+            return "".join([event.text async for event in events if isinstance(event, ReasoningDelta | TextDelta)])
+
+    return asyncio.run(ask())
 
 
 def test_query_count_does_not_grow_with_the_messages(

@@ -1,0 +1,183 @@
+"""Nothing is lost or garbled in a real browser: streams begun anew, full storage, texts too long or refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import WebSocketRoute, expect
+
+from chat.live.hub import LINGER
+from tests.browser.conftest import CONFIG
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.support.server import Server
+from tests.wire import openai
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+
+pytestmark = pytest.mark.browser
+LIMIT = 2_000
+
+
+@pytest_asyncio.fixture
+async def server(tmp_path: Path, model: WireServer) -> AsyncIterator[Server]:
+    """One that takes short messages only."""
+    config = tmp_path / "parley.toml"
+    config.write_text(CONFIG.format(url=model.openai_url) + 'prompts = ["What is new?", "Say <hello>"]\n')
+    server = Server(tmp_path / "data", PARLEY_CONFIG=str(config), LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT))
+    await asyncio.to_thread(server.start)
+    yield server
+    await asyncio.to_thread(server.stop)
+
+
+class Network:
+    """The page's way to the server, which can be cut."""
+
+    def __init__(self) -> None:
+        self.is_up = True
+        self._routes: list[WebSocketRoute] = []
+
+    async def lead(self, route: WebSocketRoute) -> None:
+        if self.is_up:
+            self._routes.append(route)
+            route.connect_to_server()
+        else:
+            await route.close()
+
+    async def cut(self) -> None:
+        self.is_up = False
+        for route in self._routes:
+            await route.close()
+
+
+async def test_stream_goes_on_after_the_server_has_begun_it_anew(ana: Person, model: WireServer) -> None:
+    """LIVE-02: whoever comes back to a feed made anew, whose frames count from one, sees the text as the rows are."""
+    network = Network()
+    await ana.page.route_web_socket("**/ws/**", network.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    pieces = ["One.\n\n", "Two *and* ", "three.\n\n", "- four\n", "- five\n"]
+    gates = [asyncio.Event() for _piece in pieces]
+    parts = [part for piece, gate in zip(pieces, gates, strict=True) for part in (gate, *chunk(piece))]
+    end = openai.sse(*openai.text("\nThe **end**."), openai.finish(), openai.usage())
+    last = asyncio.Event()
+    model.script(Reply([*openai.sse(openai.role(), done=False), *parts, last, *end]))
+    await ana.say("Count")
+    for gate, words in zip(gates[:4], ("One", "and", "three", "four"), strict=True):
+        gate.set()
+        await expect(ana.answers.first).to_contain_text(words)
+    await network.cut()
+    await ana.sees_connection("Reconnecting")
+    await asyncio.sleep(LINGER + 1)  # the server forgets the feed by the clock, and tells nobody
+    network.is_up = True
+    gates[4].set()
+    await expect(ana.answers.first).to_contain_text("five")
+    last.set()
+    await expect(ana.answers.first.locator("strong")).to_have_text("end")
+    await ana.sees_state("idle")
+    before = await ana.bodies()
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    assert await ana.bodies() == before
+    assert (
+        await ana.answers.first.locator("[data-body]").inner_text()
+        == "One.\n\nTwo and three.\n\nfour\nfive\n\nThe end."
+    )
+
+
+def chunk(text: str) -> list[bytes]:
+    return openai.sse(*openai.text(text), done=False)
+
+
+@pytest.mark.parametrize("refusal", ["throw new DOMException('full', 'QuotaExceededError')", "return"])
+async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServer, refusal: str) -> None:
+    """LIVE-04: storage is for the next page; what this one sends does not depend on it."""
+    model.script(reply("Got it"))
+    network = Network()
+    await ana.page.route_web_socket("**/ws/**", network.lead)
+    await ana.page.add_init_script(f"Storage.prototype.setItem = () => {{ {refusal}; }}")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await network.cut()
+    await ana.sees_connection("Reconnecting")
+    await ana.say("Keep me in mind")
+    await expect(ana.queue).to_contain_text("Keep me in mind")
+    network.is_up = True
+    await expect(ana.answers.first).to_contain_text("Got it")
+    await expect(ana.messages.filter(has_text="Keep me in mind")).to_have_count(1)
+    await expect(ana.queue).to_have_count(0)
+
+
+async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: WireServer) -> None:
+    """MSG-12: said before it is sent, counted in characters as the server does; what just fits goes out."""
+    model.script(reply("Read"))
+    fits, too_long = "😀" * LIMIT, "😀" * (LIMIT + 1)
+    await ana.say(too_long)
+    await expect(ana.page.get_by_role("alert")).to_contain_text("has 2,001 characters; the limit is 2,000")
+    await expect(ana.composer).to_have_value(too_long)
+    await expect(ana.queue).to_have_count(0)
+    await ana.say(fits)
+    await expect(ana.answers.first).to_contain_text("Read")
+    assert model.requests[0].body["messages"][-1]["content"] == fits
+
+
+async def test_change_of_a_queued_message_is_kept_until_it_is_taken(ana: Person, model: WireServer) -> None:
+    """RUN-06, MSG-12: what is too long or refused stays in its field; what is taken closes it."""
+    gate = asyncio.Event()
+    model.script(reply("Busy", gate=gate), reply("Done"))
+    await ana.say("First")
+    await expect(ana.answers.first).to_contain_text("Busy")
+    await ana.say("Second")
+    await ana.queue.first.get_by_role("button", name="Edit").click()
+    field = ana.page.get_by_role("textbox", name="Queued message")
+    for words, notice in (("x" * (LIMIT + 1), "the limit is 2,000"), ("Bad \0 text", "NUL")):
+        await field.fill(words)
+        await field.press("Enter")
+        await expect(ana.page.get_by_role("alert")).to_contain_text(notice)
+        await expect(field).to_have_value(words)
+    await field.fill("Better")
+    await field.press("Enter")
+    await expect(field).to_have_count(0)
+    await expect(ana.queue.first.locator(".queued-text")).to_have_text("Better")
+    await expect(ana.queue.first.get_by_role("button", name="Edit")).to_be_focused()
+    gate.set()
+    await expect(ana.answers.nth(1)).to_contain_text("Done")
+    await expect(ana.composer).to_have_value("")
+    assert model.requests[1].body["messages"][-1]["content"] == "Better"
+
+
+async def test_empty_session_offers_the_presets_prompts(ana: Person, model: WireServer) -> None:
+    """By keyboard too: a prompt goes into the composer, another takes its place, one's own words are kept."""
+    model.script(reply("News"))
+    offered = ana.page.get_by_role("list", name="Suggestions").get_by_role("button")
+    await expect(offered).to_have_text(["What is new?", "Say <hello>"])
+    await offered.nth(1).press("Enter")
+    await expect(ana.composer).to_have_value("Say <hello>")
+    await expect(ana.composer).to_be_focused()
+    await offered.first.press("Enter")
+    await expect(ana.composer).to_have_value("What is new?")
+    await ana.composer.fill("In Rome")
+    await offered.first.press("Enter")
+    await expect(ana.composer).to_have_value("What is new?\nIn Rome")
+    await ana.composer.press("Enter")
+    await expect(ana.answers.first).to_contain_text("News")
+    await expect(offered.first).to_be_hidden()
+
+
+async def test_stop_is_read_out(ana: Person, model: WireServer) -> None:
+    """RUN-07, UI: whoever cannot see the page hears that the agent was stopped."""
+    model.script(reply("So far", gate=asyncio.Event()))
+    await ana.page.evaluate("""() => {
+        window.heard = [];
+        const announcer = document.getElementById("announcer");
+        new MutationObserver(() => heard.push(announcer.textContent)).observe(announcer, {childList: true});
+    }""")
+    await ana.say("Talk")
+    await expect(ana.answers.first).to_contain_text("So far")
+    await ana.stop.click()
+    await ana.sees_state("idle")
+    await ana.page.wait_for_function("heard.includes('Stopped')")
