@@ -62,7 +62,9 @@ async def test_stream_goes_on_after_the_server_has_begun_it_anew(ana: Person, mo
     await ana.sees_connection("Connected")
     pieces = ["One.\n\n", "Two *and* ", "three.\n\n", "- four\n", "- five\n"]
     gates = [asyncio.Event() for _piece in pieces]
-    parts = [part for piece, gate in zip(pieces, gates, strict=True) for part in (gate, *chunk(piece))]
+    parts: list[bytes | asyncio.Event] = []
+    for piece, gate in zip(pieces, gates, strict=True):
+        parts += [gate, *chunk(piece)]
     end = openai.sse(*openai.text("\nThe **end**."), openai.finish(), openai.usage())
     last = asyncio.Event()
     model.script(Reply([*openai.sse(openai.role(), done=False), *parts, last, *end]))
