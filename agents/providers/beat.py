@@ -12,7 +12,7 @@ from agents.events import ProviderEvent, ReasoningDelta, TextDelta
 
 # Reading a token by itself costs several times what it costs among others. A few streams can afford it; of many,
 # each rests this long between two looks for every stream that is open, but never so long that a person would mind.
-REST_PER_STREAM = 0.00065
+REST_PER_STREAM = 0.001
 LEAST_REST = 0.03
 LONGEST_REST = 0.185
 

@@ -10,13 +10,14 @@ import tempfile
 
 import django
 
-LOAD_CORE = 1
+from tests.bench.machine import stay_away
+
 WHAT = ("streams", "most", "starts", "stops", "sockets", "pages", "growth")
 
 
 def main() -> None:
     arguments = _arguments()
-    os.sched_setaffinity(0, {LOAD_CORE})
+    stay_away()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as data:
         os.environ.update(PARLEY_DATA=data, DJANGO_SETTINGS_MODULE="config.settings")
         django.setup()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+
+from tests.bench import machine
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -22,7 +23,7 @@ def both(values: Sequence[float]) -> list[str]:
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print Markdown that docs/performance.md can hold as it is; the load tells who else used the machine."""
-    print(f"\n{title} (load {os.getloadavg()[0]:.1f})\n", flush=True)
+    """Print Markdown that docs/performance.md can hold as it is, and how busy the machine was."""
+    print(f"\n{title} ({machine.state()})\n", flush=True)
     for row in (head, ["---"] * len(head), *rows):
         print("| " + " | ".join(row) + " |", flush=True)

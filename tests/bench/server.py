@@ -14,7 +14,8 @@ from typing import IO
 
 import psutil
 
-CORE = 0
+from tests.bench.machine import SERVER_CORE
+
 PATIENCE = 40.0
 
 
@@ -91,7 +92,7 @@ class Server:
 
     def _start(self, log: IO[bytes]) -> psutil.Popen:
         return psutil.Popen(
-            ["taskset", "-c", str(CORE), sys.executable, *_arguments(self.kind, self.port)],
+            ["taskset", "-c", str(SERVER_CORE), sys.executable, *_arguments(self.kind, self.port)],
             env=self._environment,
             stdout=log,
             stderr=subprocess.STDOUT,

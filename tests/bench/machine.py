@@ -1,0 +1,26 @@
+"""The two cores of a measurement, and how much of them others take away meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+
+SERVER_CORE = 0
+LOAD_CORE = 1
+ROUNDS = 1_000_000
+
+
+def stay_away() -> None:
+    """Leave the server's core to it; the server goes there by itself."""
+    os.sched_setaffinity(0, {LOAD_CORE})
+
+
+def state() -> str:
+    """Tell the load, and the CPU milliseconds of a fixed loop on the server's core: the more, the slower it is."""
+    os.sched_setaffinity(0, {SERVER_CORE})
+    began, total = time.process_time(), 0
+    for number in range(ROUNDS):
+        total += number * number
+    taken = time.process_time() - began
+    stay_away()
+    return f"load {os.getloadavg()[0]:.1f}, fixed loop {taken * 1000:.0f} ms"
