@@ -179,7 +179,7 @@ frames = st.one_of(
 
 @given(st.lists(frames, min_size=5, max_size=40))
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_no_frame_breaks_a_socket(house: House, ana: User, sent: list[str]) -> None:
     """MSG-12: whatever is sent, a socket answers and lives on."""

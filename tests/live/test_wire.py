@@ -270,7 +270,7 @@ async def test_stop_is_told(house: House, ana: User) -> None:
         told = [frame for frame in socket.frames if "ref" not in frame]
     assert [frame["type"] for frame in told[-4:]] == ["message_updated", "turn_done", "agent_cancelled", "agent_status"]
     assert (told[-4]["message"]["status"], told[-4]["message"]["text"]) == ("interrupted", "Once")
-    assert told[-2].keys() == {"type", "turn_id", "sender"}
+    assert told[-2].keys() == {"type", "turn_id"}
     assert told[-2]["turn_id"] == told[-3]["turn_id"]
 
 
