@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
@@ -176,9 +177,9 @@ class CallIds:
 
     def new(self, call_id: str) -> str:
         """Name a call."""
-        safe = unique = UNSAFE.sub("_", call_id) or "call"
-        while unique in self._used:
-            unique = f"{safe}_{len(self._used)}"
+        safe = UNSAFE.sub("_", call_id) or "call"
+        names = chain([safe], (f"{safe}_{number}" for number in count(len(self._used))))
+        unique = next(name for name in names if name not in self._used)
         self._used.add(unique)
         self._current[call_id] = unique
         return unique

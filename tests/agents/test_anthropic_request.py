@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.anthropic_request import default_max_tokens, to_request
+from agents.providers.anthropic_request import CallIds, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
 from tests.agents.conversations import conversations
 from tests.wire import anthropic_rules
@@ -175,6 +175,13 @@ def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
     sides = said(user("a"), model(call), user(answer), model(call), user(answer), tools=(ADD,))
     ids = [side[1][0].get("id") or side[1][0].get("tool_use_id") for side in sides[1:]]
     assert ids == ["functions_add_0", "functions_add_0", "functions_add_0_1", "functions_add_0_1"]
+
+
+def test_ids_that_look_like_rewritten_ones_stay_apart() -> None:
+    """CTX-03: whatever another vendor calls its calls, each gets a name of its own here, and soon."""
+    ids = CallIds()
+    names = [ids.new(call_id) for call_id in ("a__2", "a:", "a.", "a_", "a__3", "a;", "a__1")]
+    assert len(set(names)) == len(names)
 
 
 def test_strange_names_are_rewritten() -> None:
