@@ -101,7 +101,7 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
     # A SQLite connection belongs to its thread for good: opening one costs more than most queries.
     DATABASES["default"]["CONN_MAX_AGE"] = None
 else:
-    # One pool per process, with a connection for each thread that may want one at a time; CONN_MAX_AGE must be 0 with it.
+    # One pool per process, with room for each thread that may want a connection; CONN_MAX_AGE must be 0 with it.
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 20, "timeout": 5}
     # A connection that a restart of the database has cut is found out before it costs anybody an answer.
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
