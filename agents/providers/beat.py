@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from math import ceil
 
 import httpx2
 
@@ -14,7 +15,10 @@ from agents.events import ProviderEvent, ReasoningDelta, TextDelta
 # each rests this long between two looks for every stream that is open, but never so long that a person would mind.
 REST_PER_STREAM = 0.001
 LEAST_REST = 0.03
-LONGEST_REST = 0.185
+LONGEST_REST = 0.16
+# Rests end together, at multiples of this: a turn of the loop that many streams share costs each of them less than one
+# of its own.
+MARK = 0.02
 
 
 class Beat:
@@ -60,9 +64,15 @@ async def rest(seconds: float, connection: asyncio.ReadTransport | None) -> None
         return
     connection.pause_reading()
     try:
-        await asyncio.sleep(seconds)
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(next_mark(now + seconds) - now)
     finally:
         connection.resume_reading()
+
+
+def next_mark(time: float) -> float:
+    """When a rest ends that should end then."""
+    return ceil(time / MARK) * MARK
 
 
 def joined(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:

@@ -11,7 +11,7 @@ import pytest
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, TextDelta
 from agents.messages import Text
-from agents.providers.beat import LONGEST_REST, Beat, connection_of, joined, rest
+from agents.providers.beat import LONGEST_REST, MARK, Beat, connection_of, joined, next_mark, rest
 from agents.providers.openai import OpenAIProvider
 from tests.wire import WireServer
 
@@ -49,6 +49,13 @@ def test_few_streams_do_not_rest_and_many_rest_longer() -> None:
     assert rests == sorted(rests)
     assert rests[-1] == LONGEST_REST
     assert beat.streams == 0
+
+
+def test_rests_end_together() -> None:
+    """LIVE-01: streams that rest side by side go on in the same turn, none before its time or much after it."""
+    ends = {next_mark(1000 + number * MARK / 10) for number in range(1, 10)}
+    assert ends == {next_mark(1000 + MARK)}
+    assert all(0 <= next_mark(number / 7) - number / 7 < MARK for number in range(100))
 
 
 async def test_rest_leaves_what_comes_to_the_system() -> None:

@@ -43,11 +43,13 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         assert self._process
-        self._process.send_signal(signal.SIGTERM)
         try:
+            self._process.send_signal(signal.SIGTERM)
             self._process.wait(15)
         except psutil.TimeoutExpired:
             self._process.kill()
+        except psutil.NoSuchProcess:
+            print("\nThe server has ended by itself.")
         if log := self.log():
             print(f"\nThe server's log ends:\n{log[-3000:]}")
 
@@ -80,7 +82,7 @@ class Server:
     async def _answers(self) -> bool:
         assert self._process
         if self._process.poll() is not None:
-            raise RuntimeError(f"the server has ended:\n{self.log()}")
+            raise RuntimeError(f"the server has ended ({self._process.poll()}):\n{self.log()}")
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
             writer.write(b"GET /accounts/sign-in/ HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
