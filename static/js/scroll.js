@@ -67,13 +67,16 @@ function keepWhileOlderLoad() {
   document.addEventListener("htmx:after:swap", (event) => {
     if (!isOlder(event)) return;
     restore();
-    // Once more when the new messages have their true height.
-    requestAnimationFrame(() => {
+    // Again while the new messages get their true height, which takes a few frames.
+    let frames = 3;
+    const settle = () => {
       restore();
+      if (frames--) return requestAnimationFrame(settle);
       anchor = null;
       log.classList.remove("holding");
       lastTop = log.scrollTop;
-    });
+    };
+    requestAnimationFrame(settle);
   });
 }
 

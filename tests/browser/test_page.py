@@ -105,7 +105,8 @@ async def test_older_messages_load_above_without_a_jump(ana: Person, server: Ser
     await expect(ana.messages).to_have_count(50)
     log = ana.page.locator("#log")
     await log.evaluate("log => log.scrollTop = 1200")
-    place = """log => {
+    place = """async log => {
+        for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);  // the layout has settled
         const edge = log.getBoundingClientRect().top;
         const first = window.first ??= [...log.querySelectorAll('article')].find(
             article => article.getBoundingClientRect().bottom > edge);
