@@ -63,10 +63,17 @@ class Server:
         return "\n".join(line for line in lines if "Parley is ready" not in line)
 
     async def ready(self) -> None:
-        """Wait until it takes connections."""
+        """Wait until it takes connections, and has loaded in the background what its first answer needs."""
         async with asyncio.timeout(PATIENCE):
             while not await self._answers():  # noqa: ASYNC110  # another process has no event to wait for
                 await asyncio.sleep(0.1)
+            while await self._is_busy():
+                pass
+
+    async def _is_busy(self) -> bool:
+        before = self.cpu()
+        await asyncio.sleep(0.5)
+        return self.cpu() - before > 0.05
 
     def cpu(self) -> float:
         """Return the CPU seconds that it has used, all threads."""
