@@ -44,9 +44,9 @@ class MessageStatus(models.TextChoices):
     FAILED = "failed"
 
 
-# Rows that only a live run may have (MSG-07); a trigger refuses them while the session is idle.
+# Rows at work: a dead process leaves them damaged.
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
-# Rows that a run has still to bring to an end.
+# Rows that a run has still to bring to an end (MSG-07); a trigger refuses them while the session is idle.
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
 
 

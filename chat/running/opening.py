@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from chat.models import UNFINISHED, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRun, Speaker
+from chat.models import IN_FLIGHT, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRun, Speaker
 from chat.running.lease import Claim
 from chat.running.turn_state import OpenText, OpenTool, SpokenText, TurnState
 from chat.services.rows import OpenSession
@@ -65,7 +65,7 @@ def _opening(session: Session, run: SessionRun, mono: float) -> Opening:
         tools=_open_tools(rows, mono),
     )
     # Calls that have not begun are no damage: a retry leaves them too, and the run carries them out.
-    cut = any(row.status in UNFINISHED and row.status != MessageStatus.PENDING for row in rows)
+    cut = any(row.status in IN_FLIGHT for row in rows)
     return Opening(state, cut, is_answered(rows), run.state == RunState.CANCELLING)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from django.utils.translation import gettext as _
 from chat.models import Membership, SignInLink, User, Workspace
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
+from chat.services.tokens import hashed
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
@@ -43,7 +43,7 @@ def sign_in_link(*, user: User) -> str:
     """Return a new token that signs `user` in, once, within a day. Their earlier links stop working."""
     SignInLink.objects.filter(user=user, used_at=None).delete()
     token = secrets.token_urlsafe(32)
-    SignInLink.objects.create(user=user, token_hash=_hash(token), expires_at=timezone.now() + LINK_LIFE)
+    SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
     return token
 
 
@@ -51,7 +51,7 @@ def redeem(token: str) -> User | None:
     """Use a sign-in token up. Return whom it signs in; None if it is unknown, used, replaced or too old."""
     now = timezone.now()
     # The condition stands on the link's own columns alone, so that of two requests at once only one can win.
-    link = SignInLink.objects.filter(token_hash=_hash(token))
+    link = SignInLink.objects.filter(token_hash=hashed(token))
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
     return User.objects.filter(pk__in=link.values("user"), is_active=True).first()
@@ -88,7 +88,3 @@ def home_workspace(user: User) -> Workspace:
     workspace = Workspace.objects.create(name=_("Home"))
     Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.OWNER)
     return workspace
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +15,7 @@ from chat.events import AccessChanged
 from chat.live.publish import publish
 from chat.models import Invitation, Membership, Role, Session, Share, User
 from chat.services.errors import Invalid, Refused
+from chat.services.tokens import hashed
 
 INVITATION_LIFE = timedelta(days=7)
 GIVEN_ROLES = (Role.VIEWER, Role.EDITOR)
@@ -74,7 +74,7 @@ def invite(*, session: Session, author: User, role: str) -> str:
     Invitation.objects.create(
         session=session,
         role=_given(role),
-        token_hash=_hash(token),
+        token_hash=hashed(token),
         created_by=author,
         expires_at=timezone.now() + INVITATION_LIFE,
     )
@@ -90,7 +90,7 @@ def revoke_invitations(*, session: Session, author: User) -> int:
 
 def invitation_for(token: str) -> Invitation:
     """Find a valid invitation. Raises Refused: unknown, revoked or too old."""
-    found = Invitation.objects.filter(token_hash=_hash(token), expires_at__gt=timezone.now())
+    found = Invitation.objects.filter(token_hash=hashed(token), expires_at__gt=timezone.now())
     invitation = found.select_related("session", "created_by").first()
     if invitation is None:
         raise Refused("no_such_invitation", _("This invitation is not valid any more. Ask for a new one."))
@@ -122,7 +122,3 @@ def _given(role: str) -> Role:
 def _access_changed(session: Session) -> None:
     session_id = session.pk
     transaction.on_commit(lambda: publish(session_id, [AccessChanged()]))
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
