@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from agents.toolbox import TOOLBOX
+from agents.words import gettext as _
 
 ProviderType = Literal["anthropic", "openai", "demo"]
 
@@ -20,10 +21,10 @@ DEFAULT_PROMPT = (
 )
 # What the demo agent understands, for somebody who has configured nothing yet.
 DEMO_PROMPTS = (
-    "Help: what can I try here?",
-    "Use your tools",
-    "Show me a table, lists and code",
-    "Think before you answer",
+    _("Help: what can I try here?"),
+    _("Use your tools"),
+    _("Show me a table, lists and code"),
+    _("Think before you answer"),
 )
 
 
@@ -52,6 +53,9 @@ class ModelConfig(_Strict):
 
     context_window: PositiveInt | None = None
     max_tokens: PositiveInt | None = None
+    # Whether it is sent images and PDF files as they are; otherwise the text in them.
+    vision: bool | None = None
+    pdf: bool | None = None
     # Passed to the vendor's API as they are, over the provider's.
     options: dict[str, Any] = {}
 
@@ -70,6 +74,8 @@ class ProviderConfig(_Strict):
     api_key_env: str = ""
     base_url: Url | None = None
     context_window: PositiveInt | None = None
+    vision: bool | None = None
+    pdf: bool | None = None
     # How often the SDK asks again after a refusal for now (429, 5xx) or when no connection comes about; with 0 a person
     # is told at once. An answer that breaks off before its first word is asked for again in any case.
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
@@ -139,11 +145,14 @@ def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
         yield f"default_agent: there is no agent {config.default_agent!r}; choose from: {known}"
 
 
-def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
-    """A model must be listed where lists are complete; a provider that is asked for its models may know any."""
+def is_known(text: str, config: Config) -> bool:
+    """Whether some provider may have the model: where lists are complete it must be listed, else any name will do."""
     provider, model = split_model(text, config.providers)
     asked = [config.providers[provider]] if provider else list(config.providers.values())
-    if not text or (model and any(not one.listed or model in one.listed for one in asked)):
-        return
-    listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.listed]
-    yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}"
+    return bool(model) and any(not one.listed or model in one.listed for one in asked)
+
+
+def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
+    if text and not is_known(text, config):
+        listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.listed]
+        yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+
+from agents.by_name import known
 
 # Names and patterns as vendors publish them; where a vendor offers several sizes, the one that needs no opt-in.
 # A model that is not listed has no known window: the page then shows tokens instead of a percentage.
@@ -94,20 +95,9 @@ def lookup(
     provider_config: int | None = None,
     table: Mapping[str, int] = BUILT_IN,
 ) -> int | None:
-    """Find the window: the model's configuration, else its provider's, else the table's, else None.
-
-    In the table an exact name wins, then the longest pattern (`*` any text) that matches. A name with a path before it,
-    as routers have ("openai/gpt-4o"), is looked up whole first and then by its last part.
-    """
+    """Find the window: the model's configuration, else its provider's, else the table's, else None."""
     if model_config is not None:
         return model_config
     if provider_config is not None:
         return provider_config
-    return _from_table(model.lower(), table) or _from_table(model.lower().rpartition("/")[2], table)
-
-
-def _from_table(model: str, table: Mapping[str, int]) -> int | None:
-    if model in table:
-        return table[model]
-    matching = [pattern for pattern in table if fnmatchcase(model, pattern)]
-    return table[max(matching, key=len)] if matching else None
+    return known(model, table)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agents.config import ProviderConfig, ProviderType
 from agents.errors import ProviderError
+from agents.words import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class Listing:
             self._failed(f"{self._name} did not list its models in a way that can be understood.")
         else:
             self._found = self._sorted(_chat_models(self._config, names))
-            self.problem = "" if self._found else f"{self._name} lists no chat models."
+            self.problem = "" if self._found else _("{name} lists no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS
 
     def _failed(self, problem: str) -> None:

@@ -27,6 +27,11 @@ class AgentError(Exception):
 
     code: ClassVar[str] = "agent_error"
 
+    @property
+    def words(self) -> str:
+        """What happened, for a person; where it can be said in other languages too, `agents.words.Words`."""
+        return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
+
 
 class ConfigError(AgentError):
     """The configuration cannot be used."""

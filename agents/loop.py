@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agents.capabilities import NOTHING, Takes
 from agents.errors import ProviderError
 from agents.events import (
     AgentEvent,
@@ -24,16 +25,14 @@ from agents.providers.base import Provider, Request, ToolSpec
 from agents.response import Response, ask, owed_calls, rounds_begun
 from agents.tool_round import run_tools
 from agents.tools import Tool, failed
+from agents.words import Words
+from agents.words import gettext as _
 
 MAX_ATTEMPTS = 3
 MAX_PAUSES = 3
 # A server that asks for more patience than this is reported to the person instead.
 MAX_RETRY_DELAY = 60.0
 
-LIMIT_NOTE = (
-    "You have used all {rounds} tool rounds of this turn. Do not call tools now. Sum up for the user what you found "
-    "out and did, and what remains to be done."
-)
 NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
 NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
 
@@ -51,6 +50,7 @@ class Agent:
     max_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     context_window: int | None = None
+    takes: Takes = NOTHING
 
 
 CheckPending = Callable[[], Awaitable[bool]]
@@ -132,7 +132,7 @@ class _Turn:
         """One response with its retries, and the end of the turn where it is one."""
         closing = self.rounds >= self.agent.max_rounds
         if closing:
-            note = LIMIT_NOTE.format(rounds=self.rounds)
+            note = limit_note(self.rounds)
             told = Message("system", (Text(note),))
             if self.history[-1:] != [told]:
                 yield RoundLimitReached(self.rounds, note)
@@ -160,7 +160,9 @@ class _Turn:
         self.pauses += 1
         if self.pauses <= MAX_PAUSES:
             return None
-        return TurnFailed(ProviderError(f"The model paused {self.pauses} times without an answer. Retry to go on."))
+        return TurnFailed(
+            ProviderError(_("The model paused {count} times without an answer. Retry to go on.", count=self.pauses))
+        )
 
     async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:
         for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -210,3 +212,12 @@ def _retry_delay(response: Response, attempt: int) -> float | None:
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= MAX_RETRY_DELAY else None
     return 2.0 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter against a thundering herd, no secret
+
+
+def limit_note(rounds: int) -> Words:
+    """Tell the model that no tools are left (RUN-09)."""
+    return _(
+        "You have used all {rounds} tool rounds of this turn. Do not call tools now. Sum up for the user what you "
+        "found out and did, and what remains to be done.",
+        rounds=rounds,
+    )

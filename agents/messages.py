@@ -17,6 +17,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A file for a model that takes it as it is; `data` is its bytes as base64, `about` its measure ("800×600")."""
+
+    kind: Literal["image", "pdf"]
+    name: str
+    media_type: str
+    data: str = field(repr=False)
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Thinking:
     """A model's reasoning. `data` is opaque and goes back only to the `provider` that made it (MSG-08).
 
@@ -51,7 +62,7 @@ class ToolResult:
     is_error: bool = False
 
 
-Part = Text | Thinking | ToolCall | ToolResult
+Part = Text | File | Thinking | ToolCall | ToolResult
 Role = Literal["system", "user", "assistant"]
 
 
@@ -59,7 +70,7 @@ Role = Literal["system", "user", "assistant"]
 class Message:
     """One message of a conversation.
 
-    `user` holds Text and ToolResult parts, `assistant` holds Text, Thinking and ToolCall parts in the order in
+    `user` holds Text, File and ToolResult parts, `assistant` holds Text, Thinking and ToolCall parts in the order in
     which the model made them, `system` (a note in mid-conversation) holds Text.
     """
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents import context_window
-from agents.config import Config, ProviderConfig, split_model
+from agents import capabilities, context_window
+from agents.config import Config, ProviderConfig, is_known, split_model
 from agents.config_file import read_config
 from agents.discovery import Listing
 from agents.errors import ModelNotFound
@@ -19,6 +19,8 @@ from agents.loop import Agent
 from agents.providers.base import Provider
 from agents.providers.demo import DemoProvider
 from agents.toolbox import TOOLBOX
+from agents.words import Words
+from agents.words import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,15 @@ class Registry:
     def default_agent(self) -> str:
         return self._config.default_agent or next(iter(self._config.agents))
 
+    def presets(self) -> list[AgentPreset]:
+        """All presets, in the order of the configuration."""
+        return [self.preset(name) for name in self._config.agents]
+
     def preset(self, name: str = "") -> AgentPreset:
         """The preset of that name; the default one for a name that is not configured (any more)."""
         chosen = name if name in self._config.agents else self.default_agent
         agent = self._config.agents[chosen]
-        choice = self._choice(*self._located("", agent.model or self._config.default_model))
+        choice = self.choice(agent.model)
         return AgentPreset(
             name=chosen,
             title=agent.title or chosen,
@@ -81,49 +87,71 @@ class Registry:
             prompts=agent.prompts,
         )
 
-    def build_agent(self, *, preset: str = "", provider: str = "", model: str = "", system: str | None = None) -> Agent:
-        """Make the agent for the next response; what is empty comes from the preset, `system` only when it is None.
+    def build_agent(self, preset: AgentPreset) -> Agent:
+        """Make the agent for the next response; tools that are not there any more are left out.
 
         Raises ModelNotFound, with words for a person, when the provider or the model is not configured.
         """
-        chosen = self.preset(preset)
-        provider, model = self.resolve(provider, model, preset=preset)
+        provider, model = self.resolve(preset.provider, preset.model)
         config = self._config.providers[provider]
         own = config.models.get(model)
         return Agent(
-            name=chosen.name,
+            name=preset.name,
             model=model,
             provider=self.provider(provider),
-            system=chosen.system_prompt if system is None else system,
-            tools=tuple(TOOLBOX[name] for name in chosen.tools),
-            max_rounds=chosen.max_rounds,
+            system=preset.system_prompt,
+            tools=tuple(TOOLBOX[name] for name in preset.tools if name in TOOLBOX),
+            max_rounds=preset.max_rounds,
             max_tokens=own.max_tokens if own else None,
             options=config.options | (own.options if own else {}),
             context_window=self.context_window(provider, model),
+            takes=capabilities.takes(model, config),
         )
 
     # Models
 
-    def resolve(self, provider: str, model: str, *, preset: str = "") -> tuple[str, str]:
-        """Complete what is empty and check it. Raises ModelNotFound."""
+    def choice(self, model: str) -> ModelChoice:
+        """What a preset means by "provider/model", or by a model's name alone; the default model by an empty text."""
+        return self._choice(*self._located("", model or self._config.default_model))
+
+    def resolve(self, provider: str, model: str) -> tuple[str, str]:
+        """Complete what is empty, by the default preset where all is, and check it. Raises ModelNotFound."""
         if not provider and not model:
-            start = self.preset(preset)
+            start = self.preset()
             provider, model = start.provider, start.model
         provider, model = self._located(provider, model)
         if provider not in self._config.providers:
-            raise ModelNotFound(f"The provider “{provider}” is not configured here (any more). Choose another model.")
+            words = _(
+                "The provider “{provider}” is not configured here (any more). Choose another model.", provider=provider
+            )
+            raise ModelNotFound(words)
         model = model or self._default_model(provider)
         if not model:
             raise ModelNotFound(self._silence(provider))
         if not self.offers(provider, model):
             known = ", ".join(self._listings[provider].known())
-            raise ModelNotFound(f"“{provider}” has no model “{model}” here. Choose one of: {known}.")
+            words = _(
+                "“{provider}” has no model “{model}” here. Choose one of: {known}.",
+                provider=provider,
+                model=model,
+                known=known,
+            )
+            raise ModelNotFound(words)
         return provider, model
 
     def offers(self, provider: str, model: str) -> bool:
         """Whether a session may choose it: any name where the models are asked for, else only those that are listed."""
         listing = self._listings.get(provider)
         return listing is not None and bool(model) and (not listing.is_complete or model in listing.known())
+
+    def may_be(self, model: str) -> bool:
+        """Whether a preset may name this model: "provider/model", or a model's name alone."""
+        return is_known(model, self._config)
+
+    def is_demo(self, provider: str) -> bool:
+        """Whether it plays a part instead of asking a model."""
+        config = self._config.providers.get(provider)
+        return config is not None and config.type == "demo"
 
     def context_window(self, provider: str, model: str) -> int | None:
         """RUN-05: model configuration, provider configuration, built-in table, None."""
@@ -182,9 +210,13 @@ class Registry:
         model = model or self._default_model(provider)
         return ModelChoice(provider, model, self.context_window(provider, model))
 
-    def _silence(self, provider: str) -> str:
-        why = self._listings[provider].problem or "It has not been asked yet."
-        return f"“{provider}” has not told which models it offers. {why} Check the server, or choose a model."
+    def _silence(self, provider: str) -> Words:
+        why = self._listings[provider].problem or _("It has not been asked yet.")
+        return _(
+            "“{provider}” has not told which models it offers. {why} Check the server, or choose a model.",
+            provider=provider,
+            why=why,
+        )
 
 
 def _make(name: str, config: ProviderConfig, key: str) -> Provider:

@@ -13,6 +13,7 @@ from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, Resp
 from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason
 from agents.messages import Message, Part, ToolCall
 from agents.providers.base import Provider, Request
+from agents.words import gettext as _
 
 logger = logging.getLogger(__name__)
 
@@ -56,14 +57,17 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
                 if isinstance(event, ResponseDone):
                     await _run_out(stream)
                     return
-        response.error = ResponseBroken("The model's answer ended without its end mark. Retry to ask again.")
+        response.error = ResponseBroken(_("The model's answer ended without its end mark. Retry to ask again."))
     except ProviderError as error:
         response.error = error
     except Exception:  # a bug in an adapter or SDK must end the turn with words, not with a hanging session
         logger.exception("Provider %s failed unexpectedly", provider.name)
         response.error = ProviderError(
-            f"Talking to {provider.name} failed in an unexpected way; the server's log has the details. "
-            "Retry, or switch to another model."
+            _(
+                "Talking to {name} failed in an unexpected way; the server's log has the details. "
+                "Retry, or switch to another model.",
+                name=provider.name,
+            )
         )
 
 
@@ -94,10 +98,13 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
     match stop_reason:
         case "max_tokens":
             return OutputLimitReached(
-                "The answer was cut at the model's output limit. Ask it to go on, or raise max_tokens for this model."
+                _(
+                    "The answer was cut at the model's output limit. Ask it to go on, or raise max_tokens for this "
+                    "model."
+                )
             )
         case "refusal":
-            return AnswerRefused("The model declined to answer. Rephrase the request, or switch to another model.")
+            return AnswerRefused(_("The model declined to answer. Rephrase the request, or switch to another model."))
         case _:
             return None
 

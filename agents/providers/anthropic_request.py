@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
-from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import File, Json, Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, UNSAFE, safe_name, turns
 
@@ -138,11 +138,20 @@ def _said(part: Part, message: Message, ids: CallIds) -> Iterator[Json]:
         case Text(text=text) if text.strip():
             note = message.role == "system"
             yield {"type": "text", "text": f"<system-note>\n{text}\n</system-note>" if note else text}
+        case File():
+            yield _file(part)
         case ToolResult():
             block: Json = {"type": "tool_result", "tool_use_id": ids.of(part.call_id)}
             if part.content:
                 block["content"] = part.content
             yield block | ({"is_error": True} if part.is_error else {})
+
+
+def _file(file: File) -> Json:
+    source = {"type": "base64", "media_type": file.media_type, "data": file.data}
+    if file.kind == "image":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": file.name}
 
 
 def _model_blocks(messages: Iterable[Message], provider: str, ids: CallIds) -> list[Json]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import ProviderEvent, ReasoningDelta, Usage
-from agents.messages import Message, Text, ToolCall, ToolResult
+from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers import demo_texts as texts
 from agents.providers.base import Request
 from agents.providers.scripted import Pause, Reply, Sign, Step, play
@@ -21,6 +21,8 @@ SLOW_SECONDS = 20.0
 _TOKEN = re.compile(r"\s*[^\s一-鿿]+|\s*[一-鿿]{1,2}|\s+")
 _CHINESE = re.compile(r"[一-鿿]")
 # CTX-06: in a shared session the projection puts the speaker before the words.
+# What stands before a file, or for one that came as text.
+_LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
 _SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
 
 
@@ -53,6 +55,7 @@ class _Question:
     command: str
     rest: str
     speaker: str
+    files: tuple[str, ...]
     results: tuple[ToolResult, ...]
     calls: tuple[ToolCall, ...]
     request: Request = field(repr=False)
@@ -70,14 +73,17 @@ def _answer(request: Request) -> Reply:
         return _with_results(question)
     if question.command:
         return _COMMANDS[question.command](question)
+    if question.files:
+        return [texts.SEEN.format(files="\n".join(f"- {file}" for file in question.files))]
     return [texts.HELLO_CHINESE if question.chinese else texts.HELP]
 
 
 def _question(request: Request) -> _Question:
     asked, since = "", request.messages
+    files: tuple[str, ...] = ()
     for index, message in enumerate(request.messages):
         if message.role == "user" and message.text:
-            asked, since = _last_text(message), request.messages[index + 1 :]
+            asked, files, since = _last_text(message), tuple(_files(message)), request.messages[index + 1 :]
     speaker = _SPEAKER.match(asked)
     text = asked[speaker.end() :] if speaker else asked
     command = _COMMAND.search(text)
@@ -86,6 +92,7 @@ def _question(request: Request) -> _Question:
         command=command[0].lower() if command else "",
         rest=text[command.end() :].strip(" :：\n") if command else "",
         speaker=speaker["name"] if speaker else "",
+        files=files,
         results=tuple(result for message in since for result in message.tool_results),
         calls=tuple(call for message in since for call in message.tool_calls),
         request=request,
@@ -93,7 +100,18 @@ def _question(request: Request) -> _Question:
 
 
 def _last_text(message: Message) -> str:
-    return [part.text for part in message.parts if isinstance(part, Text)][-1]
+    """Return what somebody wrote; their words come after their files."""
+    last = [part.text for part in message.parts if isinstance(part, Text)][-1]
+    return "" if _LABEL.match(last) else last
+
+
+def _files(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, File):
+            yield texts.SEEN_FILE.format(name=part.name, about=part.about)
+        elif isinstance(part, Text) and (label := _LABEL.match(part.text)) and label["text"]:
+            between_fences = " ".join(part.text.splitlines()[2:-1])
+            yield texts.READ_FILE.format(name=label["name"], count=len(between_fences.split()))
 
 
 def _with_results(question: _Question) -> Reply:
@@ -160,6 +178,7 @@ def _say(text: str) -> Callable[[_Question], Reply]:
 _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "help": _say(texts.HELP),
     "帮助": _say(texts.HELLO_CHINESE),
+    "幫助": _say(texts.HELLO_CHINESE),
     "table": _say(texts.MARKDOWN),
     "markdown": _say(texts.MARKDOWN),
     "表格": _say(texts.MARKDOWN),
@@ -169,6 +188,7 @@ _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "工具": _tools,
     "calculate": _calculate,
     "计算": _calculate,
+    "計算": _calculate,
     "slow": _slow,
     "long": _say(texts.LONG),
     "error": _error,

@@ -12,7 +12,7 @@ Try one of these:
 
 | Say | and see |
 | --- | --- |
-| `markdown` | a table, lists, and code in several languages, streamed |
+| `markdown` | a table, lists, formulas, and code in several languages, streamed |
 | `think` | reasoning before an answer |
 | `tools` | three tool calls in one response |
 | `calculate 2 ** 64 / 3` | the calculator |
@@ -30,6 +30,16 @@ export OPENAI_API_KEY=…                             # OpenAI
 export OPENAI_BASE_URL=http://localhost:11434/v1    # any compatible server: Ollama, vLLM, …
 ```
 """
+
+SEEN = """\
+This is what reached me with your message:
+
+{files}
+
+A real model would now look into it.
+"""
+SEEN_FILE = "I see **{name}** ({about})"
+READ_FILE = "I read **{name}** ({count} words)"
 
 HELLO_CHINESE = """\
 你好！我是 Parley 的**演示助手**：我只是一段脚本，不是人工智能，会按你消息里的词播放准备好的回答。
@@ -91,6 +101,22 @@ FROM chat_message
 GROUP BY author
 ORDER BY messages DESC;
 ```
+
+```diff
+-    return sorted(words, key=words.count)[-1]
++    return Counter(words).most_common(1)[0][0]
+```
+
+### Formulas
+
+Euler's identity $e^{i\\pi} + 1 = 0$ fits into a line; others take one of their own:
+
+$$
+\\int_{-\\infty}^{\\infty} e^{-x^2} \\, dx = \\sqrt{\\pi}
+\\qquad
+\\begin{pmatrix} a & b \\\\ c & d \\end{pmatrix}^{-1}
+= \\frac{1}{ad - bc} \\begin{pmatrix} d & -b \\\\ -c & a \\end{pmatrix}
+$$
 
 ---
 

@@ -23,6 +23,8 @@ from agents.errors import (
     ResponseBroken,
     ResponseTimedOut,
 )
+from agents.words import Words
+from agents.words import gettext as _
 
 TOO_LONG = re.compile(
     r"(?i)context[ _](length|window|size|limit)|maximum context|prompt is too long|prompt (is )?too large"
@@ -132,67 +134,95 @@ class Endpoint:
         known = status or complaint.status
         status = known or 500
         about_request = known is None or (known < 500 and known != 429)
-        said = self._said(complaint)
         about = f"{complaint.kind} {complaint.words}"
         if status == 402 or NO_CREDIT.search(about):
-            return RequestRejected(f"The account at {self.name} cannot pay for this.{said}", status=status)
+            problem = _("The account at {name} cannot pay for this.", name=self.name)
+            return RequestRejected(self._said(problem, complaint), status=status)
         if status in {401, 403}:
-            return self._unauthorised(status, said)
+            return AuthenticationFailed(self._said(self._unauthorised(status), complaint), status=status)
         if status == 413 or (about_request and TOO_LONG.search(about)):
-            return ContextTooLong(f"The conversation is too long for {model}. Remove part of it.{said}", status=status)
+            problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
+            return ContextTooLong(self._said(problem, complaint), status=status)
         if status == 404 or (about_request and NO_MODEL.search(about)):
-            return ModelNotFound(
-                f"{self.name} ({self.address}) does not know the model “{model}”.{said}", status=status
-            )
+            words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
+            return ModelNotFound(self._said(words, complaint), status=status)
         if status == 429:
             wait = retry_after(headers or {})
-            when = "later" if wait is None else f"in {wait:.0f} s"
-            text = f"{self.name} takes no more requests for now. Try again {when}.{said}"
-            return RateLimited(text, retry_after=wait, status=status)
+            return RateLimited(self._said(self._busy(wait), complaint), retry_after=wait, status=status)
         if status == 408:
-            return ResponseTimedOut(f"{self.name} gave up waiting for the request.{said}", status=status)
+            problem = _("{name} gave up waiting for the request.", name=self.name)
+            return ResponseTimedOut(self._said(problem, complaint), status=status)
         if status >= 500:
-            text = f"{self.name} is overloaded or out of order ({status}). Try again later.{said}"
-            return Overloaded(text, retry_after=retry_after(headers or {}), status=status)
-        return RequestRejected(f"{self.name} refuses the request ({status}).{said}", status=status)
+            problem = _(
+                "{name} is overloaded or out of order ({status}). Try again later.", name=self.name, status=status
+            )
+            return Overloaded(self._said(problem, complaint), retry_after=retry_after(headers or {}), status=status)
+        problem = _("{name} refuses the request ({status}).", name=self.name, status=status)
+        return RequestRejected(self._said(problem, complaint), status=status)
 
     def unsendable(self, error: Exception) -> RequestRejected:
         """Make the error for a request that did not get as far as the network."""
-        source = f" ({self.key_hint})" if self.key_hint else ""
         reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
-        return RequestRejected(
-            f"The request to {self.name} cannot be sent: {reason}. Check its address and its API key{source}."
+        words = _(
+            "The request to {name} cannot be sent: {reason}. Check its address and its API key{key}.",
+            name=self.name,
+            reason=reason,
+            key=self._key,
         )
+        return RequestRejected(words)
 
     def unreachable(self, error: BaseException) -> ConnectionLost:
         """Make the error for a connection that did not come about, or ended before any answer."""
-        return ConnectionLost(f"Cannot reach {self.name} at {self.address}: {_reason(error)}.")
+        return ConnectionLost(_("Cannot reach {name} at {address}: {reason}.", **self._who, reason=_reason(error)))
 
     def cut(self) -> ConnectionLost:
         """Make the error for an answer that stopped in the middle."""
-        return ConnectionLost(f"The connection to {self.name} ({self.address}) broke off in the middle of the answer.")
+        words = _("The connection to {name} ({address}) broke off in the middle of the answer.", **self._who)
+        return ConnectionLost(words)
 
     def timed_out(self, seconds: float) -> ResponseTimedOut:
         """Make the error for silence."""
-        return ResponseTimedOut(f"{self.name} ({self.address}) sent nothing for {seconds:g} seconds.")
+        words = _("{name} ({address}) sent nothing for {seconds} seconds.", **self._who, seconds=f"{seconds:g}")
+        return ResponseTimedOut(words)
 
     def broken(self, detail: str) -> ResponseBroken:
         """Make the error for bytes that are no model's answer."""
-        detail = self._hide_keys(_short(detail))
-        return ResponseBroken(f"{self.name} ({self.address}) sent something that is not a model's answer: {detail}")
+        words = _(
+            "{name} ({address}) sent something that is not a model's answer: {detail}",
+            **self._who,
+            detail=self._hide_keys(_short(detail)),
+        )
+        return ResponseBroken(words)
 
-    def _unauthorised(self, status: int, said: str) -> AuthenticationFailed:
-        source = f" (from {self.key_hint})" if self.key_hint else ""
+    @property
+    def _who(self) -> dict[str, str]:
+        return {"name": self.name, "address": self.address}
+
+    @property
+    def _key(self) -> str:
+        """Where the key is from, in brackets and with the space before them."""
+        return f" ({self.key_hint})" if self.key_hint else ""
+
+    def _busy(self, wait: float | None) -> Words:
+        if wait is None:
+            return _("{name} takes no more requests for now. Try again later.", name=self.name)
+        return _(
+            "{name} takes no more requests for now. Try again in {seconds} s.", name=self.name, seconds=f"{wait:.0f}"
+        )
+
+    def _unauthorised(self, status: int) -> Words:
+        if not self.key and self.key_hint:
+            return _("{name} wants an API key and none is set. Set {key}.", name=self.name, key=self.key_hint)
         if not self.key:
-            remedy = f" Set {self.key_hint}." if self.key_hint else ""
-            return AuthenticationFailed(f"{self.name} wants an API key and none is set.{remedy}{said}", status=status)
+            return _("{name} wants an API key and none is set.", name=self.name)
         if status == 401:
-            return AuthenticationFailed(f"{self.name} does not accept the API key{source}.{said}", status=status)
-        return AuthenticationFailed(f"The API key{source} may not do this at {self.name}.{said}", status=status)
+            return _("{name} does not accept the API key{key}.", name=self.name, key=self._key)
+        return _("The API key{key} may not do this at {name}.", name=self.name, key=self._key)
 
-    def _said(self, complaint: Complaint) -> str:
+    def _said(self, problem: Words, complaint: Complaint) -> Words:
+        """Add what the server says itself."""
         words = self._hide_keys(complaint.words)
-        return f" It says: {words}" if words else ""
+        return _("{problem} It says: {words}", problem=problem, words=words) if words else problem
 
     def _hide_keys(self, text: str) -> str:
         """Servers quote the key that they refuse."""
@@ -206,13 +236,13 @@ def _reason(error: BaseException) -> str:
     chain = list(_causes(error))
     for link in chain:
         if isinstance(link, ConnectionRefusedError):
-            return "the connection was refused; is the server running?"
+            return _("the connection was refused; is the server running?")
         if isinstance(link, socket.gaierror):
-            return "the host name cannot be resolved"
+            return _("the host name cannot be resolved")
         if isinstance(link, ssl.SSLError):
-            return f"the TLS connection failed ({link.reason or 'certificate'})"
+            return _("the TLS connection failed ({reason})", reason=link.reason or "certificate")
         if isinstance(link, TimeoutError):
-            return "it did not take the connection in time"
+            return _("it did not take the connection in time")
     return _short(str(chain[-1])) or type(chain[-1]).__name__
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agents.messages import Json, Message, Thinking, ToolCall
+from agents.messages import File, Json, Message, Text, Thinking, ToolCall
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, safe_name, turns
@@ -63,15 +64,32 @@ def _people_side(messages: Sequence[Message]) -> Iterator[Json]:
     for message in messages:
         for result in message.tool_results:
             yield {"role": "tool", "tool_call_id": result.call_id or NAMELESS, "content": result.content}
-    merged: list[Json] = []
-    for message in messages:
-        if not message.text:
-            continue
-        if merged and merged[-1]["role"] == message.role:
-            merged[-1]["content"] += "\n\n" + message.text
-        else:
-            merged.append({"role": message.role, "content": message.text})
-    yield from merged
+    spoken = [message for message in messages if any(_pieces(message))]
+    for role, run in itertools.groupby(spoken, key=lambda message: message.role):
+        pieces = [piece for message in run for piece in _pieces(message)]
+        yield {"role": role, "content": _content(pieces)}
+
+
+def _content(pieces: Sequence[Json]) -> str | Sequence[Json]:
+    """Plain text where there is nothing else: that form is the one which all servers take."""
+    if all(piece["type"] == "text" for piece in pieces):
+        return "\n\n".join(piece["text"] for piece in pieces)
+    return pieces
+
+
+def _pieces(message: Message) -> Iterator[Json]:
+    for part in message.parts:
+        match part:
+            case Text(text=text) if text:
+                yield {"type": "text", "text": text}
+            case File(kind="image"):
+                yield {"type": "image_url", "image_url": {"url": _data_url(part)}}
+            case File():
+                yield {"type": "file", "file": {"filename": part.name, "file_data": _data_url(part)}}
+
+
+def _data_url(file: File) -> str:
+    return f"data:{file.media_type};base64,{file.data}"
 
 
 def _model_side(messages: Sequence[Message], provider: str, in_this_turn: bool) -> Iterator[Json]:

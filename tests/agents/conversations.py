@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import File, Message, Part, Text, Thinking, ToolCall, ToolResult
 from tests.wire.anthropic import sign
 
 WORDS = st.sampled_from(["hello", "", " ", "\n\t", "two words ", "漢字 😀", "{}", "line\nbreak\n"])
@@ -14,7 +14,10 @@ VALUES = st.dictionaries(st.sampled_from(["a", "b", "expression"]), st.sampled_f
 MAKERS = st.sampled_from(["anthropic", "openai", "elsewhere"])
 
 NOTES = WORDS.map(lambda text: Message("system", (Text(text),)))
-USERS = st.lists(WORDS.map(Text), max_size=3).map(lambda texts: Message("user", tuple(texts)))
+FILES = st.sampled_from(
+    [File("image", "a.png", "image/png", "iVBORw0KGgo="), File("pdf", '漢 "b".pdf', "application/pdf", "JVBERi0=")]
+)
+USERS = st.lists(st.one_of(WORDS.map(Text), FILES), max_size=3).map(lambda parts: Message("user", tuple(parts)))
 THOUGHTS = st.one_of(
     st.tuples(WORDS, MAKERS).map(lambda two: Thinking(two[0], two[1], {"signature": sign(two[0])})),
     MAKERS.map(lambda maker: Thinking("", maker, {"redacted": "b3BhcXVl"})),

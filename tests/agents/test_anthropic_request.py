@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
+from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic_request import CallIds, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
 from tests.agents.conversations import conversations
@@ -276,3 +276,19 @@ def test_same_request_maps_to_the_same_body() -> None:
     assert to_request(asked, "anthropic") == to_request(asked, "anthropic")
     assert options == {"thinking_budget": 2000}
     assert "cache_control" not in ADD.parameters
+
+
+def test_files_are_blocks_of_their_own() -> None:
+    """CTX-02: before the words, behind the results that an interrupted round still owes."""
+    image = File("image", "a.png", "image/png", "iVBORw0KGgo=")
+    paper = File("pdf", "b.pdf", "application/pdf", "JVBERi0=")
+    asked = Message("user", (Text("[Image a.png]"), image, paper, Text("What is it?"), ToolResult("1", "x")))
+    body = mapped(user("a"), model(ToolCall("1", "add", {})), asked, tools=(ADD,))
+    anthropic_rules.check(body)
+    kinds = [block["type"] for block in body["messages"][-1]["content"]]
+    assert kinds == ["tool_result", "text", "image", "document", "text"]
+    assert body["messages"][-1]["content"][2] == {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+    }
+    assert body["messages"][-1]["content"][3]["title"] == "b.pdf"

@@ -25,7 +25,7 @@ from agents.events import (
     TurnFinished,
     Usage,
 )
-from agents.loop import LIMIT_NOTE, MAX_PAUSES, NOT_RUN_CUT, NOT_RUN_LIMIT, Agent, CheckPending, Refresh, run
+from agents.loop import MAX_PAUSES, NOT_RUN_CUT, NOT_RUN_LIMIT, Agent, CheckPending, Refresh, limit_note, run
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.scripted import HangUp, Reply, ScriptedProvider, Stop
@@ -233,7 +233,7 @@ async def test_round_limit_asks_for_a_summary_without_tools() -> None:
     replies: list[Reply] = [[call(number=n, n=n)] for n in range(1, 3)]
     helper, provider = agent(*replies, ["In short."], max_rounds=2)
     events = await collect(helper)
-    note = LIMIT_NOTE.format(rounds=2)
+    note = limit_note(2)
     assert RoundLimitReached(2, note) in events
     assert events[-1] == TurnFinished("limit")
     assert [request.tool_choice for request in provider.requests] == ["auto", "auto", "none"]

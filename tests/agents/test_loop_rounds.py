@@ -8,14 +8,14 @@ from contextlib import aclosing
 import pytest
 
 from agents.events import AgentEvent, RoundLimitReached, TurnFinished
-from agents.loop import LIMIT_NOTE, Agent, run
+from agents.loop import Agent, limit_note, run
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.scripted import Reply, ScriptedProvider
 from agents.tools import tool
 
 HELLO = Message("user", (Text("hello"),))
 MORE = Message("user", (Text("and now?"),))
-NOTE = Message("system", (Text(LIMIT_NOTE.format(rounds=2)),))
+NOTE = Message("system", (Text(limit_note(2)),))
 
 
 @tool()
@@ -60,7 +60,7 @@ async def test_turn_that_goes_on_has_no_more_rounds_than_one_that_was_never_cut(
     """RUN-09, RUN-12: a crash or a retry does not give a turn its rounds again; a person's word does."""
     events, asked = await resumed(*history)
     assert asked == choices
-    assert RoundLimitReached(2, LIMIT_NOTE.format(rounds=2)) in events
+    assert RoundLimitReached(2, limit_note(2)) in events
     assert events[-1] == TurnFinished("limit")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
+from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
 from agents.providers.openai_request import Dialect, to_request
@@ -102,7 +102,7 @@ def test_results_come_directly_after_their_calls() -> None:
 def test_adjacent_messages_of_a_role_are_one() -> None:
     """CTX-02: some servers' templates refuse two in a row; notes keep their place and role."""
     assert said(user("a"), user("b", "!"), note("n"), user("c"), model("d "), model("e"), user("f")) == [
-        {"role": "user", "content": "a\n\nb!"},
+        {"role": "user", "content": "a\n\nb\n\n!"},
         {"role": "system", "content": "n"},
         {"role": "user", "content": "c"},
         {"role": "assistant", "content": "d \n\ne"},
@@ -182,3 +182,23 @@ def test_options_never_override_the_request() -> None:
     """CTX-01: what is sent is what the rows say."""
     body = mapped(user("a"), options={"messages": [], "stream": False, "seed": 3})
     assert (len(body["messages"]), body["stream"], body["seed"]) == (1, True, 3)
+
+
+def test_files_are_pieces_of_a_user_message() -> None:
+    """CTX-02: and where there are none, text stays text."""
+    image = File("image", "a.png", "image/png", "iVBORw0KGgo=")
+    paper = File("pdf", "b.pdf", "application/pdf", "JVBERi0=")
+    sent = said(Message("user", (Text("[Image a.png]"), image, paper, Text("What is it?"))), user("And?"))
+    assert sent == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "[Image a.png]"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+                {"type": "file", "file": {"filename": "b.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
+                {"type": "text", "text": "What is it?"},
+                {"type": "text", "text": "And?"},
+            ],
+        }
+    ]
+    assert said(user("a", "b")) == [{"role": "user", "content": "a\n\nb"}]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,7 +70,8 @@ FULL_ENV = {"TEAM_KEY": "secret"}
 
 def test_registry_builds_an_agent_from_the_file(file: Callable[..., Path]) -> None:
     """Options and limits of the model lie over those of its provider."""
-    agent = load(file(FULL), FULL_ENV).build_agent(preset="analyst")
+    registry = load(file(FULL), FULL_ENV)
+    agent = registry.build_agent(registry.preset("analyst"))
     assert (agent.name, agent.model, agent.provider.name) == ("analyst", "qwen3:8b", "local")
     assert (agent.system, agent.max_rounds, agent.max_tokens) == ("Be exact.", 7, 4000)
     assert [tool.name for tool in agent.tools] == ["calculator"]
@@ -77,14 +80,22 @@ def test_registry_builds_an_agent_from_the_file(file: Callable[..., Path]) -> No
 
 
 def test_registry_builds_an_agent_as_the_session_has_it(file: Callable[..., Path]) -> None:
-    """RUN-16: the session's own model and prompt, even an empty one, win over the preset."""
-    agent = load(file(FULL), FULL_ENV).build_agent(preset="writer", provider="local", model="gpt-4o", system="")
+    """RUN-16: its own model, prompt and tools, but for those that are not there any more."""
+    registry = load(file(FULL), FULL_ENV)
+    own: dict[str, Any] = {
+        "provider": "local",
+        "model": "gpt-4o",
+        "system_prompt": "",
+        "tools": ("gone", "current_time"),
+    }
+    agent = registry.build_agent(replace(registry.preset("writer"), **own))
+    assert [tool.name for tool in agent.tools] == ["current_time"]
     assert (agent.name, agent.model, agent.provider.name, agent.system) == ("writer", "gpt-4o", "local", "")
 
 
 def test_registry_makes_each_provider_once(file: Callable[..., Path]) -> None:
     registry = load(file(FULL), FULL_ENV)
-    assert registry.provider("local") is registry.build_agent(preset="analyst").provider
+    assert registry.provider("local") is registry.build_agent(registry.preset("analyst")).provider
 
 
 @pytest.mark.parametrize(
@@ -207,8 +218,8 @@ def test_environment_alone_gives_a_useful_default(
 
 def test_file_with_agents_only_takes_providers_from_the_environment(file: Callable[..., Path]) -> None:
     registry = load(file('[agents.poet]\nsystem_prompt = "Rhyme."'), {})
-    assert registry.build_agent().system == "Rhyme."
-    assert isinstance(registry.build_agent().provider, DemoProvider)
+    assert registry.build_agent(registry.preset()).system == "Rhyme."
+    assert isinstance(registry.build_agent(registry.preset()).provider, DemoProvider)
 
 
 def test_bad_base_url_in_the_environment_is_told() -> None:
@@ -228,7 +239,7 @@ def test_bad_base_url_in_the_environment_is_told() -> None:
 def test_unknown_model_is_told_in_words(file: Callable[..., Path], provider: str, model: str, words: str) -> None:
     registry = load(file(FULL), FULL_ENV)
     with pytest.raises(ModelNotFound, match=words):
-        registry.build_agent(provider=provider, model=model)
+        registry.build_agent(replace(registry.preset(), provider=provider, model=model))
     assert not registry.offers(provider, model)
 
 
@@ -256,7 +267,7 @@ def test_model_name_with_a_slash_is_not_taken_for_a_provider() -> None:
 
 def test_demo_pace_is_configured(file: Callable[..., Path]) -> None:
     registry = load(file('[providers.demo]\ntype = "demo"\noptions = { tokens_per_second = 0 }'), {})
-    assert registry.build_agent().provider.name == "demo"
+    assert registry.build_agent(registry.preset()).provider.name == "demo"
 
 
 async def test_server_that_has_not_told_its_models_is_named(file: Callable[..., Path]) -> None:
@@ -264,7 +275,7 @@ async def test_server_that_has_not_told_its_models_is_named(file: Callable[..., 
     with pytest.raises(
         ModelNotFound, match=r"“openai” has not told which models it offers\. It has not been asked yet"
     ):
-        registry.build_agent()
+        registry.build_agent(registry.preset())
 
 
 async def test_registry_lists_all_providers_and_closes() -> None:

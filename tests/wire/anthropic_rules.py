@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 from collections import Counter
@@ -75,8 +76,10 @@ def _check_roles(messages: list[Json]) -> None:
         )
 
 
+LARGEST_IMAGE = 5 * 1024 * 1024
+MEDIA = {"image": {"image/png", "image/jpeg", "image/gif", "image/webp"}, "document": {"application/pdf"}}
 ALLOWED = {
-    "user": {"text", "tool_result"},
+    "user": {"text", "image", "document", "tool_result"},
     "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
 }
 
@@ -94,6 +97,8 @@ def _check_message(where: str, message: Json) -> None:
             raise RequestRefusedError("messages: text content blocks must be non-empty")
         if block["type"] == "text" and not block["text"].strip():
             raise RequestRefusedError("messages: text content blocks must contain non-whitespace text")
+        if block["type"] in MEDIA:
+            _check_source(where, block)
         if block["type"] == "thinking" and block["signature"] != sign(block["thinking"]):
             raise RequestRefusedError(f"{where}.content: Invalid `signature` in `thinking` block")
     if message["role"] == "assistant" and blocks[-1]["type"] in {"thinking", "redacted_thinking"}:
@@ -102,9 +107,28 @@ def _check_message(where: str, message: Json) -> None:
         _check_results_first(where, blocks)
 
 
+def _check_source(where: str, block: Json) -> None:
+    if extra := block.keys() - {"type", "source", "title", "cache_control"}:
+        raise RequestRefusedError(f"{where}: {extra}: Extra inputs are not permitted")
+    source, kind = block["source"], block["type"]
+    if source.keys() != {"type", "media_type", "data"} or source["type"] != "base64":
+        raise RequestRefusedError(f"{where}: {kind}.source: Input should be a valid base64 source")
+    if source["media_type"] not in MEDIA[kind]:
+        raise RequestRefusedError(f"{where}: {kind}.source.base64.media_type: Input should be {MEDIA[kind]}")
+    try:
+        size = len(base64.b64decode(source["data"], validate=True))
+    except ValueError:
+        raise RequestRefusedError(f"{where}: {kind}.source.base64.data: Invalid base64 data") from None
+    if not size or (kind == "image" and len(source["data"]) > LARGEST_IMAGE):
+        raise RequestRefusedError(f"{where}: {kind}.source.base64: image exceeds 5 MB maximum, or is empty")
+    if not 0 < len(block.get("title", "x")) <= 500 or (kind == "image" and "title" in block):
+        raise RequestRefusedError(f"{where}: {kind}.title: String should have between 1 and 500 characters")
+
+
 def _check_results_first(where: str, blocks: list[Json]) -> None:
     kinds = [block["type"] for block in blocks]
-    if "tool_result" in kinds[kinds.index("text") :] if "text" in kinds else False:
+    said = next((place for place, kind in enumerate(kinds) if kind != "tool_result"), len(kinds))
+    if "tool_result" in kinds[said:]:
         raise RequestRefusedError(
             f"{where}: `tool_result` blocks must come before text in a message that answers `tool_use`"
         )

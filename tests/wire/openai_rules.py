@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from collections.abc import Collection
 from typing import Any
 
 from tests.wire.script import RequestRefusedError
@@ -32,6 +34,7 @@ KNOWN = frozenset(
         "service_tier",
     }
 )
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
@@ -62,12 +65,43 @@ def _check_message(index: int, message: Json) -> None:
         raise RequestRefusedError(
             f"Invalid value for 'content': expected a string, got null. (messages.[{index}].content)"
         )
-    if content is not None and not isinstance(content, str):
+    if isinstance(content, list) and role == "user":
+        _check_pieces(index, content)
+    elif content is not None and not isinstance(content, str):
         raise RequestRefusedError(f"Invalid type for 'messages[{index}].content': expected a string.")
     if "tool_calls" in message and not message["tool_calls"]:
         raise RequestRefusedError(f"Invalid 'messages[{index}].tool_calls': empty array.")
     for call in message.get("tool_calls", ()):
         _check_call(index, call)
+
+
+def _check_pieces(index: int, pieces: list[Json]) -> None:
+    if not pieces:
+        raise RequestRefusedError(f"Invalid 'messages[{index}].content': empty array.")
+    for number, piece in enumerate(pieces):
+        where = f"messages[{index}].content[{number}]"
+        match piece:
+            case {"type": "text", "text": str(text), **rest} if text and not rest:
+                continue
+            case {"type": "image_url", "image_url": {"url": str(url)}, **rest} if not rest:
+                check_data_url(where, url, IMAGES)
+            case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}, **rest} if name and not rest:
+                check_data_url(where, url, {"application/pdf"})
+            case _:
+                raise RequestRefusedError(f"Invalid value: '{piece.get('type')}' at '{where}'.")
+
+
+def check_data_url(where: str, url: str, media_types: Collection[str]) -> None:
+    """Refuse what is no base64 data of such a type."""
+    kind, found, data = url.partition(";base64,")
+    if not found or kind.removeprefix("data:") not in media_types:
+        raise RequestRefusedError(f"Invalid '{where}': you uploaded an unsupported image or file.")
+    try:
+        empty = not base64.b64decode(data, validate=True)
+    except ValueError:
+        empty = True
+    if empty:
+        raise RequestRefusedError(f"Invalid base64 data in '{where}'.")
 
 
 def _check_call(index: int, call: Json) -> None:

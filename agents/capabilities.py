@@ -1,0 +1,79 @@
+"""Which files a model takes as they are: configured, or known by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agents.by_name import known
+from agents.config import ProviderConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What may be sent to a model besides text."""
+
+    images: bool = False
+    pdf: bool = False
+
+
+NOTHING, IMAGES, BOTH = Takes(), Takes(images=True), Takes(images=True, pdf=True)
+
+# As vendors publish it. A model that is not listed gets text alone, which every model understands.
+BUILT_IN: Mapping[str, Takes] = {
+    "claude-*": BOTH,
+    "claude-3-haiku*": IMAGES,
+    "claude-3-sonnet*": IMAGES,
+    "claude-3-opus*": IMAGES,
+    "claude-2*": NOTHING,
+    "claude-instant*": NOTHING,
+    "gpt-4o*": BOTH,
+    "chatgpt-4o*": IMAGES,
+    "gpt-4-turbo*": IMAGES,
+    "gpt-4.1*": BOTH,
+    "gpt-4.5*": IMAGES,
+    "gpt-5*": BOTH,
+    "gpt-6-*": BOTH,
+    "o1*": BOTH,
+    "o1-mini*": NOTHING,
+    "o1-preview*": NOTHING,
+    "o3*": BOTH,
+    "o3-mini*": NOTHING,
+    "o4-mini*": BOTH,
+    "gemini-*": IMAGES,
+    "gemma-3-*": IMAGES,
+    "gemma-3-1b*": NOTHING,
+    "gemma3*": IMAGES,
+    "gemma3:1b*": NOTHING,
+    "llava*": IMAGES,
+    "llama-3.2-*vision*": IMAGES,
+    "llama3.2-vision*": IMAGES,
+    "llama-4-*": IMAGES,
+    "llama4*": IMAGES,
+    "pixtral*": IMAGES,
+    "mistral-small3.*": IMAGES,
+    "mistral-medium-3*": IMAGES,
+    "qwen*-vl*": IMAGES,
+    "qwen*vl*": IMAGES,
+    "internvl*": IMAGES,
+    "minicpm-v*": IMAGES,
+    "moondream*": IMAGES,
+    "glm-4*v*": IMAGES,
+    "grok-2-vision*": IMAGES,
+    "grok-4*": IMAGES,
+    "kimi-k2.5*": IMAGES,
+    "demo": BOTH,
+}
+
+
+def takes(model: str, provider: ProviderConfig, table: Mapping[str, Takes] = BUILT_IN) -> Takes:
+    """Find out: the model's configuration, else its provider's, else the table's.
+
+    Servers that speak OpenAI's format take its images, and PDF files only where it is configured.
+    """
+    told = known(model, table) or NOTHING
+    may_pdf = provider.type != "openai" or provider.base_url is None
+    own = provider.models.get(model)
+    images = (own.vision if own else None, provider.vision, told.images)
+    pdf = (own.pdf if own else None, provider.pdf, told.pdf and may_pdf)
+    return Takes(*(next(value for value in values if value is not None) for values in (images, pdf)))

@@ -1,0 +1,46 @@
+"""Which files a model is sent as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.capabilities import BOTH, IMAGES, NOTHING, Takes, takes
+from agents.config import ProviderConfig
+
+ANTHROPIC = ProviderConfig(type="anthropic")
+OPENAI = ProviderConfig(type="openai")
+SERVER = ProviderConfig(type="openai", base_url="http://localhost:11434/v1")
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "taken"),
+    [
+        ("claude-sonnet-5-5", ANTHROPIC, BOTH),
+        ("claude-3-haiku-20240307", ANTHROPIC, IMAGES),
+        ("claude-2.1", ANTHROPIC, NOTHING),
+        ("gpt-5.4", OPENAI, BOTH),
+        ("o3", OPENAI, BOTH),
+        ("o3-mini", OPENAI, NOTHING),
+        ("gpt-3.5-turbo", OPENAI, NOTHING),
+        ("llama3.2-vision:11b", SERVER, IMAGES),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", SERVER, IMAGES),
+        ("gemma3:1b", SERVER, NOTHING),
+        ("gemma3:27b", SERVER, IMAGES),
+        ("openai/gpt-4o", SERVER, IMAGES),
+        ("unheard-of", SERVER, NOTHING),
+        ("demo", ProviderConfig(type="demo"), BOTH),
+    ],
+)
+def test_known_models(model: str, provider: ProviderConfig, taken: Takes) -> None:
+    """CTX-02: as vendors say; whoever is not known gets text alone."""
+    assert takes(model, provider) == taken
+
+
+def test_configuration_wins_from_near_to_far() -> None:
+    """CTX-02: a model's own, its provider's, the table's."""
+    server = SERVER.model_copy(update={"vision": True, "pdf": True})
+    assert takes("unheard-of", server) == BOTH
+    models = {"unheard-of": {"vision": False}, "gpt-4o": {}}
+    server = ProviderConfig.model_validate({"type": "openai", "base_url": "http://x.y", "models": models})
+    assert takes("unheard-of", server.model_copy(update={"vision": True})) == NOTHING
+    assert takes("gpt-4o", server) == IMAGES
