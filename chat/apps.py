@@ -1,11 +1,16 @@
 """The Django app."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class ChatConfig(AppConfig):
     name = "chat"
+    verbose_name = "Parley"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from chat import checks  # noqa: F401  # registers the system checks
+        from chat.services.staff import make_managers  # it needs the models
+
+        post_migrate.connect(make_managers, sender=self)

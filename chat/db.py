@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from django.db import close_old_connections, connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from chat.sqlite.base import DatabaseWrapper as SqliteWrapper
 
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Seconds between two tries while the database is away.
+RETRY_DELAY = 0.2
 
 
 class Threads:
@@ -33,6 +38,17 @@ class Threads:
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: self._call(function, *args, **kwargs))
+
+    async def insist(self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False) -> T:
+        """Run it again and again while the database is away; once `unless` holds, what it raises is raised."""
+        while True:
+            try:
+                return await self.run(function, *args)
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("The database is not there, trying again: %s", error)
+                if unless():
+                    raise
+                await asyncio.sleep(RETRY_DELAY)
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if not getattr(self._local, "known", False):

@@ -19,5 +19,14 @@ def response_id() -> str:
     return "r_" + secrets.token_hex(12)
 
 
+def attachment_id() -> str:
+    return "a_" + secrets.token_hex(12)
+
+
 def worker_id() -> str:
     return "w_" + secrets.token_hex(12)
+
+
+def may_be_one(text: object) -> bool:
+    """Whether this can be an id of ours at all: databases refuse some of what clients put in an id's place."""
+    return isinstance(text, str) and text.isascii() and text.isprintable()

@@ -1,6 +1,9 @@
 """The rows: what Parley knows, with the constraints that guard it and the state transitions that it allows."""
 
 from chat.models.access import Invitation, Role, Share, SignInLink
+from chat.models.api_token import ApiToken
+from chat.models.attachment import Attachment, attached_to
+from chat.models.history import ModelRequest, SessionRevision
 from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
@@ -11,6 +14,8 @@ from chat.models.message import (
     MessageType,
     Speaker,
 )
+from chat.models.participation import Participation
+from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.session import Session
 from chat.models.user import User
@@ -19,6 +24,9 @@ from chat.models.workspace import Membership, Workspace
 __all__ = [
     "IN_FLIGHT",
     "UNFINISHED",
+    "AgentPreset",
+    "ApiToken",
+    "Attachment",
     "ChatMessage",
     "Invitation",
     "Membership",
@@ -26,9 +34,12 @@ __all__ = [
     "MessageRevision",
     "MessageStatus",
     "MessageType",
+    "ModelRequest",
+    "Participation",
     "Role",
     "RunState",
     "Session",
+    "SessionRevision",
     "SessionRun",
     "Share",
     "SignInLink",
@@ -36,4 +47,5 @@ __all__ = [
     "User",
     "Worker",
     "Workspace",
+    "attached_to",
 ]

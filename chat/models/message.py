@@ -51,6 +51,10 @@ UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
 
 
 class MessageQuerySet(models.QuerySet["ChatMessage"]):
+    def live(self, session_id: str) -> Self:
+        """What stands in a session, in no order: neither queued nor removed."""
+        return self.filter(session=session_id, sequence__isnull=False)
+
     def queued(self, session_id: str) -> Self:
         """What waits for the agent, in the order in which it was sent; editing changes no place (RUN-06)."""
         waiting = self.filter(session=session_id, status=MessageStatus.QUEUED, removed_at__isnull=True)
@@ -165,9 +169,12 @@ class MessageRevision(models.Model):
     """What a message was before somebody changed it: who, when, what (MSG-11)."""
 
     class Kind(models.TextChoices):
+        ADD = "add"
         EDIT = "edit"
         WITHDRAW = "withdraw"
         REMOVE = "remove"
+        RETRY = "retry"
+        RESTORE = "restore"
         EXCLUDE = "exclude"
         INCLUDE = "include"
 

@@ -18,6 +18,7 @@ class Session(models.Model):
     class Status(models.TextChoices):
         ACTIVE = "active"
         ARCHIVED = "archived"
+        DELETED = "deleted"
 
     class Mode(models.TextChoices):
         CHAT = "chat"
@@ -44,6 +45,8 @@ class Session(models.Model):
     revision = models.PositiveBigIntegerField(default=0)
     parent_session = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     parent_message_id = models.CharField(max_length=32, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
+import secrets
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 
+def picture_place(user: User, filename: str) -> str:
+    """Say where a picture is kept: under a name of its own each time, so that browsers may keep what they have."""
+    return f"pictures/{user.pk}-{secrets.token_hex(8)}"
+
+
 class User(AbstractUser):
-    """A person; `display_name` is what others see beside their messages."""
+    """A person; `display_name` is what others see beside their messages, `picture` their face.
+
+    Preferences that are empty follow the browser: its language, its theme. `workspace` is the one that they are in, as
+    far as they are still its member: services/workspaces.py says which it is otherwise.
+    """
+
+    class Theme(models.TextChoices):
+        LIGHT = "light"
+        DARK = "dark"
+
+    class Clock(models.TextChoices):
+        """How times are written."""
+
+        HOURS_24 = "24"
+        HOURS_12 = "12"
+
+    class SendKey(models.TextChoices):
+        """What sends a message; the other one breaks the line."""
+
+        ENTER = "enter"
+        CTRL_ENTER = "ctrl_enter"
 
     display_name = models.CharField(max_length=80, blank=True)
+    picture = models.FileField(upload_to=picture_place, max_length=255, blank=True)
+    language = models.CharField(max_length=10, blank=True)
+    theme = models.CharField(max_length=5, choices=Theme.choices, blank=True)
+    clock = models.CharField(max_length=2, choices=Clock.choices, default=Clock.HOURS_24)
+    send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
+    notify = models.BooleanField(default=False)
+    workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
 
     @property
     def sender(self) -> str:

@@ -34,4 +34,4 @@ class Membership(models.Model):
         constraints = (models.UniqueConstraint(fields=["workspace", "user"], name="membership_once"),)
 
     def __str__(self) -> str:
-        return f"{self.user} in {self.workspace} ({self.role})"
+        return f"{self.user} · {self.workspace}"

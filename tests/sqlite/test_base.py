@@ -16,7 +16,7 @@ from chat.sqlite.base import DatabaseWrapper, writers_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL does all of this by itself"),
+    pytest.mark.sqlite,  # PostgreSQL does all of this by itself
 ]
 
 

@@ -1,0 +1,34 @@
+"""Agent presets that staff keep beside those of the configuration file."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+
+
+class AgentPreset(models.Model):
+    """What a new session starts with. One of the same name stands before that of the configuration file.
+
+    `model` is "provider/model", or empty for the default one; `tools` are names of the toolbox; `prompts` are
+    offered in an empty session. A session keeps its own copy of what it started with.
+    """
+
+    name = models.CharField(
+        max_length=80, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,79}\Z")]
+    )
+    title = models.CharField(max_length=80, blank=True)
+    model = models.CharField(max_length=281, blank=True)
+    system_prompt = models.TextField(blank=True)
+    tools = models.JSONField(default=list, blank=True)
+    max_rounds = models.PositiveIntegerField(default=25, validators=[MinValueValidator(1), MaxValueValidator(1000)])
+    prompts = models.JSONField(default=list, blank=True)
+    is_offered = models.BooleanField(default=True)
+    position = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("position", "name")
+
+    def __str__(self) -> str:
+        return self.title or self.name
