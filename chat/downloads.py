@@ -1,0 +1,58 @@
+"""Answers that are kept as files: what they are called, and sending them piece by piece."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.http import content_disposition_header
+
+# What some system's file names cannot have.
+FORBIDDEN = '\\/:*?"<>|'
+HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+LONGEST = 80
+# A hop to the thread that reads the rows costs more than a message does.
+PIECES_AT_ONCE = 100
+# A piece may hold files.
+BYTES_AT_ONCE = 1_000_000
+
+
+def file_name(title: str, otherwise: str, ending: str) -> str:
+    """Make a file's name of a title, in whatever script it is, fit for every system; `otherwise` where nothing is."""
+    kept = (" " if char in FORBIDDEN else char for char in title if unicodedata.category(char) not in HIDDEN)
+    stem = " ".join("".join(kept).split())[:LONGEST].strip(" .")
+    return f"{stem or otherwise}.{ending}"
+
+
+def streamed(request: HttpRequest, pieces: Iterator[str], *, name: str, media_type: str) -> StreamingHttpResponse:
+    """Send text that is made on the way, to be kept under a name and by no cache."""
+    encoded = (piece.encode() for piece in pieces)
+    return passed_on(request, encoded, name=name, media_type=f"{media_type}; charset=utf-8")
+
+
+def passed_on(request: HttpRequest, pieces: Iterator[bytes], *, name: str, media_type: str) -> StreamingHttpResponse:
+    """Send bytes as they come, to be kept likewise."""
+    content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
+    kept_as = content_disposition_header(True, name) or "attachment"
+    headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
+    return StreamingHttpResponse(content, content_type=media_type, headers=headers)
+
+
+async def _asynchronous(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while batch := await sync_to_async(_next)(pieces):
+        yield b"".join(batch)
+
+
+def _next(pieces: Iterator[bytes]) -> list[bytes]:
+    batch: list[bytes] = []
+    room = BYTES_AT_ONCE
+    for piece in islice(pieces, PIECES_AT_ONCE):
+        batch.append(piece)
+        room -= len(piece)
+        if room <= 0:
+            break
+    return batch

@@ -1,0 +1,107 @@
+"""Images: verified, measured, set upright, freed of what is not image, and made small."""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+from threading import BoundedSemaphore
+from typing import Any
+
+from PIL import Image, ImageOps
+
+from chat.files.contents import Contents, Unusable
+from chat.files.stripping import scans, stripped
+
+FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
+JPEG = b"\xff\xd8"
+# A decoded image takes four bytes for each.
+MOST_PIXELS = 50_000_000
+# A progressive JPEG goes over its pixels some ten times; one that does so thousands of times keeps a core for hours.
+MOST_SCANNED = 20 * MOST_PIXELS
+# The largest images take 400 MB while they are read, wherever they come from: few at a time, the others wait.
+gate = BoundedSemaphore(2)
+THUMB = 640
+# Vendors scale larger ones down themselves, after they came over the wire, and take no more than 5 MB as base64.
+MODEL_SIDE = 1568
+MODEL_BYTES = 3_500_000
+# What every server takes that takes images at all.
+MODEL_TYPES = {"image/png", "image/jpeg"}
+ORIENTATION = 0x0112
+UPRIGHT = 1
+# What Pillow raises for files that are not what they begin as.
+BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, Image.DecompressionBombError)
+
+
+def read(data: bytes) -> Contents:
+    """Take an image. Raises Unusable."""
+    try:
+        with gate, Image.open(BytesIO(data), formats=list(FORMATS)) as image:
+            require_readable(image, data)
+            return _contents(image, data)
+    except Image.DecompressionBombError:
+        raise Unusable("too_many_pixels") from None
+    except BROKEN:
+        raise Unusable("broken_image") from None
+
+
+def require_readable(image: Image.Image, data: bytes) -> None:
+    """Refuse an image that was opened and not loaded yet: it would fill the memory, or keep a core. Raises Unusable."""
+    pixels = image.width * image.height
+    times = scans(data) if data.startswith(JPEG) else 1
+    if pixels > MOST_PIXELS or pixels * times > MOST_SCANNED:
+        raise Unusable("too_many_pixels")
+
+
+def serves_as_it_is(media_type: str, size: tuple[int, int], length: int) -> bool:
+    """Whether models are given the image itself and not a smaller form of it."""
+    return media_type in MODEL_TYPES and max(size) <= MODEL_SIDE and length <= MODEL_BYTES
+
+
+def _contents(image: Image.Image, data: bytes) -> Contents:
+    kind = "JPEG" if image.format == "MPO" else image.format or ""  # a JPEG with more of them behind it
+    image.load()
+    turned = image.getexif().get(ORIENTATION, UPRIGHT) != UPRIGHT
+    upright = ImageOps.exif_transpose(image) if turned else image
+    kept = _saved(upright, kind) if turned else _stripped(image, data, kind)
+    small = _fitted(upright, MODEL_SIDE)
+    as_it_is = serves_as_it_is(FORMATS[kind], upright.size, len(kept))
+    return Contents(
+        kind="image",
+        media_type=FORMATS[kind],
+        data=kept,
+        width=upright.width,
+        height=upright.height,
+        thumb=_saved(_fitted(small, THUMB), "WEBP", quality=80),
+        model_image=b"" if as_it_is else _saved(_on_white(small), "JPEG", quality=88),
+    )
+
+
+def _stripped(image: Image.Image, data: bytes, kind: str) -> bytes:
+    try:
+        return stripped(data, FORMATS[kind])
+    except (ValueError, IndexError):
+        return _saved(image, kind)  # Pillow understands what we do not: what it writes has no metadata
+
+
+def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    out = BytesIO()
+    lossy = {"quality": 92, "comment": b""} if kind == "JPEG" else {"quality": 90} if kind == "WEBP" else {}
+    profile = image.info.get("icc_profile")
+    image.save(out, kind, **lossy | ({"icc_profile": profile} if profile else {}) | options)
+    return out.getvalue()
+
+
+def _fitted(image: Image.Image, longest: int) -> Image.Image:
+    """A copy in at most so many pixels, in a mode that can be scaled well and saved in any format."""
+    if image.mode.startswith("I"):  # 16 bits for each pixel; converting alone would make all but black white
+        image = image.convert("I").point(lambda value: value / 256).convert("L")
+    small = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    small.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    return small
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if image.mode != "RGBA":
+        return image
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, image).convert("RGB")

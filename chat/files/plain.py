@@ -1,0 +1,59 @@
+"""Text files: which bytes are text, and in which encoding."""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from collections.abc import Iterator
+
+from chat.files.contents import Contents, Unusable
+
+# What a model is given of a file at most; some 100,000 tokens.
+MOST_CHARS = 300_000
+# So many of its bytes are looked at: what they say, the others would only say more slowly.
+MOST_BYTES = 4 * MOST_CHARS
+CUT = "\n\n[The rest is left out.]"
+# Control characters that no text file holds; tabs, line ends, page breaks, escapes (logs) and EOF marks are fine.
+BINARY = re.compile(r"[\x00-\x07\x0e-\x19\x1c-\x1f]")
+MOSTLY = 0.8
+UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
+
+
+def read(data: bytes) -> Contents:
+    """Take a text file. Raises Unusable: it is something else."""
+    head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
+    text = next((text for text in _decoded(head, whole=not rest) if not BINARY.search(text)), None)
+    if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
+        raise Unusable("unsupported")
+    return Contents("text", "text/plain", data, text=bounded(text, more=bool(rest)))
+
+
+def bounded(text: str, *, more: bool = False) -> str:
+    """Cut a text to what a model is given of it, and say so where there is `more`; drop what cannot be stored."""
+    text = text.replace("\0", "").encode(errors="replace").decode()
+    return text[:MOST_CHARS] + CUT if more or len(text) > MOST_CHARS else text
+
+
+def _decoded(data: bytes, *, whole: bool) -> Iterator[str]:
+    """The text in each encoding that fits, the likeliest first."""
+    if data.startswith(UTF_16):
+        yield from _as(data, "utf-16", whole)
+        return
+    yield from _as(data, "utf-8-sig", whole)
+    if not data.startswith(BOM_UTF8):
+        yield from filter(_is_chinese, _as(data, "gb18030", whole))
+        yield from _as(data, "cp1252", whole)
+
+
+def _as(data: bytes, encoding: str, whole: bool) -> Iterator[str]:
+    try:
+        yield getincrementaldecoder(encoding)().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return
+
+
+def _is_chinese(text: str) -> bool:
+    """Whether the characters are common ones: Western text that happens to be valid GB18030 gives rare ones."""
+    beyond = [character for character in text if character > "\x7f"]
+    common = "".join(beyond).encode("gb2312", errors="ignore")
+    return len(common) // 2 >= MOSTLY * len(beyond)

@@ -1,0 +1,124 @@
+"""What a value from a file must be so that it can be kept and shown: the types that documents are made of."""
+
+from __future__ import annotations
+
+import json
+import math
+import string
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+
+from agents.safe_text import clean
+from chat.snapshots import MessageSnapshot
+
+MOST_CHARS = 10_000_000
+LARGEST = 2**53
+DEEPEST = 100
+# Times beyond are slips, and other time zones could not name them.
+YEARS = range(1970, 2200)
+
+
+def _storable(text: str) -> str:
+    if clean(text) != text:
+        raise ValueError("holds NUL characters or broken Unicode")
+    return text
+
+
+def _json(value: Any, depth: int = 0) -> Any:
+    """Check that every database keeps a JSON value as it is."""
+    match value:
+        case str():
+            _storable(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("holds a number that is none")
+        case dict() | list() if depth >= DEEPEST:
+            raise ValueError("is nested too deeply")
+        case dict():
+            for key, item in value.items():
+                _json(_storable(key) and item, depth + 1)
+        case list():
+            for item in value:
+                _json(item, depth + 1)
+    return value
+
+
+def _plain_words(data: Any) -> Any:
+    """Check what a sentence of Parley's is made of: its template is filled in, and may do no more than name values."""
+    words = data.get("words") if isinstance(data, dict) else None
+    if words is not None:
+        _check_words(words)
+    return data
+
+
+def _check_words(words: Any, depth: int = 0) -> None:
+    values = words.get("values") if isinstance(words, dict) else None
+    if not isinstance(values, dict) or not isinstance(words.get("template"), str) or depth > 3:
+        raise ValueError("holds words that are not made of a template and values")
+    places = list(string.Formatter().parse(words["template"]))
+    if any(spec or conversion or (name is not None and name not in values) for _text, name, spec, conversion in places):
+        raise ValueError("holds a template that does more than to name values")
+    names = [name for _text, name, _spec, _conversion in places if name is not None]
+    if len(names) != len(set(names)):  # a short one could become more than there is room for
+        raise ValueError("holds a template that names a value twice")
+    for value in values.values():
+        if isinstance(value, dict):
+            _check_words(value, depth + 1)
+
+
+def _time(value: object) -> datetime:
+    if not isinstance(value, str | datetime):
+        raise ValueError("is no time")  # pydantic takes this one
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if time.tzinfo is None or time.year not in YEARS:
+        raise ValueError("is no time with an offset from 1970 on")
+    return time.astimezone(UTC)
+
+
+def among(values: Iterable[object]) -> AfterValidator:
+    """Accept one of some names."""
+    known = [str(value) for value in values]
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"is none of {', '.join(filter(None, known))}")
+        return value
+
+    return AfterValidator(check)
+
+
+Text = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(_storable)]
+# What the columns for names hold.
+Short = Annotated[str, Field(max_length=80), AfterValidator(_storable)]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_storable)]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,32}$")]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+Time = Annotated[datetime, BeforeValidator(_time)]
+Json = Annotated[Any, AfterValidator(_json)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_json)]
+ProviderData = Annotated[dict[str, Any], AfterValidator(_json), AfterValidator(_plain_words)]
+
+_snapshot = TypeAdapter(MessageSnapshot)
+_after = TypeAdapter(Id)
+_together = TypeAdapter(Count)
+_KNOWN = {*(field.name for field in fields(MessageSnapshot)), "provider_data", "after", "together"}
+
+
+def _before(value: dict[str, Any]) -> dict[str, Any]:
+    """Check a record of what a message was; what does not belong to one is left out. That of an addition is empty."""
+    known = {name: each for name, each in _json(value).items() if name in _KNOWN}
+    if known:
+        _snapshot.validate_json(json.dumps(known), strict=True)
+        _time(known["timestamp"])
+        _after.validate_python(known.get("after", ""))
+        _together.validate_python(known.get("together", 0), strict=True)
+        _plain_words(known)
+        _plain_words(known.get("provider_data"))
+    return known
+
+
+Before = Annotated[dict[str, Any], AfterValidator(_before)]

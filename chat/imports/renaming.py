@@ -1,0 +1,107 @@
+"""A document with other ids: whatever named something in it names the same thing afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from chat import ids
+from chat.imports.document import Document, MessagePart, RequestPart, RevisionPart
+
+Json = dict[str, Any]
+
+
+class DoubledId(ValueError):  # noqa: N818  # named for what the document has
+    """Two things in a document have one id."""
+
+
+class Names:
+    """New ids by old ones; each kind of thing has its own. `keep`: an id that Parley could have made stays (MSG-02)."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self._keep = keep
+        self.session = self._kind(ids.session_id)
+        self.messages = self._kind(ids.message_id)
+        self.turns = self._kind(ids.turn_id)
+        self.responses = self._kind(ids.response_id)
+        self.attachments = self._kind(ids.attachment_id)
+
+    def _kind(self, make: Callable[[], str]) -> Callable[[str], str]:
+        known: dict[str, str] = defaultdict(make)
+        may_stay = re.compile(rf"{make()[:2]}[0-9a-f]{{24,30}}")
+        return lambda old: old and (old if self._keep and may_stay.fullmatch(old) else known[old])
+
+
+def renamed(document: Document, *, keep: bool = False) -> Document:
+    """Give the session and everything in it new ids; with `keep` only what has none. Raises DoubledId."""
+    _require_unique([each.id for each in document.messages], [each.response_id for each in document.requests])
+    _require_unique([file.id for each in document.messages for file in each.attachments])
+    names = Names(keep=keep)
+    session = document.session.model_copy(update={"id": names.session(document.session.id) or ids.session_id()})
+    return document.model_copy(
+        update={
+            "session": session,
+            "messages": [_message(each, names, session.id) for each in document.messages],
+            "requests": [_request(each, names) for each in document.requests],
+        }
+    )
+
+
+def ids_in(document: Document) -> Iterator[tuple[str, str]]:
+    """What is named in a document: ("session" | "message" | "attachment" | "request", id)."""
+    yield "session", document.session.id
+    for each in document.messages:
+        yield "message", each.id
+        yield from (("attachment", file.id) for file in each.attachments)
+    yield from (("request", each.response_id) for each in document.requests)
+
+
+def _require_unique(*kinds: list[str]) -> None:
+    for named in kinds:
+        given = [name for name in named if name]
+        if len(set(given)) != len(given):
+            raise DoubledId
+
+
+def _message(message: MessagePart, names: Names, session_id: str) -> MessagePart:
+    attachments = [
+        file.model_copy(update={"id": names.attachments(file.id) or ids.attachment_id()})
+        for file in message.attachments
+    ]
+    return message.model_copy(
+        update={
+            "id": names.messages(message.id) or ids.message_id(),
+            "run_id": names.turns(message.run_id),
+            "response_id": names.responses(message.response_id),
+            "attachments": attachments,
+            "revisions": [_revision(each, names, session_id) for each in message.revisions],
+        }
+    )
+
+
+def _revision(revision: RevisionPart, names: Names, session_id: str) -> RevisionPart:
+    before = revision.before
+    if not before:
+        return revision
+    after = {"after": names.messages(before["after"])} if "after" in before else {}
+    files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
+    new = {
+        "id": names.messages(before["id"]),
+        "session_id": session_id,
+        "turn_id": names.turns(before["turn_id"]),
+        "response_id": names.responses(before["response_id"]),
+        # Whoever it was there is nobody here.
+        "user_id": None,
+    }
+    return revision.model_copy(update={"before": {**before, **new, **after, **files}})
+
+
+def _file(file: Json, names: Names) -> Json:
+    return {**file, "id": names.attachments(file["id"])}
+
+
+def _request(request: RequestPart, names: Names) -> RequestPart:
+    rows = [(names.messages(name), revision) for name, revision in request.rows]
+    return request.model_copy(update={"response_id": names.responses(request.response_id), "rows": rows})

@@ -1,0 +1,128 @@
+"""PDF and text files, names, and what is neither."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+
+import pytest
+
+from chat.files import pdf, plain
+from chat.files.contents import Contents, Unusable
+from chat.files.names import clean
+from chat.files.sniffing import read
+from tests.support import files
+
+
+def test_a_pdf_is_counted_and_read() -> None:
+    """CTX-01: page by page."""
+    data = files.pdf("Hello", "World")
+    assert read(data) == Contents("pdf", "application/pdf", data, pages=2, text="[Page 1]\nHello\n\n[Page 2]\nWorld")
+
+
+def test_a_pdf_that_everybody_may_read_is_taken_and_a_locked_one_refused() -> None:
+    """MSG-12."""
+    assert read(files.locked_pdf("")).pages == 1
+    with pytest.raises(Unusable, match="locked_pdf"):
+        read(files.locked_pdf("secret"))
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.7", b"%PDF-1.7\n" + b"\0\xff" * 5000, files.pdf("x")[:200], files.pdf()])
+def test_a_broken_pdf_is_refused(data: bytes) -> None:
+    """MSG-12."""
+    with pytest.raises(Unusable, match="broken_pdf"):
+        read(data)
+
+
+def test_a_pdf_that_is_a_bomb_is_taken_without_its_text() -> None:
+    """MSG-12: 2 GB of spaces in 2 MB harm nobody."""
+    bomb = zlib.compress(b" " * 200_000_000)
+    body = b"<< /Length %d /Filter /FlateDecode >> stream\n%s\nendstream" % (len(bomb), bomb)
+    plain_stream = b"<< /Length 33 >> stream\nBT /F 12 Tf 20 100 Td (x) Tj ET"
+    whole = files.pdf("x")
+    start = whole.index(b"<< /Length")
+    end = whole.index(b"endstream") + len(b"endstream")
+    assert plain_stream[:10] == whole[start : start + 10]
+    taken = read(whole[:start] + body + whole[end:])
+    assert (taken.kind, taken.pages, taken.text) == ("pdf", 1, "")
+
+
+def test_a_pdf_that_takes_for_ever_is_taken_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-12: what is known by then stays known."""
+    slow = "print(7, flush=True); import signal; signal.pause()"
+    monkeypatch.setattr(pdf, "READER", (sys.executable, "-c", slow))
+    monkeypatch.setattr(pdf, "PATIENCE_SECONDS", 2.0)
+    assert read(files.pdf("x")).pages == 7
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("naïve – 日本".encode(), "naïve – 日本"),
+        ("\ufeffa;b".encode(), "a;b"),
+        ("Grüße".encode("utf-16"), "Grüße"),
+        ("naïve café, déjà vu".encode("cp1252"), "naïve café, déjà vu"),
+        ("会议记录：下周一开始。".encode("gb18030"), "会议记录：下周一开始。"),
+        (b'{"a": 1}\r\n', '{"a": 1}\r\n'),
+        (b"\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),
+        (b"<svg onload='alert(1)'></svg>", "<svg onload='alert(1)'></svg>"),
+        (b"<!doctype html><script>x</script>", "<!doctype html><script>x</script>"),
+    ],
+)
+def test_text_is_read_in_its_encoding(data: bytes, text: str) -> None:
+    """MSG-12: and is nothing but text, whatever language it is in."""
+    assert read(data) == Contents("text", "text/plain", data, text=text)
+
+
+@pytest.mark.parametrize(
+    "data", [b"PK\x03\x04\x14\0\0\0", b"\x7fELF\x02\x01\x01\0", bytes(range(256)), b"text\0more", b"\0\0\0\x18ftypheic"]
+)
+def test_what_is_no_text_is_refused(data: bytes) -> None:
+    """MSG-12."""
+    with pytest.raises(Unusable, match="unsupported"):
+        read(data)
+
+
+def test_nothing_is_refused() -> None:
+    """MSG-12."""
+    for data in (b"", b" \n"):
+        with pytest.raises(Unusable, match="empty"):
+            read(data)
+
+
+def test_a_long_text_is_cut_for_models() -> None:
+    """CTX-01: and they are told."""
+    rest_is_out = "\n\n[The rest is left out.]"
+    assert read(b"x" * (plain.MOST_CHARS + 5)).text == "x" * plain.MOST_CHARS + rest_is_out
+    assert read("x😀".encode() * plain.MOST_CHARS).text == "x😀" * (plain.MOST_CHARS // 2) + rest_is_out
+    assert read("😀".encode() * plain.MOST_CHARS + b"x").text == "😀" * plain.MOST_CHARS + rest_is_out
+    with pytest.raises(Unusable, match="unsupported"):
+        read(b"x" * plain.MOST_BYTES + b"\0\1")
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("notes.txt", "notes.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\ana\\报告.pdf", "报告.pdf"),
+        ("invoice\u202efdp.exe", "invoicefdp.exe"),
+        ("a\x00b\nc\td.txt", "abcd.txt"),
+        ("e\u0301.png", "é.png"),
+        ("👩\u200d👩\u200d👧.png", "👩\u200d👩\u200d👧.png"),
+        ("  two   words .md", "two words .md"),
+        ("", "file"),
+        ("\u202e", "file"),
+        ("x" * 300 + ".png", "x" * 251 + ".png"),
+        ("x" * 300, "x" * 255),
+    ],
+)
+def test_names_are_names_and_no_paths(name: str, kept: str) -> None:
+    """MSG-12."""
+    assert clean(name) == kept
+
+
+def test_one_endless_page_is_cut_where_it_is_read() -> None:
+    """MSG-12: the server is not told of more than it keeps."""
+    said = pdf._asked(files.pdf("a" * 2_000_000))
+    assert plain.MOST_CHARS < len(said) < plain.MOST_CHARS + 100
