@@ -6,12 +6,17 @@ event beside them, or the next look at the rows, makes good.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from chat.snapshots import MessageSnapshot, context_percent
 
 Json = dict[str, Any]
+
+# A file's name and figures; two places.
+FILE_WEIGHT = 500
+PLACES_WEIGHT = 24
 
 MessageEventName = Literal[
     "turn_start",
@@ -45,6 +50,25 @@ class MessageChanged:
 class MessageRemoved:
     revision: int
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesShifted:
+    """All messages from the place `start` on stand `by` places later, and have this revision."""
+
+    revision: int
+    start: int
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChanged:
+    """What is said in these places, from a first to a last one each, is `included` now, and has this revision where it
+    was not before."""
+
+    revision: int
+    included: bool
+    places: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +125,8 @@ class AccessChanged:
 ChatEvent = (
     MessageChanged
     | MessageRemoved
+    | MessagesShifted
+    | ContextChanged
     | SessionChanged
     | TextAppended
     | StatusChanged
@@ -108,13 +134,15 @@ ChatEvent = (
     | RunCancelled
     | AccessChanged
 )
-Durable = MessageChanged | MessageRemoved | SessionChanged
+Durable = MessageChanged | MessageRemoved | MessagesShifted | ContextChanged | SessionChanged
 
 _TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         MessageChanged,
         MessageRemoved,
+        MessagesShifted,
+        ContextChanged,
         SessionChanged,
         TextAppended,
         StatusChanged,
@@ -131,9 +159,11 @@ def weight(event: ChatEvent) -> int:
     match event:
         case TextAppended(_, _, text):
             return 200 + len(text)
-        case MessageChanged(message=MessageSnapshot(text=text, tool=tool), details=details):
+        case MessageChanged(message=MessageSnapshot(text=text, tool=tool, attachments=files), details=details):
             carried = len(tool.result) + len(str(tool.arguments)) if tool else 0
-            return 2500 + len(text) + carried + len(str(details))
+            return 2500 + len(text) + carried + len(str(details)) + FILE_WEIGHT * len(files)
+        case ContextChanged(places=places):
+            return 200 + PLACES_WEIGHT * len(places)
         case _:
             return 600
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from chat.models import ChatMessage, RunState, Session, SessionRun
+from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 Json = dict[str, Any]
 
@@ -35,8 +35,29 @@ class UsageSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class AttachmentSnapshot:
+    """A file that came with a message: `size` in bytes, an image's `width` and `height` in pixels."""
+
+    id: str
+    name: str
+    kind: str
+    media_type: str
+    size: int
+    width: int | None
+    height: int | None
+    pages: int | None
+
+    @classmethod
+    def from_row(cls, row: Attachment) -> AttachmentSnapshot:
+        return cls(row.pk, row.name, row.kind, row.media_type, row.size, row.width, row.height, row.pages)
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSnapshot:
-    """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far."""
+    """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far.
+
+    `words`: of a text that Parley itself has written, the template and values by which other languages say it.
+    """
 
     id: str
     session_id: str
@@ -59,10 +80,11 @@ class MessageSnapshot:
     duration_seconds: float | None
     usage: UsageSnapshot | None
     tool: ToolSnapshot | None
+    attachments: tuple[AttachmentSnapshot, ...] = ()
+    words: Json | None = None
 
     @classmethod
-    def from_row(cls, row: ChatMessage, text: str | None = None) -> MessageSnapshot:
-        """Take a row as it is; `text` replaces its text (a streaming row's own is not complete)."""
+    def from_row(cls, row: ChatMessage) -> MessageSnapshot:
         return cls(
             id=row.id,
             session_id=row.session_id,
@@ -71,7 +93,7 @@ class MessageSnapshot:
             type=row.type,
             role=row.role,
             status=row.status,
-            text=row.text if text is None else text,
+            text=row.text,
             sender=row.sender or ("User" if row.role == "user" else ""),
             user_id=row.user_id,
             model=row.model,
@@ -85,6 +107,8 @@ class MessageSnapshot:
             duration_seconds=row.duration_seconds,
             usage=_usage(row),
             tool=_tool(row) if row.type == "tool_group" else None,
+            words=_words(row),
+            attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
         )
 
     @classmethod
@@ -92,6 +116,7 @@ class MessageSnapshot:
         values = {name: data[name] for name in _MESSAGE}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
+        values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         return cls(**values)
 
     def to_json(self) -> Json:
@@ -99,6 +124,7 @@ class MessageSnapshot:
         values = {name: getattr(self, name) for name in _MESSAGE}
         values["usage"] = {name: getattr(self.usage, name) for name in _USAGE} if self.usage else None
         values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
+        values["attachments"] = [asdict(each) for each in self.attachments]
         return values
 
 
@@ -110,6 +136,13 @@ _MESSAGE, _USAGE, _TOOL = (
 def _usage(row: ChatMessage) -> UsageSnapshot | None:
     values = [getattr(row, name) for name in _USAGE]
     return UsageSnapshot(*values) if any(value is not None for value in values) else None
+
+
+def _words(row: ChatMessage) -> Json | None:
+    if row.type not in ("error", "text") or not isinstance(row.provider_data, dict):
+        return None
+    words = row.provider_data.get("words")
+    return words if isinstance(words, dict) else None
 
 
 def _tool(row: ChatMessage) -> ToolSnapshot:
@@ -125,7 +158,10 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SessionSnapshot:
-    """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03)."""
+    """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
+
+    `agent_title` is its agent's name for people; "" where there is no other one to tell it from.
+    """
 
     id: str
     title: str
@@ -141,9 +177,10 @@ class SessionSnapshot:
     session_total_tokens: int
     agent_status: str
     tool_name: str
+    agent_title: str = ""
 
     @classmethod
-    def from_row(cls, session: Session, agent_status: str, tool_name: str) -> SessionSnapshot:
+    def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
         return cls(
             id=session.id,
             title=session.title,
@@ -159,6 +196,7 @@ class SessionSnapshot:
             session_total_tokens=session.total_tokens,
             agent_status=agent_status,
             tool_name=tool_name,
+            agent_title=agent_title,
         )
 
     @property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
-from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import still_says
-from chat.models import ChatMessage, MessageStatus, MessageType, Speaker
+from chat.models import ChatMessage, MessageStatus, MessageType, Speaker, attached_to
+from chat.projections.attached import as_text
 
 INTERRUPTED = "[interrupted]"
 TOOL_INTERRUPTED = "[Tool execution interrupted by user]"
@@ -17,6 +19,9 @@ SEVERAL_SENDERS = (
     "Several people take part in this conversation. Each user message begins with the name of its sender in square "
     "brackets."
 )
+# By which name the model is told of who has none.
+NOBODY = "User"
+NOTHING_SHOWN: Mapping[str, tuple[Part, ...]] = {}
 # The columns that the context is made of; nothing else is read for it.
 CONTEXT_FIELDS = (
     "id",
@@ -39,63 +44,119 @@ CONTEXT_FIELDS = (
 )
 
 
-def system_prompt(rows: Sequence[ChatMessage], prompt: str) -> str:
+Piece = tuple[Part, ChatMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message of the context, and of each of its parts the row that it comes from."""
+
+    message: Message
+    sources: tuple[ChatMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What there is around rows that are but a part of a session: who speaks there, and how calls before are named."""
+
+    speakers: frozenset[int | str] = frozenset()
+    call_ids: frozenset[str] = frozenset()
+
+
+NOTHING_AROUND = Around()
+
+
+def system_prompt(rows: Sequence[ChatMessage], prompt: str, around: Around = NOTHING_AROUND) -> str:
     """Put the system prompt together: a system row before all others stands for the session's own (CTX-04)."""
-    speaking = [row for row in rows if _speaks(row)]
-    if _begins_with_prompt(speaking):
-        prompt = speaking[0].text
-    parts = [prompt, SEVERAL_SENDERS if _several_senders(speaking) else ""]
+    speaking = [row for row in rows if speaks(row)]
+    if (own := prompt_row(speaking)) is not None:
+        prompt = own.text
+    parts = [prompt, SEVERAL_SENDERS if len(around.speakers | _speakers(speaking)) > 1 else ""]
     return "\n\n".join(part for part in parts if part)
 
 
-def context(rows: Sequence[ChatMessage]) -> list[Message]:
-    """Project the live rows, in sequence order, into the model's messages.
+def context(rows: Sequence[ChatMessage], shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN) -> list[Message]:
+    """Project the live rows, in sequence order, into the model's messages; `told` says more of how."""
+    return [each.message for each in told(rows, shown)]
 
+
+def told(
+    rows: Sequence[ChatMessage],
+    shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
+    around: Around = NOTHING_AROUND,
+) -> list[Told]:
+    """Project the live rows, in sequence order, into the model's messages, and remember where each part is from.
+
+    Files come before the words that were sent with them: `shown` ones, by their ids, as it says, others as text.
     Every tool call gets exactly one result, right after the message that made it; only calls of the last response
-    that have not begun (`pending`) stay open, for the run that will carry them out.
+    that have not begun (`pending`) stay open, for the run that will carry them out. Rows that begin with a
+    person's may be a part of a session, if it is said what there is `around` them.
     """
-    speaking = [row for row in rows if _speaks(row)]
-    named = _several_senders(speaking)
-    groups = list(_groups(speaking[1:] if _begins_with_prompt(speaking) else speaking))
-    seen: set[str] = set()
-    messages: list[Message] = []
+    speaking = [row for row in rows if speaks(row)]
+    named = len(around.speakers | _speakers(speaking)) > 1
+    groups = list(_groups(speaking[1:] if prompt_row(speaking) else speaking))
+    seen = set(around.call_ids)
+    messages: list[Told] = []
     for group in groups:
-        match _speaker(group[0]):
+        match speaker(group[0]):
             case Speaker.ASSISTANT:
                 messages.extend(_response(group, seen, may_wait=group is groups[-1]))
-            case Speaker.USER if group[0].text:
-                messages.append(Message("user", (Text(_said(group[0], named)),)))
+            case Speaker.USER if parts := _said(group[0], named, shown):
+                messages.append(_told("user", [(part, group[0]) for part in parts]))
             case Speaker.SYSTEM if group[0].text:
-                messages.append(Message("system", (Text(group[0].text),)))
+                messages.append(_told("system", [(Text(group[0].text), group[0])]))
     return messages
 
 
-def _speaks(row: ChatMessage) -> bool:
+def _told(role: Role, pieces: Sequence[Piece]) -> Told:
+    return Told(Message(role, tuple(part for part, _row in pieces)), tuple(row for _part, row in pieces))
+
+
+def speaks(row: ChatMessage) -> bool:
+    """Whether the context is made of this row, among others; what it says may still be nothing."""
     return row.include_in_context and row.type in (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 
-def _speaker(row: ChatMessage) -> Speaker:
+def speaker(row: ChatMessage) -> Speaker:
     """Whose a row is; one that does not say is the assistant's."""
     if row.type == MessageType.TEXT and row.role in (Speaker.USER, Speaker.SYSTEM):
         return Speaker(row.role)
     return Speaker.ASSISTANT
 
 
-def _begins_with_prompt(speaking: Sequence[ChatMessage]) -> bool:
-    return bool(speaking) and _speaker(speaking[0]) == Speaker.SYSTEM
+def prompt_row(rows: Iterable[ChatMessage]) -> ChatMessage | None:
+    """Find the system row that stands for the session's own prompt."""
+    first = next(filter(speaks, rows), None)
+    return first if first is not None and speaker(first) == Speaker.SYSTEM else None
 
 
-def _several_senders(speaking: Iterable[ChatMessage]) -> bool:
-    """Whether more than one person speaks; rows without a user are told apart by the name alone."""
-    said = [row for row in speaking if _speaker(row) == Speaker.USER]
-    return len({row.user_id if row.user_id is not None else row.sender for row in said}) > 1
+def who(row: ChatMessage) -> int | str:
+    """Tell people apart; rows without a user by the name alone."""
+    return row.user_id if row.user_id is not None else row.sender or NOBODY
 
 
-def _said(row: ChatMessage, named: bool) -> str:
-    if not named:
-        return row.text
-    name = " ".join(row.sender.replace("[", "(").replace("]", ")").split()) or "User"
-    return f"[{name}] {row.text}"
+def call_ids(calls: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Say how the context names calls, given as (row id, tool call id), which are a session's from its beginning on."""
+    seen: set[str] = set()
+    for message_id, call_id in calls:
+        seen.add(_call_id(message_id, call_id, seen))
+    return frozenset(seen)
+
+
+def _speakers(speaking: Iterable[ChatMessage]) -> frozenset[int | str]:
+    return frozenset(who(row) for row in speaking if speaker(row) == Speaker.USER)
+
+
+def _said(row: ChatMessage, named: bool, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
+    parts = [part for file in attached_to(row) for part in shown.get(file.pk) or as_text(file)]
+    parts += [Text(row.text)] if row.text else []
+    if named and parts and isinstance(first := parts[0], Text):
+        parts[0] = Text(f"[{_name(row)}] {first.text}")
+    return tuple(parts)
+
+
+def _name(row: ChatMessage) -> str:
+    return " ".join(row.sender.replace("[", "(").replace("]", ")").split()) or NOBODY
 
 
 def _groups(rows: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
@@ -111,7 +172,7 @@ def _groups(rows: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
 
 
 def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
-    if _speaker(before) != Speaker.ASSISTANT or _speaker(row) != Speaker.ASSISTANT:
+    if speaker(before) != Speaker.ASSISTANT or speaker(row) != Speaker.ASSISTANT:
         return False
     if before.response_id != row.response_id:
         return False
@@ -119,25 +180,22 @@ def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
     return bool(row.response_id) or row.type == MessageType.TOOL_GROUP
 
 
-def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> list[Message]:
-    parts: list[Part] = []
-    results: list[Part] = []
+def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> list[Told]:
+    parts: list[Piece] = []
+    results: list[Piece] = []
     for row in group:
         if row.type == MessageType.REASONING:
-            parts.append(Thinking(row.text, row.provider, _strings(row.provider_data)))
+            parts.append((Thinking(row.text, row.provider, _strings(row.provider_data)), row))
         elif row.type == MessageType.TEXT:
-            parts.extend(_spoken(row))
+            parts.extend((part, row) for part in _spoken(row))
         else:
             call = _call(row, seen)
-            parts.append(call)
+            parts.append((call, row))
             if not (may_wait and row.status == MessageStatus.PENDING):
-                results.append(_result(row, call.id))
-    if not any(isinstance(part, Text | ToolCall) for part in parts):
+                results.append((_result(row, call.id), row))
+    if not any(isinstance(part, Text | ToolCall) for part, _row in parts):
         return []  # reasoning that led nowhere: no provider takes it back alone
-    messages = [Message("assistant", tuple(parts))]
-    if results:
-        messages.append(Message("user", tuple(results)))
-    return messages
+    return [_told("assistant", parts), *([_told("user", results)] if results else [])]
 
 
 def _spoken(row: ChatMessage) -> list[Part]:
@@ -148,17 +206,21 @@ def _spoken(row: ChatMessage) -> list[Part]:
 
 
 def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
-    call_id = next(name for name in _call_ids(row) if name and name not in seen)
+    call_id = _call_id(row.id, row.tool_call_id, seen)
     seen.add(call_id)
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
     raw = _strings(row.provider_data).get("raw_arguments", "")
     return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "")
 
 
-def _call_ids(row: ChatMessage) -> Iterator[str]:
+def _call_id(message_id: str, call_id: str, seen: set[str]) -> str:
+    return next(name for name in _names(message_id, call_id) if name and name not in seen)
+
+
+def _names(message_id: str, call_id: str) -> Iterator[str]:
     """What a call may be named, best first: an id may be missing, or doubled by hand."""
-    yield row.tool_call_id
-    yield from (own_call_id(row.id) + "_" * more for more in count())
+    yield call_id
+    yield from (own_call_id(message_id) + "_" * more for more in count())
 
 
 def own_call_id(message_id: str) -> str:

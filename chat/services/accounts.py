@@ -1,20 +1,25 @@
-"""People and how they come in: the first administrator, one-time sign-in links, registration by invitation."""
+"""People and how they come in and go: the first administrator, one-time links, registration, ending other logins."""
 
 from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from functools import partial
 
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.password_validation import validate_password
+from django.contrib.sessions.models import Session as Login
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.models import Membership, SignInLink, User, Workspace
+from chat.live.publish import sign_out
+from chat.models import SignInLink, User
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
 from chat.services.tokens import hashed
+from chat.services.workspaces import current_workspace
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
@@ -34,7 +39,7 @@ def first_administrator() -> User:
                 "no_administrator", _("Nobody here is an active administrator. Make one: manage.py createsuperuser")
             )
         administrator = User.objects.create_superuser(FIRST_NAME, display_name="Admin")
-    home_workspace(administrator)
+    current_workspace(administrator)
     return administrator
 
 
@@ -79,12 +84,11 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
 
 
 @transaction.atomic
-def home_workspace(user: User) -> Workspace:
-    """Return the workspace where `user`'s new sessions go: their oldest; one of their own where they have none."""
-    User.objects.select_for_update().get(pk=user.pk)  # two first requests at once make one home
-    oldest = Membership.objects.filter(user=user).select_related("workspace").order_by("pk").first()
-    if oldest is not None:
-        return oldest.workspace
-    workspace = Workspace.objects.create(name=_("Home"))
-    Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.OWNER)
-    return workspace
+def sign_out_elsewhere(*, user: User, keep: str | None) -> int:
+    """End all logins of `user` but the one with the key `keep`, their open pages too (LIVE-06); return how many."""
+    logins = Login.objects.filter(expire_date__gt=timezone.now()).exclude(session_key=keep)
+    ended = [login.pk for login in logins.iterator() if login.get_decoded().get(SESSION_KEY) == str(user.pk)]
+    Login.objects.filter(pk__in=ended).delete()
+    for key in ended:
+        transaction.on_commit(partial(sign_out, key))
+    return len(ended)

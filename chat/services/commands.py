@@ -2,47 +2,101 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from functools import partial
 from typing import Any, assert_never
+
+from django.urls import reverse
 
 from chat.commands import (
     CancelRun,
+    Edit,
     EditQueued,
+    Exclude,
+    ExcludeBefore,
+    Fork,
+    Include,
+    IncludeBefore,
+    MarkRead,
+    Remove,
     Rename,
     Request,
+    Restore,
     Retry,
+    SaveDraft,
     SendMessage,
+    SetAgent,
     SetModel,
     SetSystemPrompt,
+    Typing,
     Withdraw,
 )
-from chat.models import Role, User
-from chat.services import messages, runs, sessions
+from chat.live import publish
+from chat.models import User
+from chat.services import attachments, editing, forking, leaving_out, messages, participation, runs, sessions
 from chat.services.access import session_for
+from chat.services.once import once
 
 Json = dict[str, Any]
 
 
 def execute(user: User, session_id: str, command: Request) -> Json:
     """Carry out a command for somebody; returns what its `ack` says. Raises Refused."""
-    session, _role = session_for(user, session_id, Role.EDITOR)
+    session, _role = session_for(user, session_id, command.needs)
     match command:
         case SendMessage():
-            sent = messages.send_message(session=session, author=user, text=command.text, key=command.key)
+            sent = messages.send_message(
+                session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
+            )
             return {"id": sent.id, "queued": sent.queued, "repeated": sent.repeated}
-        case EditQueued():
-            messages.edit_queued(session=session, author=user, message_id=command.id, text=command.text)
+        case EditQueued(id=message_id, text=text, revision=seen):
+            revision = messages.edit_queued(session=session, author=user, message_id=message_id, text=text, seen=seen)
+            return {"revision": revision}
         case Withdraw():
-            messages.withdraw(session=session, author=user, message_id=command.id)
+            files = messages.withdraw(session=session, author=user, message_id=command.id)
+            return {"attachments": [attachments.described(file) for file in files]}
+        case Typing():
+            publish.typing(session.pk, user.pk)
         case CancelRun():
             return {"stopping": runs.cancel(session=session, author=user)}
         case Retry():
-            runs.retry(session=session, author=user, message_id=command.id)
+            runs.retry_here(session=session, author=user, message_id=command.id)
+        case Edit(id=message_id, text=text, revision=seen):
+            revision = editing.edit(session=session, author=user, message_id=message_id, text=text, seen=seen)
+            return {"revision": revision}
+        case Exclude() | Include():
+            included = isinstance(command, Include)
+            editing.include(session=session, author=user, message_id=command.id, included=included)
+        case ExcludeBefore(id=message_id):
+            changed = leaving_out.include_before(session=session, author=user, message_id=message_id, included=False)
+            return asdict(changed)
+        case IncludeBefore(id=message_id, since=known):
+            changed = leaving_out.include_before(
+                session=session, author=user, message_id=message_id, included=True, since=known
+            )
+            return asdict(changed)
+        case Remove():
+            editing.remove(session=session, author=user, message_id=command.id)
+        case Restore():
+            editing.restore(session=session, author=user, message_id=command.id)
+        case Fork(id=message_id, text=text):
+            run = (text is not None) if command.run is None else command.run
+            fork = partial(forking.fork, session=session, author=user, message_id=message_id, text=text, run=run)
+            purpose = f"fork {session.pk} {message_id}"
+            made, repeated = once(user=user, purpose=purpose, key=command.key, make=lambda pk: fork(session_id=pk))
+            return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
         case SetModel():
             sessions.set_model(session=session, author=user, provider=command.provider, model=command.model)
+        case SetAgent():
+            sessions.set_agent(session=session, author=user, agent=command.agent)
         case Rename():
             sessions.rename(session=session, author=user, title=command.title)
-        case SetSystemPrompt():
-            sessions.set_system_prompt(session=session, author=user, system_prompt=command.system_prompt)
+        case SetSystemPrompt(system_prompt=prompt, seen=known):
+            sessions.set_system_prompt(session=session, author=user, system_prompt=prompt, seen=known)
+        case MarkRead():
+            participation.mark_read(session=session, user=user, revision=command.revision)
+        case SaveDraft():
+            participation.save_draft(session=session, user=user, text=command.text)
         case _:
             assert_never(command)
     return {}

@@ -3,6 +3,7 @@
 Refused                  somebody asked for what cannot be; the message says what, and what to do instead
 ├── NoSuchSession            there is none, or it is none of theirs (nobody learns which)
 ├── NoSuchMessage            likewise, in a session that they may see
+├── NoSuchWorkspace          there is none, or they are not a member of it (nobody learns which)
 ├── Forbidden                their role does not cover it
 ├── Busy                     not while the agent works
 └── Invalid                  what was given cannot be taken as it is
@@ -10,18 +11,19 @@ Refused                  somebody asked for what cannot be; the message says wha
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _
 
 
 class Refused(Exception):  # noqa: N818  # an answer to a person, not a failure of ours
-    """Root. `str(error)` is the message."""
+    """Root. `str(error)` is the message; `details` are what a program may make use of beside the code."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, **details: Any) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.details = details
 
 
 class NoSuchSession(Refused):
@@ -36,6 +38,13 @@ class NoSuchMessage(Refused):
 
     def __init__(self) -> None:
         super().__init__(self.CODE, _("There is no such message in this session."))
+
+
+class NoSuchWorkspace(Refused):
+    CODE: ClassVar[str] = "no_such_workspace"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("There is no such workspace, or you are not a member of it any more."))
 
 
 class Forbidden(Refused):

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.events import StatusChanged
-from chat.models import ChatMessage, MessageRevision, MessageStatus, MessageType, RunState, Session, Speaker, User
+from chat.models import (
+    Attachment,
+    ChatMessage,
+    MessageRevision,
+    MessageStatus,
+    MessageType,
+    RunState,
+    Session,
+    Speaker,
+    User,
+)
 from chat.running import lease
+from chat.services import attachments, participation, titles
 from chat.services.errors import NoSuchMessage, Refused
 from chat.services.rows import OpenSession, remember
+from chat.services.seen import require_seen
+from chat.services.texts import exact, storable
 from chat.services.turns import open_turn
 
 
@@ -26,17 +40,21 @@ class Sent:
 
 
 @transaction.atomic
-def send_message(*, session: Session, author: User, text: str, key: str | None = None) -> Sent:
+def send_message(
+    *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
+) -> Sent:
     """Add a user text: as a new turn when the agent is idle (RUN-01), queued while it works (RUN-06).
 
-    Raises Refused: empty, unstorable or too long text, an archived session, a key of somebody else's message.
+    The first one names a session without a title; what was kept of it as the author's draft is forgotten.
+    `attachment_ids` are files of the author that go with it; with any, the text may be empty. Raises Refused: empty,
+    unstorable or too long text, files that are not there, an archived session, a key of somebody else's message.
     """
-    text, key = storable(text), exact(key or "") or None
+    text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
     opened = OpenSession.lock(session.pk)
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
         if before.user_id != author.pk:
-            raise Refused("key_taken", "This message key is in use. Send the message again.")
+            raise Refused("key_taken", _("This message key is in use. Send the message again."))
         waits = before.status == MessageStatus.QUEUED and before.removed_at is None
         return Sent(before.pk, waits, repeated=True)
     opened.require_active()
@@ -51,33 +69,50 @@ def send_message(*, session: Session, author: User, text: str, key: str | None =
     )
     if opened.run.state == RunState.IDLE:
         row.run_id = open_turn(opened)
-        opened.insert("user_message", row, {"model": opened.session.model})
+        _add(opened, row, attachment_ids)
+        opened.tell("user_message", row, {"model": opened.session.model})
         opened.events.append(StatusChanged("thinking"))
     else:
         row.status = MessageStatus.QUEUED
-        opened.insert("message_updated", row)
-    opened.save()
+        _add(opened, row, attachment_ids)
+        opened.tell("message_updated", row)
+    opened.save(*titles.name_after(opened, row))
+    participation.forget_draft(session=session, user=author, sent=text)
     lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED)
 
 
+def _add(opened: OpenSession, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
+    opened.place(row)
+    if attachment_ids:
+        attachments.claim(message=row, attachment_ids=attachment_ids)
+
+
 @transaction.atomic
-def edit_queued(*, session: Session, author: User, message_id: str, text: str) -> None:
-    """Change one's own message while it is queued. Raises Refused."""
-    text = storable(text)
+def edit_queued(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> int:
+    """Change one's own message while it is queued; returns its revision. `seen` is the one that the author had.
+
+    Raises Refused, as "stale" when it has been edited since: elsewhere, by the same person.
+    """
     opened = OpenSession.lock(session.pk)
     row = _own_queued(opened, author, message_id)
+    text = storable(text, may_be_empty=row.attachments.exists())
+    require_seen(row, seen, row.text)
     remember(row, author, MessageRevision.Kind.EDIT)
     opened.update("message_updated", row, {"text": text, "edited_at": timezone.now()})
     opened.save()
+    return row.revision
 
 
 @transaction.atomic
-def withdraw(*, session: Session, author: User, message_id: str) -> None:
-    """Take one's own message back while it is queued. Raises Refused."""
+def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachment]:
+    """Take one's own message back while it is queued; returns its files, which are unsent again. Raises Refused."""
     opened = OpenSession.lock(session.pk)
-    opened.remove(_own_queued(opened, author, message_id), author, MessageRevision.Kind.WITHDRAW)
+    row = _own_queued(opened, author, message_id)
+    opened.withdraw(row, author)
+    files = attachments.give_back(message=row)
     opened.save()
+    return files
 
 
 def _own_queued(opened: OpenSession, author: User, message_id: str) -> ChatMessage:
@@ -85,30 +120,7 @@ def _own_queued(opened: OpenSession, author: User, message_id: str) -> ChatMessa
     if row is None:
         raise NoSuchMessage
     if row.user_id != author.pk:
-        raise Refused("not_yours", "Only its sender can change a queued message.")
+        raise Refused("not_yours", _("Only its sender can change a queued message."))
     if row.status != MessageStatus.QUEUED:
-        raise Refused("already_delivered", "This message has been delivered already.")
+        raise Refused("already_delivered", _("This message has been delivered already."))
     return row
-
-
-def storable(text: str) -> str:
-    """Check that a text can be kept exactly as it is (MSG-12). Raises Refused."""
-    if not text.strip():
-        raise Refused("empty", "The message is empty.")
-    if len(text) > settings.MAX_MESSAGE_CHARS:
-        limit = f"{settings.MAX_MESSAGE_CHARS:,}"
-        raise Refused(
-            "too_long", f"The message has {len(text):,} characters; the limit is {limit}. Shorten or split it."
-        )
-    return exact(text)
-
-
-def exact(text: str) -> str:
-    """Refuse the characters that no database or browser keeps: NUL and lone surrogates."""
-    if "\0" in text:
-        raise Refused("not_storable", "The text holds NUL characters, which cannot be stored. Remove them.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Refused("not_storable", "The text holds broken Unicode (lone surrogates). Remove them.") from None
-    return text

@@ -6,9 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
+from chat.services import presets
+from chat.services.attachments import fetch_attachments
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
 
 # Several screens of text. What is above them is loaded when somebody scrolls there.
@@ -22,6 +24,7 @@ class Page:
     messages: list[MessageSnapshot]
     queued: list[MessageSnapshot]
     has_older: bool
+    has_newer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +40,46 @@ class Changes:
         return self.session.revision
 
 
-def page_of(session: Session, before_sequence: int | None = None, limit: int = 50) -> Page:
-    """Read the newest messages, or the newest before a sequence number; fewer where they are long.
+def page_of(session: Session, before_sequence: int | None = None, limit: int = 50, chars: int = PAGE_CHARS) -> Page:
+    """Read the newest messages, or the newest before a sequence number; fewer where they have more than `chars`.
 
     `limit` is at most 200.
     """
     limit = max(1, min(limit, 200))
-    rows = ChatMessage.objects.filter(session=session, sequence__isnull=False)
+    rows = ChatMessage.objects.live(session.pk)
     if before_sequence is not None:
         rows = rows.filter(sequence__lt=before_sequence)
-    newest = list(rows.order_by("-sequence")[: limit + 1])
-    shown = newest[: min(limit, _filling(newest))]
+    shown, has_older = _filled(rows.order_by("-sequence"), limit, chars)
     queued = list(ChatMessage.objects.queued(session.pk)) if before_sequence is None else []
-    return Page(snapshots(shown[::-1]), snapshots(queued), len(newest) > len(shown))
+    return Page(snapshots(shown[::-1]), snapshots(queued), has_older)
 
 
-def _filling(rows: Sequence[ChatMessage]) -> int:
-    """How many of the rows make a page that is drawn in no time; the last of them may go beyond it."""
-    room = PAGE_CHARS
+def page_after(session: Session, after_sequence: int, limit: int = 50, chars: int = PAGE_CHARS) -> Page:
+    """Read the oldest messages after a sequence number; fewer where they have more than `chars`."""
+    rows = ChatMessage.objects.live(session.pk).filter(sequence__gt=after_sequence).order_by("sequence")
+    shown, has_newer = _filled(rows, limit, chars)
+    return Page(snapshots(shown), [], has_older=True, has_newer=has_newer)
+
+
+def page_around(session: Session, message_id: str) -> Page | None:
+    """Read a message with what stands before and after it; None when it is not there (any more)."""
+    sequence = ChatMessage.objects.live(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
+    if sequence is None:
+        return None
+    before = page_of(session, before_sequence=sequence + 1, limit=25)
+    after = page_after(session, sequence, limit=25)
+    return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
+
+
+def _filled(rows: QuerySet[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
+    """Take a page of the rows; and whether there are more of them."""
+    found = list(rows[: limit + 1])
+    shown = found[: min(limit, _filling(found, chars))]
+    return shown, len(found) > len(shown)
+
+
+def _filling(rows: Sequence[ChatMessage], room: int) -> int:
+    """How many of the rows fill a page that has room for so many characters; the last of them may go beyond it."""
     for count, row in enumerate(rows, 1):
         room -= len(row.text)
         if room <= 0:
@@ -67,7 +92,8 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     run = SessionRun.objects.get(pk=session.pk)
     running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
     tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
-    return SessionSnapshot.from_row(session, *agent_status(run, [name or "unknown" for name in tools]))
+    status = agent_status(run, [name or "unknown" for name in tools])
+    return SessionSnapshot.from_row(session, *status, presets.shown_title(session))
 
 
 def session_by_id(session_id: str) -> SessionSnapshot | None:
@@ -107,23 +133,29 @@ def revisions(session_ids: Iterable[str]) -> dict[str, int]:
 
 
 def snapshots(rows: Sequence[ChatMessage]) -> list[MessageSnapshot]:
-    """Take rows as viewers see them; streaming ones with the text of their delta rows.
+    """Take rows as viewers see them; streaming ones with the text of their delta rows."""
+    fetch_attachments(rows)
+    return [MessageSnapshot.from_row(row) for row in whole(rows)]
+
+
+def whole(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Complete the text of streaming rows by their delta rows; what this returns is not to be saved.
 
     Deltas are read before the rows that they complete are read again: whatever was folded in between is then found
     in the row, and nothing falls between the two.
     """
     streaming = [row.pk for row in rows if row.status == MessageStatus.STREAMING]
     if not streaming:
-        return [MessageSnapshot.from_row(row) for row in rows]
+        return list(rows)
     texts: dict[str, list[str]] = defaultdict(list)
     deltas = MessageDelta.objects.filter(message__in=streaming).order_by("offset")
     for message_id, text in deltas.values_list("message_id", "text"):
         texts[message_id].append(text)
     again = ChatMessage.objects.in_bulk(streaming)
-    return [_snapshot(again.get(row.pk, row), texts.get(row.pk, [])) for row in rows]
+    return [_completed(again.get(row.pk, row), texts.get(row.pk, [])) for row in rows]
 
 
-def _snapshot(row: ChatMessage, deltas: list[str]) -> MessageSnapshot:
-    if row.status != MessageStatus.STREAMING:
-        return MessageSnapshot.from_row(row)
-    return MessageSnapshot.from_row(row, "".join([row.text, *deltas]))
+def _completed(row: ChatMessage, deltas: list[str]) -> ChatMessage:
+    if row.status == MessageStatus.STREAMING:
+        row.text = "".join([row.text, *deltas])
+    return row

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import assert_never
 
 from django.db import transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
-from chat.models import ChatMessage, MessageDelta, RunState, Session, SessionRun
+from chat.models import ChatMessage, MessageDelta, ModelRequest, RunState, Session, SessionRun
 from chat.running.changes import (
     AppendText,
     Change,
     CloseTurn,
     InsertMessage,
+    RecordRequest,
     RecordUsage,
     TellCancelled,
     TellStatus,
@@ -145,6 +146,8 @@ def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: 
                 opened.update(name, row, {**fields, **text}, details)
             case RecordUsage():
                 _use(opened, change)
+            case RecordRequest():
+                ModelRequest.objects.create(session_id=opened.session.pk, **asdict(change))
             case TellStatus(status, tool_name):
                 opened.events.append(StatusChanged(status, tool_name))
             case TellCancelled(turn_id):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged
 from chat.live.publish import publish
@@ -42,9 +43,15 @@ class OpenSession:
         return cls(session, run)
 
     def require_active(self) -> None:
-        """Raise Refused when the session is archived."""
+        """Raise Refused when the session is archived, or has been deleted meanwhile."""
+        if self.session.status == Session.Status.DELETED:
+            raise NoSuchSession
         if self.session.status == Session.Status.ARCHIVED:
-            raise Refused("archived", "This session is archived. Restore it to write in it.")
+            raise Refused("archived", _("This session is archived. Restore it to write in it."))
+
+    def live(self) -> QuerySet[ChatMessage]:
+        """What stands in the session, in no order."""
+        return ChatMessage.objects.live(self.session.pk)
 
     def next_revision(self) -> int:
         self.session.revision += 1
@@ -59,13 +66,17 @@ class OpenSession:
 
     def insert(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> ChatMessage:
         """Add a row; it gets the next place unless it is queued."""
+        self.place(row)
+        self.tell(name, row, details)
+        return row
+
+    def place(self, row: ChatMessage) -> None:
+        """Add a row that is told of when all that belongs to it is there."""
         row.session_id = self.session.pk
         row.revision = self.next_revision()
         if row.status != "queued":
             row.sequence = self.next_sequence()
         row.save(force_insert=True)
-        self.tell(name, row, details)
-        return row
 
     def update(
         self, name: MessageEventName, row: ChatMessage, fields: Mapping[str, Any], details: Json | None = None
@@ -77,14 +88,16 @@ class OpenSession:
         row.save(update_fields=[*fields, "revision"])
         self.tell(name, row, details)
 
-    def remove(self, row: ChatMessage, author: User | None, kind: MessageRevision.Kind) -> None:
-        """Take a row out of view and context; it and what it was stay on record (MSG-11)."""
-        remember(row, author, kind)
-        row.removed_at = timezone.now()
-        row.sequence = None
-        row.revision = self.next_revision()
-        row.save(update_fields=["removed_at", "sequence", "revision"])
+    def forget_places(self) -> None:
+        """Count anew: places have changed."""
         self._sequence = None
+
+    def withdraw(self, row: ChatMessage, author: User | None) -> None:
+        """Take a queued row back; it has no place yet, but it and what it was stay on record (MSG-11)."""
+        remember(row, author, MessageRevision.Kind.WITHDRAW)
+        row.removed_at = timezone.now()
+        row.revision = self.next_revision()
+        row.save(update_fields=["removed_at", "revision"])
         self.events.append(MessageRemoved(row.revision, row.pk))
 
     def tell(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> None:
@@ -109,5 +122,9 @@ class OpenSession:
 
 def remember(row: ChatMessage, author: User | None, kind: MessageRevision.Kind) -> None:
     """Keep what a message is before it changes (MSG-11)."""
-    before = MessageSnapshot.from_row(row).to_json()
-    MessageRevision.objects.create(message=row, user=author, kind=kind, before=before)
+    MessageRevision.objects.create(message=row, user=author, kind=kind, before=record_of(row))
+
+
+def record_of(row: ChatMessage, **more: object) -> Json:
+    """Say what a message is: what viewers see of it, and what a provider gave along with it."""
+    return {**MessageSnapshot.from_row(row).to_json(), "provider_data": row.provider_data, **more}

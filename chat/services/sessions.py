@@ -1,15 +1,21 @@
-"""Sessions: making them, naming them, choosing their model."""
+"""Sessions: making them, naming them, choosing their agent and model."""
 
 from __future__ import annotations
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
+from chat import ids
 from chat.agents_setup import registry
+from chat.live.publish import stirred
 from chat.models import Session, SessionRun, User, Workspace
-from chat.services.accounts import home_workspace
+from chat.services import presets, titles
+from chat.services.changing import change, config_of
 from chat.services.errors import Refused
-from chat.services.messages import exact
+from chat.services.messages import send_message
 from chat.services.rows import OpenSession
+from chat.services.texts import exact
+from chat.services.workspaces import current_workspace
 
 
 @transaction.atomic
@@ -21,51 +27,133 @@ def create_session(
     provider: str = "",
     model: str = "",
     title: str = "",
+    system_prompt: str | None = None,
+    session_id: str = "",
 ) -> Session:
-    """Make a session with an agent preset; it keeps its own copy of the preset's model and system prompt."""
-    preset = registry().preset(agent)
+    """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
+
+    It keeps its own copy of the preset: what becomes of that one later changes nothing here.
+    """
+    preset = presets.offered(agent) or presets.preset()
     if not model:
         provider, model = preset.provider, preset.model
     session = Session.objects.create(
-        workspace=workspace or home_workspace(owner),
+        pk=session_id or ids.session_id(),
+        workspace=workspace or current_workspace(owner),
         owner=owner,
         title=exact(title)[:200],
         agent=preset.name,
         provider=provider,
         model=model,
-        system_prompt=preset.system_prompt,
+        system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
+        config=presets.copy_of(preset),
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
+    transaction.on_commit(lambda: stirred(sessions=[session.pk]))
+    return session
+
+
+@transaction.atomic
+def begin_session(
+    *,
+    owner: User,
+    workspace: Workspace | None = None,
+    text: str = "",
+    agent: str = "",
+    provider: str = "",
+    model: str = "",
+    title: str = "",
+    system_prompt: str | None = None,
+    session_id: str = "",
+) -> Session:
+    """Make a session, and send its first message with it if there is one: both or neither.
+
+    `workspace` has been fetched for the owner; without one it is that which they are in.
+    Raises Refused: the agent or the model is not on offer, the text cannot be sent.
+    """
+    if agent and presets.offered(agent) is None:
+        raise _no_such_agent(agent)
+    if model and not registry().offers(provider, model):
+        raise _no_such_model(provider, model)
+    session = create_session(
+        owner=owner,
+        workspace=workspace,
+        agent=agent,
+        provider=provider,
+        model=model,
+        title=" ".join(title.split()),
+        system_prompt=system_prompt,
+        session_id=session_id,
+    )
+    if text.strip():
+        send_message(session=session, author=owner, text=text)
     return session
 
 
 @transaction.atomic
 def rename(*, session: Session, author: User, title: str) -> None:
-    """Give the session a title of at most 200 characters. Raises Refused."""
+    """Give the session a title of at most 200 characters; Parley never replaces it by one of its own.
+
+    Raises Refused.
+    """
     title = exact(" ".join(title.split()))
     if len(title) > 200:
-        raise Refused("too_long", "A title has at most 200 characters.")
-    _change(session, title=title)
+        raise Refused("too_long", _("A title has at most 200 characters."))
+    opened = OpenSession.lock(session.pk)
+    change(opened, author, title=title, config=titles.unmarked(opened.session))
 
 
 @transaction.atomic
 def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
     """Choose the model of the next response (RUN-16); its context window is looked up anew (RUN-05)."""
     if not registry().offers(provider, model):
-        raise Refused("no_such_model", f"The model “{model}” of “{provider}” is not configured here.")
-    _change(session, provider=provider, model=model, context_window=registry().context_window(provider, model))
+        raise _no_such_model(provider, model)
+    change(OpenSession.lock(session.pk), author, **_of_model(provider, model))
 
 
 @transaction.atomic
-def set_system_prompt(*, session: Session, author: User, system_prompt: str) -> None:
-    """Change what the model is told before all else, from its next response on."""
-    _change(session, system_prompt=exact(system_prompt))
+def set_agent(*, session: Session, author: User, agent: str) -> None:
+    """Let another preset make the next response: its tools, its model if that is on offer, and its system prompt.
 
-
-def _change(session: Session, **values: object) -> None:
+    A system prompt that people have written stays; only the old preset's own gives way. Raises Refused.
+    """
+    chosen = presets.offered(agent) if agent else None
+    if chosen is None:
+        raise _no_such_agent(agent)
     opened = OpenSession.lock(session.pk)
-    for column, value in values.items():
-        setattr(opened.session, column, value)
-    opened.session_changed()
-    opened.save(*values)
+    config = {**config_of(opened.session), **presets.copy_of(chosen)}
+    values: dict[str, object] = {"agent": chosen.name, "config": config}
+    if not presets.has_own_prompt(opened.session):
+        values["system_prompt"] = chosen.system_prompt
+    if registry().offers(chosen.provider, chosen.model):
+        values |= _of_model(chosen.provider, chosen.model)
+    change(opened, author, **values)
+
+
+@transaction.atomic
+def set_system_prompt(*, session: Session, author: User, system_prompt: str, seen: str | None = None) -> None:
+    """Change what the model is told before all else, from its next response on.
+
+    `seen` is the prompt that the author had before them: Refused as "stale", with the `current` one, when somebody
+    has changed it since; and when the session is archived.
+    """
+    opened = OpenSession.lock(session.pk)
+    opened.require_active()
+    present = opened.session.system_prompt
+    if seen is not None and present not in (seen, system_prompt):
+        raise Refused("stale", _("Somebody else has changed the system prompt meanwhile."), current=present)
+    change(opened, author, system_prompt=exact(system_prompt))
+
+
+def _of_model(provider: str, model: str) -> dict[str, object]:
+    return {"provider": provider, "model": model, "context_window": registry().context_window(provider, model)}
+
+
+def _no_such_model(provider: str, model: str) -> Refused:
+    words = _("The model “%(model)s” of “%(provider)s” is not configured here.")
+    return Refused("no_such_model", words % {"model": model, "provider": provider})
+
+
+def _no_such_agent(agent: str) -> Refused:
+    return Refused("no_such_agent", _("The agent “%(agent)s” is not configured here.") % {"agent": agent})

@@ -1,4 +1,7 @@
-"""Who else is in a session: shares with members of its workspace, and invitations for those who are not yet."""
+"""Who else is in a session: shares with members of its workspace, and invitations for those who are not yet.
+
+Who has left a workspace keeps their sessions in it, and may close them to others, but lets nobody in any more.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.events import AccessChanged
 from chat.live.publish import publish
 from chat.models import Invitation, Membership, Role, Session, Share, User
+from chat.services.access import workspace_for
 from chat.services.errors import Invalid, Refused
 from chat.services.tokens import hashed
 
@@ -36,9 +40,10 @@ def members(session: Session) -> list[Member]:
 
 
 def candidates(session: Session) -> QuerySet[User]:
-    """Members of the workspace with whom the session is not shared yet."""
+    """Members of the workspace with whom the session is not shared yet; nobody where its owner has left that."""
     inside = Share.objects.filter(session=session).values("user")
-    people = User.objects.filter(memberships__workspace=session.workspace_id, is_active=True)
+    theirs = Membership.objects.filter(workspace=session.workspace_id, user=session.owner_id).values("workspace")
+    people = User.objects.filter(memberships__workspace__in=theirs, is_active=True)
     return people.exclude(pk=session.owner_id).exclude(pk__in=inside).order_by("display_name", "username")
 
 
@@ -48,6 +53,7 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
     given = _given(role)
     if user.pk == session.owner_id:
         raise Refused("is_owner", _("The owner of a session has every right in it already."))
+    workspace_for(author, session.workspace_id)
     if not Membership.objects.filter(workspace=session.workspace_id, user=user).exists():
         raise Refused(
             "not_a_member", _("Only members of the workspace can be let in. Send an invitation link instead.")
@@ -69,7 +75,11 @@ def unshare(*, session: Session, author: User, user: User) -> None:
 
 @transaction.atomic
 def invite(*, session: Session, author: User, role: str) -> str:
-    """Make an invitation link's token; it works for a week, for as many people as it is given to."""
+    """Make an invitation link's token; it works for a week, for as many people as it is given to.
+
+    Raises NoSuchWorkspace.
+    """
+    workspace_for(author, session.workspace_id)
     token = secrets.token_urlsafe(24)
     Invitation.objects.create(
         session=session,
@@ -88,9 +98,28 @@ def revoke_invitations(*, session: Session, author: User) -> int:
     return count
 
 
+def invitations(session: Session) -> list[Invitation]:
+    """The links that still work, the newest first."""
+    valid = valid_invitations().filter(session=session)
+    return list(valid.select_related("created_by").order_by("-created_at"))
+
+
+def valid_invitations() -> QuerySet[Invitation]:
+    """All that let somebody in now: none of those who may not come in, or have left the workspace, themselves."""
+    hosts = {"created_by__is_active": True, "created_by__memberships__workspace": F("session__workspace")}
+    valid = Invitation.objects.filter(expires_at__gt=timezone.now(), **hosts)
+    return valid.exclude(session__status=Session.Status.DELETED)
+
+
+@transaction.atomic
+def end_invitation(*, session: Session, author: User, invitation_id: int) -> None:
+    """End one invitation link; that it is over already is as good."""
+    Invitation.objects.filter(session=session, pk=invitation_id).delete()
+
+
 def invitation_for(token: str) -> Invitation:
     """Find a valid invitation. Raises Refused: unknown, revoked or too old."""
-    found = Invitation.objects.filter(token_hash=hashed(token), expires_at__gt=timezone.now())
+    found = valid_invitations().filter(token_hash=hashed(token))
     invitation = found.select_related("session", "created_by").first()
     if invitation is None:
         raise Refused("no_such_invitation", _("This invitation is not valid any more. Ask for a new one."))

@@ -6,8 +6,9 @@ from django.utils import timezone
 
 from chat import ids
 from chat.events import StatusChanged
-from chat.models import ChatMessage, MessageStatus, MessageType, RunState
+from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session
 from chat.running import lease
+from chat.services.attachments import fetch_attachments
 from chat.services.rows import OpenSession
 
 
@@ -24,10 +25,13 @@ def open_turn(opened: OpenSession) -> str:
 
 
 def deliver_queued(opened: OpenSession) -> bool:
-    """Give the queued messages their places in a new turn (RUN-06). False: there were none."""
+    """Give the queued messages their places in a new turn (RUN-06). False: there were none, or nobody to answer to."""
+    if opened.session.status == Session.Status.DELETED:
+        return False
     queued = list(ChatMessage.objects.queued(opened.session.pk))
     if not queued:
         return False
+    fetch_attachments(queued)
     turn_id = open_turn(opened)
     for row in queued:
         place = {"status": MessageStatus.COMPLETE, "sequence": opened.next_sequence(), "run_id": turn_id}

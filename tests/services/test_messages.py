@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def session(ana: User) -> Session:
-    return create_session(owner=ana)
+    return create_session(owner=ana, title="Plan")
 
 
 def working(session: Session, author: User) -> None:
@@ -43,6 +43,35 @@ def test_first_message_opens_a_turn(session: Session, ana: User) -> None:
     assert (text.sender, text.user, text.model, text.duration_ms) == ("Ana", ana, "", None)
     assert (run.state, run.wanted, run.done) == ("running", 1, 0)
     assert start.timestamp.tzinfo is not None
+
+
+LONG = "How do we move the whole of the house to the other side of the river?"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Hello\n  there ", "Hello there"),
+        (LONG, "How do we move the whole of the house to the other side of…"),
+        ("长" * 100, "长" * 59 + "…"),
+    ],
+)
+def test_first_words_name_a_session(ana: User, bo: User, text: str, title: str) -> None:
+    """UI-08: in one line, whole words; it is told as a change, and what is said later changes nothing."""
+    session = create_session(owner=ana)
+    revision = send_message(session=session, author=ana, text=text) and Session.objects.get(pk=session.pk).revision
+    send_message(session=session, author=bo, text="And then?")
+    assert Session.objects.get(pk=session.pk).title == title
+    assert revision == 3
+    Session.objects.update(title="")
+    send_message(session=session, author=ana, text="Without a name, as somebody wanted it")
+    assert Session.objects.get(pk=session.pk).title == ""
+
+
+def test_first_words_do_not_take_the_place_of_a_name(session: Session, ana: User) -> None:
+    """UI-08: what somebody has chosen stays."""
+    send_message(session=session, author=ana, text="Hi")
+    assert Session.objects.get(pk=session.pk).title == "Plan"
 
 
 def test_ids_are_the_servers_and_opaque(session: Session, ana: User) -> None:
@@ -84,6 +113,16 @@ def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, b
         assert code_of(change) == "not_yours"
     withdraw(session=session, author=bo, message_id=sent.id)
     assert queued(session) == []
+
+
+def test_queued_message_is_not_written_over_from_elsewhere(session: Session, ana: User) -> None:
+    """MSG-11, RUN-06: what the same person has made of it on another device, they have not seen on this one."""
+    working(session, ana)
+    sent = send_message(session=session, author=ana, text="one")
+    seen = ChatMessage.objects.get(pk=sent.id).revision
+    edit_queued(session=session, author=ana, message_id=sent.id, text="two", seen=seen)
+    assert code_of(lambda: edit_queued(session=session, author=ana, message_id=sent.id, text="3", seen=seen)) == "stale"
+    assert queued(session) == ["two"]
 
 
 def test_delivered_message_cannot_be_changed(session: Session, ana: User) -> None:
@@ -232,7 +271,7 @@ def test_same_key_at_once_makes_one_message(ana: User) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_messages_at_once_all_find_their_place(ana: User, bo: User) -> None:
     """MSG-03, RUN-06: one opens the turn, the others queue; revisions and sequences are gapless."""
-    session = create_session(owner=ana)
+    session = create_session(owner=ana, title="Plan")
     together(
         *[lambda: send_message(session=session, author=ana, text="A")] * 3,
         *[lambda: send_message(session=session, author=bo, text="B")] * 3,

@@ -27,7 +27,7 @@ def worker() -> str:
 
 def begin(ana: User, worker: str) -> Claim:
     """A session whose turn is open and claimed."""
-    session = create_session(owner=ana)
+    session = create_session(owner=ana, title="Plan")
     send_message(session=session, author=ana, text="Hi")
     return next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
 
@@ -265,8 +265,10 @@ def statements(work: Callable[[], object]) -> list[str]:
 
 
 def test_model_switch_is_a_change_for_everyone(ana: User, worker: str) -> None:
-    """RUN-16, LIVE-02: it has a revision of its own, while the agent works too."""
+    """RUN-16, LIVE-02: it has a revision of its own, while the agent works too; choosing the same again is none."""
     claim = begin(ana, worker)
     session = Session.objects.get(pk=claim.session_id)
-    set_model(session=session, author=ana, provider=session.provider, model=session.model)
+    Session.objects.filter(pk=session.pk).update(model="another")
+    for _ in range(2):
+        set_model(session=session, author=ana, provider=session.provider, model=session.model)
     assert Session.objects.get(pk=session.pk).revision == 3

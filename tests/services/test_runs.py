@@ -8,27 +8,17 @@ import pytest
 
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.errors import Refused
-from chat.services.runs import cancel, retry
+from chat.services.runs import cancel, retry, retry_here
 from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, CUT, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live
 
 pytestmark = pytest.mark.django_db
-START, USER, DONE = {"type": "turn_start"}, {"role": "user", "text": "Hi"}, {"type": "turn_done"}
-ANSWER, CUT = {"role": "assistant", "text": "So"}, {"role": "assistant", "text": "S", "status": "interrupted"}
-TOOL = {"type": "tool_group", "role": "assistant", "tool_call_id": "c1", "result": "2"}
-ERROR = {"type": "error", "role": "assistant", "status": "failed"}
-NOTE = {"role": "system", "text": "Go on."}
+USER = HI
 
 
 @pytest.fixture
 def session(ana: User) -> Session:
     return create_session(owner=ana)
-
-
-def fill(session: Session, *rows: dict[str, Any], turn_id: str = "t_1") -> list[ChatMessage]:
-    return [
-        ChatMessage.objects.create(session=session, sequence=number, run_id=turn_id, **row)
-        for number, row in enumerate(rows, start=1)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -50,9 +40,8 @@ def test_retry_goes_on_after_the_last_kept_row(
     """RUN-12, MSG-11: rows from N on are out of view and on record; their turn is open again."""
     rows = fill(session, *kept, *withdrawn)
     retry(session=session, author=ana, message_id=rows[len(kept)].pk)
-    live = ChatMessage.objects.filter(session=session, sequence__isnull=False).order_by("sequence")
-    assert list(live) == rows[: len(kept)]
-    assert MessageRevision.objects.filter(kind="remove", user=ana).count() == len(withdrawn)
+    assert live(session) == rows[: len(kept)]
+    assert MessageRevision.objects.filter(kind="retry", user=ana).count() == len(withdrawn)
     run = SessionRun.objects.get(pk=session.pk)
     assert (run.state, run.turn_id, run.wanted) == ("running", "t_1", 1)
 
@@ -72,6 +61,32 @@ def test_retry_needs_something_to_answer(
     assert ChatMessage.objects.filter(session=session, sequence__isnull=False).count() == len(rows)
 
 
+OUT = {"include_in_context": False}
+
+
+@pytest.mark.parametrize(
+    ("rows", "at", "code"),
+    [
+        ([START, {**HI, **OUT}, ANSWER, DONE], 2, "nothing_to_retry"),
+        ([START, {**HI, **OUT}, {**TOOL, **OUT}, ANSWER, DONE], 3, "nothing_to_retry"),
+        ([START, {**HI, **OUT}, HI, ANSWER, DONE], 3, ""),
+        ([START, HI, {**TOOL, **OUT}, ANSWER, DONE], 3, ""),
+    ],
+)
+def test_what_is_excluded_is_not_answered(
+    session: Session, ana: User, rows: list[dict[str, Any]], at: int, code: str
+) -> None:
+    """RUN-12, MSG-09: the model would be asked to go on from something else."""
+    made = fill(session, *rows)
+    try:
+        retry_here(session=session, author=ana, message_id=made[at].pk)
+        refused = ""
+    except Refused as error:
+        refused = error.code
+    assert refused == code
+    assert len(live(session)) == (len(rows) if code else at)
+
+
 @pytest.mark.parametrize(
     ("code", "change"),
     [
@@ -87,6 +102,46 @@ def test_retry_is_refused(session: Session, ana: User, code: str, change: Any) -
     with pytest.raises(Refused) as refused:
         retry(session=session, author=ana, message_id=row.pk)
     assert refused.value.code == code
+
+
+SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, ANSWER, TOOL, {**TOOL, "tool_call_id": "c2"})]
+
+
+@pytest.mark.parametrize(
+    ("rows", "at", "kept"),
+    [
+        ([START, USER, ANSWER, DONE], 1, 2),
+        ([START, USER, DONE], 1, 2),
+        ([START, USER, USER, ANSWER, DONE], 1, 3),
+        ([START, USER, *SPOKEN, ANSWER, DONE], 5, 2),
+        ([START, USER, *SPOKEN, ANSWER, DONE], 3, 2),
+        ([START, USER, *SPOKEN, ANSWER, DONE], 2, 2),
+        ([START, USER, *SPOKEN, {**ANSWER, "response_id": "r_2"}, DONE], 6, 6),
+        ([START, USER, CUT, NOTE, ANSWER, DONE], 3, 4),
+        ([START, USER, CUT, ERROR, DONE], 3, 3),
+        ([START, USER, ANSWER, DONE, START, USER, ANSWER, DONE], 1, 2),
+        ([START, USER, CUT, DONE], 3, 3),
+    ],
+)
+def test_retry_from_a_message_is_as_a_person_means_it(
+    session: Session, ana: User, rows: list[dict[str, Any]], at: int, kept: int
+) -> None:
+    """RUN-12: what people said stays and is answered anew; what the agent said goes as the whole response."""
+    made = fill(session, *rows)
+    retry_here(session=session, author=ana, message_id=made[at].pk)
+    assert live(session) == made[:kept]
+    assert SessionRun.objects.get(pk=session.pk).state == "running"
+
+
+def test_retry_of_a_long_session_costs_few_queries(
+    session: Session, ana: User, django_assert_max_num_queries: Any
+) -> None:
+    """RUN-12: a thousand rows are withdrawn at once."""
+    rows = fill(session, START, USER, *[ANSWER] * 1000, DONE)
+    with django_assert_max_num_queries(40):
+        retry_here(session=session, author=ana, message_id=rows[1].pk)
+    assert len(live(session)) == 2
+    assert Session.objects.get().revision == 2004
 
 
 def test_stop_of_an_idle_session_is_harmless(session: Session, ana: User) -> None:

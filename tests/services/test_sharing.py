@@ -7,7 +7,7 @@ import pytest
 from chat.models import Membership, Role, Session, User
 from chat.services import sharing
 from chat.services.access import role_in
-from chat.services.errors import Refused
+from chat.services.errors import NoSuchWorkspace, Refused
 from chat.services.sessions import create_session
 from tests.support.house import person
 
@@ -53,3 +53,34 @@ def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: Us
     with pytest.raises(Refused, match="not valid any more"):
         sharing.accept(token=token, user=guest)
     assert role_in(guest, session) is None
+
+
+def test_who_has_left_the_workspace_lets_nobody_in(session: Session, ana: User, bo: User) -> None:
+    """LIVE-06: nor learns who is in it now; but may close it to who is in."""
+    sharing.share(session=session, author=ana, user=bo, role=Role.EDITOR)
+    new = person("Di", session.workspace)
+    assert list(sharing.candidates(session)) == [new]
+    ana.memberships.filter(workspace=session.workspace).delete()
+    assert list(sharing.candidates(session)) == []
+    for let_in in (
+        lambda: sharing.invite(session=session, author=ana, role=Role.VIEWER),
+        lambda: sharing.share(session=session, author=ana, user=new, role=Role.VIEWER),
+    ):
+        with pytest.raises(NoSuchWorkspace):
+            let_in()
+    sharing.unshare(session=session, author=ana, user=bo)
+    assert role_in(bo, session) is None
+
+
+def test_link_ends_with_its_maker_s_rights(session: Session, ana: User) -> None:
+    """LIVE-06: likewise where they may not come in any more; both for as long as that is so."""
+    token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    ana.memberships.filter(workspace=session.workspace).delete()
+    with pytest.raises(Refused, match="not valid any more"):
+        sharing.accept(token=token, user=person("Cy"))
+    assert sharing.invitations(session) == []
+    Membership.objects.create(workspace=session.workspace, user=ana)
+    assert sharing.invitation_for(token).session == session
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    with pytest.raises(Refused, match="not valid any more"):
+        sharing.invitation_for(token)

@@ -1,0 +1,42 @@
+"""Files as models are told of them: a label and, behind it, the file itself or the text in it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agents.messages import File, Part, Text
+from chat.models import Attachment
+from chat.projections.fences import fenced
+
+NO_IMAGES = "this model takes no images"
+NO_TEXT = "no text could be read from it"
+LOST = "the file is lost"
+TOO_MUCH = "it is too much for one request"
+
+
+def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
+    """Tell of a file without its bytes: with its text where it has some; `why` it is not shown as it is."""
+    if attachment.text:
+        return (Text(f"{_label(attachment)}\n{fenced(attachment.text)}"),)
+    is_image = attachment.kind == Attachment.Kind.IMAGE
+    return (Text(_label(attachment, f"not shown: {why or (NO_IMAGES if is_image else NO_TEXT)}")),)
+
+
+def as_file(attachment: Attachment, media_type: str, data: str) -> tuple[Part, ...]:
+    """Give the file itself, as base64."""
+    kind: Literal["image", "pdf"] = "image" if attachment.kind == Attachment.Kind.IMAGE else "pdf"
+    return (Text(_label(attachment)), File(kind, attachment.name, media_type, data, _measure(attachment)))
+
+
+def _label(attachment: Attachment, *facts: str) -> str:
+    kind = {"image": "Image", "pdf": "PDF"}.get(attachment.kind, "File")
+    name = " ".join(attachment.name.replace("[", "(").replace("]", ")").split())
+    return f"[{', '.join(fact for fact in (f'{kind} {name}', _measure(attachment), *facts) if fact)}]"
+
+
+def _measure(attachment: Attachment) -> str:
+    if attachment.width and attachment.height:
+        return f"{attachment.width}×{attachment.height}"
+    if attachment.pages:
+        return "1 page" if attachment.pages == 1 else f"{attachment.pages} pages"
+    return ""

@@ -1,0 +1,64 @@
+"""How many tokens something is, roughly: no model's own tokenizer is asked, so that it is quick for every model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from agents.messages import File, Part, Text, Thinking, ToolCall, ToolResult
+from agents.tools import Tool
+
+# English and code have some four letters to a token; of other scripts a token is about three bytes of UTF-8, which is
+# one character of Chinese, Japanese or Korean.
+ASCII_PER_TOKEN = 4
+BYTES_PER_TOKEN = 3
+# What stands around a message, a call and its result in a vendor's form.
+AROUND = 4
+AROUND_CALL = 12
+# As Anthropic counts a picture, which vendors make no larger than this before they look at it.
+PIXELS_PER_TOKEN = 750
+LONGEST_EDGE = 1568
+PER_PAGE = 2000
+_SIZE = re.compile(r"(\d+)×(\d+)")
+_PAGES = re.compile(r"\d+")
+
+
+def of_text(text: str) -> float:
+    """Tokens of a text."""
+    if text.isascii():
+        return len(text) / ASCII_PER_TOKEN
+    ascii_bytes = len(text.encode("ascii", "ignore"))
+    other = len(text.encode("utf-8", "surrogatepass")) - ascii_bytes
+    return ascii_bytes / ASCII_PER_TOKEN + other / BYTES_PER_TOKEN
+
+
+def of_part(part: Part) -> float:
+    """Tokens of a part of a message."""
+    match part:
+        case Text(text) | Thinking(text):
+            return of_text(text)
+        case ToolCall(_, name, arguments, raw):
+            return AROUND_CALL + of_text(name) + of_text(raw or json.dumps(arguments, ensure_ascii=False))
+        case ToolResult(_, content):
+            return AROUND_CALL + of_text(content)
+        case File():
+            return _of_file(part)
+
+
+def of_tools(tools: Iterable[Tool]) -> float:
+    """Tokens of what a model is told of its tools."""
+    return sum(
+        AROUND_CALL + of_text(tool.name) + of_text(tool.description) + of_text(json.dumps(tool.parameters))
+        for tool in tools
+    )
+
+
+def _of_file(file: File) -> float:
+    if file.kind == "pdf":
+        pages = _PAGES.match(file.about)
+        return PER_PAGE * (int(pages[0]) if pages else 1)
+    size = _SIZE.match(file.about)
+    width, height = (int(size[1]), int(size[2])) if size else (LONGEST_EDGE, LONGEST_EDGE)
+    shrunk = min(1.0, LONGEST_EDGE / max(width, height, 1))
+    return width * height * shrunk**2 / PIXELS_PER_TOKEN

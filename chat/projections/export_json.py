@@ -1,0 +1,144 @@
+"""A session as a document that Parley can read in again: its parts as JSON values (format "parley.session").
+
+Columns that hold what they hold by default are left out. People are named, and nothing else is told of them.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from django.db.models import NOT_PROVIDED, Field, Model
+
+from chat.models import Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, User
+
+Json = dict[str, Any]
+FORMAT = "parley.session"
+VERSION = 1
+
+SESSION = (
+    "id",
+    "title",
+    "status",
+    "mode",
+    "agent",
+    "provider",
+    "model",
+    "system_prompt",
+    "config",
+    "total_tokens",
+    "context_used",
+    "context_window",
+    "revision",
+    "parent_message_id",
+    "archived_at",
+    "created_at",
+    "updated_at",
+)
+MESSAGE = (
+    "id",
+    "sequence",
+    "revision",
+    "type",
+    "role",
+    "status",
+    "sender",
+    "model",
+    "provider",
+    "run_id",
+    "response_id",
+    "mode",
+    "workflow_id",
+    "agent_id",
+    "include_in_context",
+    "tool_call_id",
+    "tool_name",
+    "arguments",
+    "result",
+    "is_error",
+    "timestamp",
+    "ended_at",
+    "duration_ms",
+    "duration_seconds",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "first_token_latency_ms",
+    "provider_data",
+    "edited_at",
+    "removed_at",
+    "created_at",
+)
+ATTACHMENT = ("id", "name", "kind", "media_type", "size", "width", "height", "pages")
+REQUEST = ("response_id", "revision", "agent", "provider", "model", "tools", "shared", "rows", "created_at")
+
+
+def session_record(session: Session) -> Json:
+    """Tell of the session itself; `parent_session` is the id of the one that it was forked from."""
+    parent = {"parent_session": session.parent_session_id} if session.parent_session_id else {}
+    return _columns(session, SESSION) | parent
+
+
+def message_record(
+    row: ChatMessage, text: str, revisions: Iterable[MessageRevision], attachments: Sequence[Json]
+) -> Json:
+    """Tell of a message, with all that people have made of it, oldest first; `text` is all that is known of its own."""
+    changes = [{"kind": each.kind, **_change(each)} for each in revisions]
+    parts = {"text": text, "attachments": list(attachments), "revisions": changes}
+    return _columns(row, MESSAGE) | {name: value for name, value in parts.items() if value}
+
+
+def attachment_record(row: Attachment, data: bytes | None) -> Json:
+    """Tell of a file, with its bytes in base64 where they are given."""
+    content = {} if data is None else {"data": base64.b64encode(data).decode()}
+    return _columns(row, ATTACHMENT) | content
+
+
+def session_change_record(change: SessionRevision) -> Json:
+    return {"kind": change.kind, "revision": change.revision, **_change(change)}
+
+
+def request_record(request: ModelRequest) -> Json:
+    return _columns(request, REQUEST)
+
+
+def _change(change: MessageRevision | SessionRevision) -> Json:
+    # What was imported has no user of ours; the record itself says who it was.
+    before = dict(change.before)
+    by = before.pop("by", "")
+    if before.get("user_id") is not None:
+        before["user_id"] = None
+    return {"by": _name(change.user) or by, "at": change.created_at.isoformat(), "before": before}
+
+
+def _name(user: User | None) -> str:
+    return user.sender if user else ""
+
+
+def _columns(row: Model, names: Sequence[str]) -> Json:
+    defaults = _defaults(type(row))
+    values = ((name, getattr(row, name)) for name in names)
+    return {name: _json(value) for name, value in values if value not in defaults[name]}
+
+
+@cache
+def _defaults(model: type[Model]) -> dict[str, tuple[object, ...]]:
+    """By column, what need not be told."""
+    return {field.name: _default(field) for field in model._meta.concrete_fields}
+
+
+def _default(field: Field[Any, Any]) -> tuple[object, ...]:
+    if field.default is NOT_PROVIDED:
+        return (None, "")
+    if field.default in (dict, list):
+        return (field.default(),)
+    return (field.default,)
+
+
+def _json(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value

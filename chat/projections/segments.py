@@ -1,0 +1,87 @@
+"""Segments: what the agent did in each turn, in the order in which it happened (CTX-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from chat.models import ChatMessage, MessageStatus, MessageType, Speaker
+from chat.projections.steps import AT_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class WordsSegment:
+    """What the agent said, or what it thought."""
+
+    type: Literal["text", "reasoning"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSegment:
+    """A call of a tool: it has a `result` once it is done, or an `error`."""
+
+    tool_call_id: str
+    tool_name: str
+    arguments: Any
+    status: Literal["running", "success", "error"]
+    result: str | None
+    error: str | None
+    type: Literal["tool"] = "tool"
+
+
+Segment = WordsSegment | ToolSegment
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSegments:
+    """A turn, or a part of it where a message of another stands in between; `sequence` is where it begins."""
+
+    turn_id: str
+    sequence: int
+    segments: tuple[Segment, ...]
+
+
+def segments(rows: Iterable[ChatMessage]) -> list[TurnSegments]:
+    """Project live rows, in sequence order: one segment for each row of the agent's, never regrouped.
+
+    Turns in which it did nothing are there, too. What the model is not told of any more has happened all the same.
+    """
+    turns = groupby(rows, key=lambda row: row.run_id)
+    return [_turn(turn_id, list(rows_of_turn)) for turn_id, rows_of_turn in turns]
+
+
+def _turn(turn_id: str, rows: list[ChatMessage]) -> TurnSegments:
+    return TurnSegments(turn_id, rows[0].sequence or 0, tuple(_segments(rows)))
+
+
+def _segments(rows: Iterable[ChatMessage]) -> Iterator[Segment]:
+    for row in rows:
+        match row.type:
+            case MessageType.TEXT if row.role not in (Speaker.USER, Speaker.SYSTEM):
+                yield WordsSegment("text", row.text)
+            case MessageType.REASONING:
+                yield WordsSegment("reasoning", row.text)
+            case MessageType.TOOL_GROUP:
+                yield _tool(row)
+
+
+def _tool(row: ChatMessage) -> ToolSegment:
+    status = _status(row)
+    return ToolSegment(
+        tool_call_id=row.tool_call_id,
+        tool_name=row.tool_name or "unknown",
+        arguments={} if row.arguments is None else row.arguments,
+        status=status,
+        result=row.result if status == "success" else None,
+        error=row.result if status == "error" else None,
+    )
+
+
+def _status(row: ChatMessage) -> Literal["running", "success", "error"]:
+    if row.status in AT_WORK:
+        return "running"
+    failed = row.is_error or row.status in (MessageStatus.FAILED, MessageStatus.INTERRUPTED)
+    return "error" if failed else "success"

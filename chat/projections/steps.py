@@ -1,0 +1,219 @@
+"""Steps: a session in the form in which models are told of it, one step for each of their messages (CTX-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from agents.messages import Part, Text, Thinking, ToolCall, ToolResult
+from agents.providers.arguments import arguments_text
+from chat.models import ChatMessage, MessageStatus
+from chat.projections.context import NOTHING_AROUND, Around, Told, prompt_row, system_prompt, told
+
+Json = dict[str, Any]
+
+# A call's result is not there before its tool is done; what the context says instead is for a model that goes on.
+AT_WORK = (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
+# What a model is told of a step.
+CONTEXT_OF_STEP = ("role", "content", "tool_calls", "tool_call_id", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class StepMetrics:
+    """Figures of a response or of a tool's work: milliseconds, tokens, ISO 8601 times; None where nobody knows."""
+
+    duration_ms: int | None
+    model_name: str
+    provider: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cache_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    first_token_latency_ms: int | None = None
+    tool_exec_time_ms: int | None = None
+    tool_exec_start_at: str | None = None
+    tool_exec_end_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One message of the model's conversation, and where it is from.
+
+    `id` is that of the message which it begins with; a tool's result has `<message id>.result`. `sequence` is that
+    message's place: steps are in its order, and of two with one place the result comes after the call.
+    """
+
+    id: str
+    session_id: str
+    run_id: str
+    sequence: int
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None
+    tool_calls: list[Json] | None
+    tool_call_id: str | None
+    name: str | None
+    metrics: StepMetrics | None
+    created_at: str
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A step with the rows that it is made of."""
+
+    step: Step
+    rows: tuple[ChatMessage, ...]
+
+
+def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[Sourced]:
+    """Project the live rows, in sequence order, into steps; `around` is for parts of a session, as in `context.told`.
+
+    The calls of the last response whose tools are not done have no result yet.
+    """
+    messages = told(rows, around=around)
+    found = _of_prompt(rows, around)
+    for each in messages:
+        is_last = each is messages[-1]
+        found.extend(_of_results(each, is_last) if each.message.tool_results else [_of_words(each)])
+    return found
+
+
+def as_context(found: Sequence[Step], system_prompt: str) -> list[Json]:
+    """Take steps as the messages of OpenAI's API: five of their fields.
+
+    The system prompt, as `context.system_prompt` has it, comes first when no step says it.
+    """
+    messages = [_without_nothing({name: getattr(step, name) for name in CONTEXT_OF_STEP}) for step in found]
+    prompt = {"role": "system", "content": system_prompt}
+    return messages if not system_prompt or messages[:1] == [prompt] else [prompt, *messages]
+
+
+def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
+    """Name the steps whose content ends with a text that grows: that message, and its text so far."""
+    ends = {each.step.id: [row for row in each.rows if row.type == "text"][-1:] for each in found}
+    return {id: (row.pk, row.text) for id, last in ends.items() for row in last if row.status == "streaming"}
+
+
+def ids_of(row: ChatMessage) -> tuple[str, str]:
+    """Which steps a row may have been the beginning of."""
+    return row.pk, result_id(row)
+
+
+def result_id(row: ChatMessage) -> str:
+    return f"{row.pk}.result"
+
+
+def _without_nothing(message: Json) -> Json:
+    """Leave out what a message has not; the content of one that only calls tools is null."""
+    return {name: value for name, value in message.items() if value is not None or name == "content"}
+
+
+def _of_prompt(rows: Sequence[ChatMessage], around: Around) -> list[Sourced]:
+    """A system row before all others is the system prompt; the context has it elsewhere."""
+    row = prompt_row(rows)
+    prompt = system_prompt(rows, "", around) if row else ""
+    return [Sourced(_step(row, role="system", content=prompt), (row,))] if row and prompt else []
+
+
+def _of_words(each: Told) -> Sourced:
+    """Make the step of what one side says; reasoning is no part of it."""
+    rows = _once(row for part, row in _parts(each) if not isinstance(part, Thinking))
+    texts = [part.text for part in each.message.parts if isinstance(part, Text)]
+    calls = [_call(part) for part in each.message.tool_calls]
+    is_model = each.message.role == "assistant"
+    joint = "" if is_model else "\n\n"
+    step = _step(
+        rows[0],
+        role=each.message.role,
+        content=joint.join(texts) if texts else None,
+        tool_calls=calls or None,
+        metrics=_of_response(rows, each.sources) if is_model else None,
+    )
+    return Sourced(step, _once(each.sources))
+
+
+def _parts(each: Told) -> Iterator[tuple[Part, ChatMessage]]:
+    return zip(each.message.parts, each.sources, strict=True)
+
+
+def _of_results(each: Told, is_last: bool) -> Iterator[Sourced]:
+    for part, row in _parts(each):
+        if isinstance(part, ToolResult) and not (is_last and row.status in AT_WORK):
+            name = row.tool_name or "unknown"
+            step = _step(
+                row,
+                id=result_id(row),
+                role="tool",
+                content=part.content,
+                tool_call_id=part.call_id,
+                name=name,
+                metrics=_of_tool(row),
+            )
+            yield Sourced(step, (row,))
+
+
+def _step(row: ChatMessage, **fields: Any) -> Step:
+    values: Json = {
+        "id": row.pk,
+        "session_id": row.session_id,
+        "run_id": row.run_id,
+        "sequence": row.sequence,
+        "tool_calls": None,
+        "tool_call_id": None,
+        "name": None,
+        "metrics": None,
+        "created_at": row.timestamp.isoformat(),
+    }
+    return Step(**{**values, **fields})
+
+
+def _call(call: ToolCall) -> Json:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+
+
+def _of_response(said: Sequence[ChatMessage], rows: Sequence[ChatMessage]) -> StepMetrics:
+    """The figures stand in the response's last row (MSG-06), how long it spoke in its texts."""
+    texts = [row for row in said if row.type == "text"]
+    known = next((row for row in reversed(rows) if row.total_tokens is not None), rows[-1])
+    return StepMetrics(
+        duration_ms=texts[0].duration_ms if texts else None,
+        model_name=said[0].model,
+        provider=said[0].provider,
+        input_tokens=known.input_tokens,
+        output_tokens=known.output_tokens,
+        total_tokens=known.total_tokens,
+        cache_tokens=_sum(known.cache_read_tokens, known.cache_write_tokens),
+        cache_read_tokens=known.cache_read_tokens,
+        cache_write_tokens=known.cache_write_tokens,
+        first_token_latency_ms=known.first_token_latency_ms,
+    )
+
+
+def _of_tool(row: ChatMessage) -> StepMetrics:
+    return StepMetrics(
+        duration_ms=row.duration_ms,
+        model_name=row.model,
+        provider=row.provider,
+        tool_exec_time_ms=row.duration_ms,
+        tool_exec_start_at=row.timestamp.isoformat() if row.duration_ms is not None else None,
+        tool_exec_end_at=_iso(row.ended_at),
+    )
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+def _once(rows: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    return tuple({row.pk: row for row in rows}.values())

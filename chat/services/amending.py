@@ -1,0 +1,71 @@
+"""Several changes asked for at once: all of them are made, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from chat.commands import Request
+from chat.models import ChatMessage, Session, User
+from chat.services import reading
+from chat.services.access import session_for
+from chat.services.commands import Json, execute
+from chat.services.errors import NoSuchMessage, Refused
+from chat.services.organising import Deed, organise
+from chat.services.rows import OpenSession
+
+
+@transaction.atomic
+def amend(
+    *,
+    user: User,
+    session_id: str,
+    commands: Sequence[Request] = (),
+    deeds: Sequence[Deed] = (),
+    seen: int | None = None,
+) -> list[Json]:
+    """Change a session as commands say, and where it stands in lists; returns what each command answers.
+
+    Refused as "stale", with the `revision` of now, when the session's revision is not the one `seen`; and as each of
+    them would be.
+    """
+    session, _role = session_for(user, session_id)
+    if seen is not None and (revision := _locked(session).revision) != seen:
+        raise Refused("stale", _("The session has changed meanwhile."), revision=revision)
+    for deed in set(deeds) - {Deed.ARCHIVE}:
+        organise(user=user, deed=deed, session_ids=[session_id])
+    answers = [execute(user, session_id, command) for command in commands]
+    if Deed.ARCHIVE in deeds:  # after it nothing is written any more
+        organise(user=user, deed=Deed.ARCHIVE, session_ids=[session_id])
+    return answers
+
+
+@transaction.atomic
+def amend_message(
+    *, user: User, session_id: str, message_id: str, commands: Sequence[Request], seen: int | None = None
+) -> list[Json]:
+    """Change a message as commands say; returns what each answers.
+
+    Refused as "stale", with the message of now as `current` and its `revision`, when that is not the one `seen`.
+    """
+    if seen is not None:
+        session, _role = session_for(user, session_id)
+        _locked(session)
+        _require_unchanged(session, message_id, seen)
+    return [execute(user, session_id, command) for command in commands]
+
+
+def _locked(session: Session) -> Session:
+    return OpenSession.lock(session.pk).session
+
+
+def _require_unchanged(session: Session, message_id: str, seen: int) -> None:
+    if not ChatMessage.objects.filter(pk=message_id, session=session).exists():
+        raise NoSuchMessage
+    present = reading.message_snapshot(message_id)
+    if present is None or present.revision != seen:
+        words = _("The message has changed meanwhile.")
+        current, revision = (present.to_json(), present.revision) if present else (None, None)
+        raise Refused("stale", words, current=current, revision=revision)

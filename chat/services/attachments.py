@@ -1,0 +1,272 @@
+"""Files that people give to a session: taking them in, finding them, giving them back, forgetting unsent ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from itertools import islice
+from threading import BoundedSemaphore
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet, prefetch_related_objects
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.files import names, sniffing
+from chat.files.contents import Contents, Problem, Unusable
+from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
+from chat.services.access import session_for
+from chat.services.errors import Invalid, NoSuchSession, Refused
+
+logger = logging.getLogger(__name__)
+
+MOST_PER_MESSAGE = 10
+# What one person may have uploaded without having sent it, in all sessions.
+MOST_UNSENT = 40
+UNSENT_KEPT = timedelta(hours=24)
+SWEPT_AT_ONCE = 100
+# Databases bound how many values a query has.
+BATCH = 5_000
+THUMB = ".thumb"
+MODEL_IMAGE = ".model"
+
+# Reading a file takes a core and, for the largest images, 400 MB: few at a time, the others wait.
+_reading = BoundedSemaphore(2)
+
+
+class NoSuchAttachment(Refused):
+    CODE: ClassVar[str] = "no_such_attachment"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("There is no such file."))
+
+
+class TooLarge(Refused):
+    CODE: ClassVar[str] = "too_large"
+
+    def __init__(self) -> None:
+        words = _("The file is too large; the limit is %(limit)d MB.")
+        super().__init__(self.CODE, words % {"limit": settings.MAX_ATTACHMENT_MB})
+
+
+def limit_bytes() -> int:
+    """The size of the largest file that is taken."""
+    megabytes: int = settings.MAX_ATTACHMENT_MB
+    return megabytes * 1024 * 1024
+
+
+def upload(*, session: Session, author: User, name: str, size: int, file: File[Any]) -> Attachment:
+    """Take a file into the author's composer. Raises Refused: what it is, its size, too many that were not sent."""
+    _require_size(size)
+    _sweep()
+    if _unsent().filter(user=author).count() >= MOST_UNSENT:
+        raise Refused("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))
+    with _reading:
+        contents = _read(file.read(limit_bytes() + 1))
+    return _keep(session, author, names.clean(name), contents)
+
+
+def fetch(user: User, attachment_id: str) -> Attachment:
+    """Find a file for somebody who may see it. One that is not sent is its uploader's; a removed message's nobody's.
+
+    Raises NoSuchAttachment (nobody learns whether it exists).
+    """
+    attachment = Attachment.objects.filter(pk=attachment_id).select_related("message").first()
+    if attachment is None or not _is_visible(attachment, user):
+        raise NoSuchAttachment
+    try:
+        session_for(user, attachment.session_id)
+    except NoSuchSession:
+        raise NoSuchAttachment from None
+    return attachment
+
+
+def remove(*, user: User, attachment_id: str) -> None:
+    """Take one's own file out of the composer. Raises NoSuchAttachment; Refused once it is sent."""
+    attachment = fetch(user, attachment_id)
+    session_for(user, attachment.session_id, Role.EDITOR)
+    if not _discard([attachment]):
+        raise Refused("already_sent", _("This file has been sent already."))
+
+
+def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
+    """Fetch the files of many messages at once, for `attached_to`; the text in them may be long."""
+    files = Attachment.objects.all() if with_text else Attachment.objects.defer("text")
+    people_s = (message for message in messages if message.role == Speaker.USER)
+    while batch := list(islice(people_s, BATCH)):
+        prefetch_related_objects(batch, Prefetch("attachments", files))
+
+
+def read_file(data: bytes) -> Contents:
+    """Read a file that comes with a whole session. Raises Refused: what it is, its size."""
+    with _reading:
+        return _read(data)
+
+
+def keep_with(message: ChatMessage, *, author: User, name: str, contents: Contents, **columns: Any) -> Attachment:
+    """Store a file that was read as one of a message, with an id and a place of its own."""
+    return _keep(message.session, author, names.clean(name), contents, message=message, **columns)
+
+
+def forget_stored(attachments: Iterable[Attachment]) -> None:
+    """Delete what was stored for rows that have not come to be."""
+    for attachment in attachments:
+        _forget_file(stored_name(attachment))
+
+
+@transaction.atomic
+def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
+    """Send its author's files with a message, in this order. Raises Refused when one cannot be: then none is."""
+    wanted = list(dict.fromkeys(attachment_ids))
+    if len(wanted) > MOST_PER_MESSAGE:
+        raise Invalid(_too_many())
+    mine = _unsent().filter(session=message.session_id, user=message.user_id)
+    claimed = [mine.filter(pk=pk).update(message=message, position=place) for place, pk in enumerate(wanted)]
+    if not all(claimed):
+        raise Refused("attachment_gone", _("One of the files is not there any more. Attach it again."))
+
+
+@transaction.atomic
+def give_back(*, message: ChatMessage) -> list[Attachment]:
+    """Put the files of a message that is taken back into its author's composer: they are as fresh as new ones."""
+    files = list(message.attachments.defer("text").order_by("position"))
+    message.attachments.update(message=None, created_at=timezone.now())
+    return files
+
+
+def described(attachment: Attachment) -> dict[str, Any]:
+    """Tell scripts of a file."""
+    is_image = attachment.kind == Attachment.Kind.IMAGE
+    return {
+        "id": attachment.pk,
+        "name": attachment.name,
+        "kind": attachment.kind,
+        "media_type": attachment.media_type,
+        "size": attachment.size,
+        "width": attachment.width,
+        "height": attachment.height,
+        "pages": attachment.pages,
+        "url": reverse("attachment", args=[attachment.pk]),
+        "thumb": reverse("attachment-thumb", args=[attachment.pk]) if is_image else None,
+    }
+
+
+def data_of(attachment: Attachment, form: str = "") -> bytes:
+    """Read the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raises NoSuchAttachment when it is lost."""
+    try:
+        with default_storage.open(stored_name(attachment) + form) as stored:
+            data: bytes = stored.read()
+            return data
+    except FileNotFoundError:
+        raise NoSuchAttachment from None
+
+
+def size_of(attachment: Attachment, form: str = "") -> int:
+    """The size in bytes of what `data_of` reads. Raises NoSuchAttachment when it is lost."""
+    try:
+        return int(default_storage.size(stored_name(attachment) + form))
+    except FileNotFoundError:
+        raise NoSuchAttachment from None
+
+
+def stored_name(attachment: Attachment) -> str:
+    """The name of its file in the storage, which rows may share."""
+    return attachment.file.name or ""
+
+
+def _too_many() -> str:
+    words = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
+    return words % {"count": MOST_PER_MESSAGE}
+
+
+def _require_size(size: int) -> None:
+    if size > limit_bytes():
+        raise TooLarge
+
+
+def _read(data: bytes) -> Contents:
+    _require_size(len(data))
+    try:
+        return sniffing.read(data)
+    except Unusable as error:
+        raise Refused(error.problem, _WORDS[error.problem]()) from None
+
+
+_WORDS: dict[Problem, Callable[[], str]] = {
+    "empty": lambda: _("The file is empty."),
+    "unsupported": lambda: _("Files of this kind cannot be used here. Images, PDF and text files can."),
+    "broken_image": lambda: _("The image is damaged and cannot be read."),
+    "too_many_pixels": lambda: _("The image has too many pixels. Make it smaller."),
+    "broken_pdf": lambda: _("The PDF file is damaged and cannot be read."),
+    "locked_pdf": lambda: _("The PDF file is locked with a password. Save it without one."),
+}
+
+
+def _keep(session: Session, author: User, name: str, contents: Contents, **columns: Any) -> Attachment:
+    attachment = Attachment(
+        session=session,
+        user=author,
+        name=name,
+        kind=contents.kind,
+        media_type=contents.media_type,
+        size=len(contents.data),
+        width=contents.width,
+        height=contents.height,
+        pages=contents.pages,
+        text=contents.text,
+        **columns,
+    )
+    attachment.file.save(name, ContentFile(contents.data), save=False)
+    try:
+        for form, data in ((THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
+            if data:
+                default_storage.save(stored_name(attachment) + form, ContentFile(data))
+        attachment.save(force_insert=True)
+    except Exception:
+        _delete_file(stored_name(attachment))
+        raise
+    return attachment
+
+
+def _is_visible(attachment: Attachment, user: User) -> bool:
+    if attachment.message is None:
+        return attachment.user_id == user.pk
+    return attachment.message.removed_at is None
+
+
+def _unsent() -> QuerySet[Attachment]:
+    return Attachment.objects.filter(message=None)
+
+
+def _sweep() -> None:
+    """Forget what was uploaded and never sent."""
+    old = _unsent().filter(created_at__lt=timezone.now() - UNSENT_KEPT)
+    _discard(old[:SWEPT_AT_ONCE])
+
+
+def _discard(attachments: Iterable[Attachment]) -> int:
+    """Delete those that are still unsent, and files that no row refers to; returns how many went."""
+    gone = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
+    for attachment in gone:
+        _forget_file(stored_name(attachment))
+    return len(gone)
+
+
+def _forget_file(name: str) -> None:
+    if not Attachment.objects.filter(file=name).exists():
+        _delete_file(name)
+
+
+def _delete_file(name: str) -> None:
+    for form in ("", THUMB, MODEL_IMAGE):
+        try:
+            default_storage.delete(name + form)
+        except OSError:  # what cannot be deleted takes room, and nothing else
+            logger.warning("The file %s could not be deleted", name + form, exc_info=True)

@@ -1,0 +1,96 @@
+"""Where messages stand: taking neighbours out of a session, and putting them back where they were.
+
+A removed row has no sequence number. Its record of removal says after which row it stood: a live one, or one that was
+removed before it. By these records every removed row keeps its place among the others, whatever moves meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import F
+from django.utils import timezone
+
+from chat.events import MessageRemoved, MessagesShifted
+from chat.models import ChatMessage, MessageRevision, User
+from chat.services.participation import carry_readers
+from chat.services.rows import OpenSession, record_of
+
+# Beyond every place that is in use.
+FAR = 2**40
+PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
+BATCH = 500
+
+
+def take_out(opened: OpenSession, rows: Sequence[ChatMessage], author: User, kind: MessageRevision.Kind) -> None:
+    """Take neighbours out of view and context, the rest closes up; they and what they were stay on record (MSG-11)."""
+    first, beyond = _place(rows[0]), _place(rows[-1]) + 1
+    before = list(opened.live().filter(sequence=first - 1).values_list("pk", flat=True))
+    _remember_all(opened, rows, before[0] if before else "", author, kind)
+    base = opened.next_revision() - first
+    for row in rows:
+        opened.events.append(MessageRemoved(base + _place(row), row.pk))
+    opened.session.revision = base + beyond - 1
+    # In one statement: they may be thousands.
+    opened.live().filter(sequence__range=(first, beyond - 1)).update(
+        revision=F("sequence") + base, sequence=None, removed_at=timezone.now()
+    )
+    _shift(opened, beyond, first - beyond)
+
+
+def put_back(opened: OpenSession, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
+    """Give removed rows places in a row, after a live one (None: before all)."""
+    first = _place(after) + 1 if after else 1
+    _shift(opened, first, len(rows))
+    for place, row in enumerate(rows, first):
+        opened.update("message_updated", row, {"sequence": place, "removed_at": None})
+
+
+def stands_after(opened: OpenSession, row: ChatMessage) -> ChatMessage | None:
+    """Find the live row after which a removed one has its place; None: it was before all of them."""
+    before = _removed_after(opened)
+    at, steps = row.pk, len(before)
+    while at in before and steps >= 0:
+        at, steps = before[at], steps - 1
+    return opened.live().filter(pk=at).first()
+
+
+def _remember_all(
+    opened: OpenSession, rows: Sequence[ChatMessage], before: str, author: User, kind: MessageRevision.Kind
+) -> None:
+    following = {after: removed for removed, after in _removed_after(opened).items()}
+    records = []
+    for row in rows:
+        seen = set[str]()
+        while before in following and before not in seen:
+            seen.add(before)
+            before = following[before]
+        records.append(MessageRevision(message=row, user=author, kind=kind, before=record_of(row, after=before)))
+        before = row.pk
+    MessageRevision.objects.bulk_create(records, batch_size=BATCH)
+
+
+def _removed_after(opened: OpenSession) -> dict[str, str]:
+    """After which row each of the session's removed rows stood."""
+    records = MessageRevision.objects.filter(
+        message__session=opened.session.pk, message__removed_at__isnull=False, kind__in=PLACED
+    )
+    places = records.order_by("pk").values_list("message_id", "before__after")
+    return {message_id: after for message_id, after in places if after is not None}
+
+
+def _shift(opened: OpenSession, start: int, by: int) -> None:
+    """Move all rows from a place on. Each number is taken once at every moment, so they go by way of free ones."""
+    opened.forget_places()
+    if not opened.live().filter(sequence__gte=start).update(sequence=F("sequence") + FAR):
+        return
+    revision = opened.next_revision()
+    carry_readers(opened.session.pk, revision)
+    opened.live().filter(sequence__gte=FAR).update(sequence=F("sequence") + by - FAR, revision=revision)
+    opened.events.append(MessagesShifted(revision, start, by))
+
+
+def _place(row: ChatMessage) -> int:
+    if row.sequence is None:
+        raise ValueError(f"{row.pk} stands nowhere")
+    return row.sequence

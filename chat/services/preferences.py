@@ -1,0 +1,102 @@
+"""What people choose for themselves: how the page looks and speaks to them, their name, their picture."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import PurePath
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.utils.translation import gettext as _
+from PIL import Image, ImageOps
+
+from chat.files import images
+from chat.files.contents import Unusable
+from chat.models import User, Workspace
+from chat.services.errors import Invalid
+
+SIDE = 256
+LARGEST_PICTURE = 10 * 1024 * 1024
+LONGEST_NAME = 80
+
+
+def choices() -> dict[str, tuple[str, ...]]:
+    """What each preference may be; "" follows the browser."""
+    return {
+        "theme": ("", *User.Theme.values),
+        "language": ("", *(code for code, _name in settings.LANGUAGES)),
+        "clock": tuple(User.Clock.values),
+        "send_key": tuple(User.SendKey.values),
+        "notify": ("yes", "no"),
+    }
+
+
+@transaction.atomic
+def choose(*, user: User, values: dict[str, str]) -> None:
+    """Keep what somebody has chosen, by preference. Raises Refused for what is not on offer."""
+    known = choices()
+    for name, value in values.items():
+        if name not in known or value not in known[name]:
+            raise Invalid(_("That is not one of the choices."))
+        setattr(user, name, value == "yes" if name == "notify" else value)
+    user.save(update_fields=list(values))
+
+
+@transaction.atomic
+def rename(*, user: User, name: str) -> None:
+    """Change the name that others see, from their next message on. Raises Refused."""
+    name = " ".join(name.split())
+    if not name or len(name) > LONGEST_NAME or "\0" in name:
+        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+    user.display_name = name
+    user.save(update_fields=["display_name"])
+
+
+def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
+    """Take a picture, cut to its middle square and drawn anew: nothing of the file itself is kept. Raises Refused."""
+    drawn = _square(upload)
+    before = PurePath(user.picture.name or "").name
+    user.picture.save("picture", ContentFile(drawn), save=False)
+    user.save(update_fields=["picture"])
+    _forget(user, before)
+
+
+def remove_picture(*, user: User) -> None:
+    """Show initials again."""
+    before = PurePath(user.picture.name or "").name
+    user.picture = ""
+    user.save(update_fields=["picture"])
+    _forget(user, before)
+
+
+def _forget(user: User, name: str) -> None:
+    if name:
+        user.picture.storage.delete(f"pictures/{name}")
+
+
+def _square(upload: UploadedFile[bytes]) -> bytes:
+    if (upload.size or 0) > LARGEST_PICTURE:
+        raise Invalid(_("A picture has at most %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+    data = upload.read()
+    try:
+        with images.gate, Image.open(BytesIO(data), formats=list(images.FORMATS)) as picture:
+            images.require_readable(picture, data)
+            picture.draft("RGB", (2 * SIDE, 2 * SIDE))  # a JPEG need not be decoded at its full size
+            upright = ImageOps.exif_transpose(picture).convert("RGBA")
+    except (Unusable, Image.DecompressionBombError) as error:
+        raise Invalid(_("This picture has too many pixels. Make it smaller first.")) from error
+    except images.BROKEN as error:
+        raise Invalid(_("This is not a picture that Parley can read. Take a PNG, JPEG, WebP or GIF file.")) from error
+    drawn = BytesIO()
+    ImageOps.fit(upright, (SIDE, SIDE)).save(drawn, "WEBP", quality=85)
+    return drawn.getvalue()
+
+
+def colleague(*, viewer: User, user_id: int) -> User | None:
+    """Find somebody whom `viewer` may see: themselves, or who shares a workspace with them."""
+    if user_id == viewer.pk:
+        return viewer
+    shared = Workspace.objects.filter(members=viewer)
+    return User.objects.filter(pk=user_id, workspaces__in=shared).first()

@@ -1,0 +1,105 @@
+"""What a session's models have been asked with: kept by names of rows, and built again from what is on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
+from chat.projections.context import CONTEXT_FIELDS
+from chat.projections.requests import Name, Named, as_then, unfolded
+from chat.services.attachments import fetch_attachments
+
+Json = dict[str, Any]
+# Databases bound how many values a query has.
+BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class PastRequest:
+    """A request as it was: its rows in order, without those that are `lost`, and the session's prompt then.
+
+    `now` are the same rows as they are now, removed ones too.
+    """
+
+    made: ModelRequest
+    rows: list[ChatMessage]
+    now: dict[str, ChatMessage]
+    lost: list[str]
+    system_prompt: str
+
+
+def last_revision(session_id: str) -> int | None:
+    """The session's revision at its last request that is on record; None when there is none."""
+    made = ModelRequest.objects.filter(session=session_id).order_by("-created_at", "-pk")
+    return made.values_list("revision", flat=True).first()
+
+
+def is_kept(session_id: str, response_id: str) -> bool:
+    """Whether it is on record what a response was asked with."""
+    return bool(response_id) and ModelRequest.objects.filter(session=session_id, pk=response_id).exists()
+
+
+def past_request(session: Session, response_id: str) -> PastRequest | None:
+    """Build again what a response was asked with, in a fixed number of queries; None when it is not on record."""
+    made = ModelRequest.objects.filter(session=session, pk=response_id).first()
+    if made is None:
+        return None
+    try:
+        names = _names(made)
+    except LookupError:  # an imported one may count on others that did not come along
+        return None
+    rows = _rows(session, [message_id for message_id, _revision in names])
+    fetch_attachments(list(rows.values()), with_text=True)
+    before = _records([name for name in names if name[0] in rows])
+    there = [name for name in names if name[0] in rows]
+    return PastRequest(
+        made=made,
+        rows=[as_then(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)],
+        now=rows,
+        lost=[message_id for message_id, _revision in names if message_id not in rows],
+        system_prompt=prompt_then(session, made.revision),
+    )
+
+
+def prompt_then(session: Session, revision: int) -> str:
+    """The session's own system prompt at one of its revisions."""
+    later = SessionRevision.objects.filter(session=session, revision__gt=revision).order_by("revision", "pk")
+    for before in later.values_list("before", flat=True):
+        if "system_prompt" in before:
+            return str(before["system_prompt"])
+    return session.system_prompt
+
+
+def _names(made: ModelRequest) -> list[Name]:
+    """All names of a request. Its own revision orders the session's requests: clocks may be set back."""
+    earlier = ModelRequest.objects.filter(session=made.session_id, revision__lte=made.revision)
+    chain = earlier.order_by("-revision", "-created_at").values_list("shared", "rows")
+    return unfolded(Named(shared, tuple(map(_name, rows))) for shared, rows in chain.iterator())
+
+
+def _name(pair: Sequence[Any]) -> Name:
+    return str(pair[0]), int(pair[1])
+
+
+def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
+    """Fetch the session's own rows: the names may have come with a file, and name anybody's."""
+    rows = ChatMessage.objects.filter(session=session).only(*CONTEXT_FIELDS, "revision", "removed_at", "model")
+    return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
+
+
+def _records(names: Sequence[Name]) -> Mapping[str, Json]:
+    """Of each row that has been changed since the revision named, the first record of it: that is what it was then."""
+    named = dict(names)
+    found: dict[str, Json] = {}
+    for some in _batches(list(named)):
+        records = MessageRevision.objects.filter(message__in=some).order_by("pk")
+        for message_id, before in records.values_list("message_id", "before"):
+            if before.get("revision", -1) >= named[message_id]:
+                found.setdefault(message_id, before)
+    return found
+
+
+def _batches(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

@@ -1,0 +1,69 @@
+"""What keeps people, workspaces and administrators from being lost by a click; who may look after sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.apps import apps as installed
+from django.apps.registry import Apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.management import create_permissions
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.models import User, Workspace
+
+MANAGERS = "Session managers"
+MANAGED = ("view_session", "change_session", "view_chatmessage", "change_chatmessage")
+
+
+def make_managers(app_config: AppConfig, using: str, apps: Apps = installed, **options: Any) -> None:
+    """Make the group that may read and edit sessions and nothing else, once; what operators make of it later stays.
+
+    Called after each migration, when there may be no table or permission yet, and after a flush, which names no apps.
+    """
+    create_permissions(app_config, using=using, apps=apps, **options)  # the app that makes them for all comes later
+    try:
+        groups, permissions = apps.get_model("auth", "Group").objects, apps.get_model("auth", "Permission").objects
+    except LookupError:
+        return
+    wanted = list(permissions.using(using).filter(content_type__app_label="chat", codename__in=MANAGED))
+    with transaction.atomic(using=using):
+        if len(wanted) == len(MANAGED):
+            group, is_new = groups.using(using).get_or_create(name=MANAGERS)
+            if is_new:
+                group.permissions.set(wanted)
+
+
+def what_holds_people(people: QuerySet[User]) -> list[str]:
+    """Say for each of these people why they cannot be deleted; empty where they can. Two queries."""
+    owners = people.annotate(count=Count("sessions")).filter(count__gt=0).order_by("username")
+    logged = people.filter(pk__in=LogEntry.objects.values("user")).exclude(sessions__isnull=False)
+    return [
+        *(_owns(user) for user in owners),
+        *(_("%(name)s stands in the audit log.") % {"name": user.sender} for user in logged.order_by("username")),
+    ]
+
+
+def what_holds_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
+    """Say for each of these workspaces why it cannot be deleted; empty where they can. One query."""
+    full = workspaces.annotate(count=Count("sessions")).filter(count__gt=0).order_by("name")
+    return [
+        ngettext("“%(name)s” holds %(count)d session.", "“%(name)s” holds %(count)d sessions.", each.count)
+        % {"name": each.name, "count": each.count}
+        for each in full
+    ]
+
+
+def is_last_administrator(user: User) -> bool:
+    """Whether nobody else could put things right."""
+    others = User.objects.filter(is_superuser=True, is_staff=True, is_active=True).exclude(pk=user.pk)
+    return user.is_superuser and user.is_active and not others.exists()
+
+
+def _owns(user: Any) -> str:
+    words = ngettext("%(name)s owns %(count)d session.", "%(name)s owns %(count)d sessions.", user.count)
+    return words % {"name": user.sender, "count": user.count}

@@ -1,0 +1,173 @@
+"""The context as people see it is the context that is sent, part by part."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
+from agents.providers.anthropic_request import to_request as to_anthropic
+from agents.providers.base import Request
+from agents.providers.openai_request import Dialect
+from agents.providers.openai_request import to_request as to_openai
+from chat.models import ChatMessage, MessageType, Session
+from chat.projections.briefed import Block, Why, blocks
+from chat.projections.compared import Since, new_rows, rows_before, since
+from chat.projections.context import context, speaks
+from chat.projections.estimate import of_part, of_text
+from chat.projections.measure import measured, set_right
+from chat.projections.requests import as_then, named
+from tests.projections.test_context_random import any_rows
+
+Fields = dict[str, object]
+
+
+def row(number: int, **fields: object) -> ChatMessage:
+    return ChatMessage(id=f"m_{number}", session=Session(id="s_1"), sequence=number, revision=number, **fields)
+
+
+def said(number: int, text: str, **fields: object) -> ChatMessage:
+    return row(number, role="user", text=text, sender="Ana", **fields)
+
+
+def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, Why]]]]:
+    return [(block.role, [(line.row.pk, line.why) for line in block.lines]) for block in blocks(rows, provider="own")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=any_rows())
+def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
+    """CTX-01, MSG-09: the blocks are the context's messages, in order and whole; each row that speaks or could is
+    shown, and no row's reason is missing."""
+    shown = blocks(rows, provider="scripted")
+    assert [Message(block.role, block.parts) for block in shown if block.role] == context(rows)
+    there = {line.row.pk for block in shown for line in block.lines}
+    assert there == {row.pk for row in rows if row.type not in (MessageType.TURN_START, MessageType.TURN_DONE)}
+    for block in shown:
+        assert block.lines
+        for line in block.lines:
+            assert line.parts or line.why != Why.SENT
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=any_rows())
+def test_reasoning_is_shown_as_sent_where_a_vendor_gets_it(rows: list[ChatMessage]) -> None:
+    """MSG-08: what is said not to be given back is in neither vendor's request."""
+    shown = blocks(rows, provider="scripted")
+    parts = tuple(
+        tuple(part for line in block.lines for part in line.parts if line.why != Why.NOT_GIVEN_BACK) for block in shown
+    )
+    kept = tuple(Message(block.role, own) for block, own in zip(shown, parts, strict=True) if block.role)
+    whole = Request("one", tuple(context(rows)))
+    without = Request("one", kept)
+    assert to_anthropic(whole, "scripted") == to_anthropic(without, "scripted")
+    assert to_openai(whole, "scripted", Dialect()) == to_openai(without, "scripted", Dialect())
+
+
+def test_what_is_not_sent_says_why() -> None:
+    """CTX-01, CTX-04, MSG-09: in its place among the others."""
+    rows = [
+        row(1, role="system", text="Be kind."),
+        row(2, type="turn_start"),
+        said(3, "Hi"),
+        row(4, type="reasoning", role="assistant", response_id="r_1", text="Hm", provider="own"),
+        row(5, role="assistant", response_id="r_1", text="So", include_in_context=False),
+        row(6, type="tool_group", role="assistant", response_id="r_1", tool_call_id="c1", result="2"),
+        row(7, type="error", status="failed", text="No."),
+        row(8, type="reasoning", role="assistant", response_id="r_2", text="Lost"),
+        said(9, ""),
+        row(10, type="tool_group", role="assistant", response_id="r_3", tool_call_id="c2", status="running"),
+        row(11, type="turn_done"),
+    ]
+    assert laid(rows) == [
+        (None, [("m_1", Why.PROMPT)]),
+        ("user", [("m_3", Why.SENT)]),
+        ("assistant", [("m_4", Why.NOT_GIVEN_BACK), ("m_5", Why.LEFT_OUT), ("m_6", Why.SENT)]),
+        ("user", [("m_6", Why.SENT)]),
+        (None, [("m_7", Why.ERROR)]),
+        (None, [("m_8", Why.LED_NOWHERE)]),
+        (None, [("m_9", Why.EMPTY)]),
+        ("assistant", [("m_10", Why.AT_WORK)]),
+        ("user", [("m_10", Why.AT_WORK)]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("", 0, 0),
+        ("Why is checkout slow on Fridays? It was quick last week.", 10, 16),
+        ("为什么周五结账很慢？上周还很快。", 11, 18),
+        ("Почему оплата медленная по пятницам?", 9, 25),
+        ("👍" * 8, 8, 24),
+        ("\ud800", 1, 1),
+    ],
+)
+def test_estimates_are_of_the_right_size(text: str, least: int, most: int) -> None:
+    """MSG-12: for letters, characters and emoji; lone surrogates cost nobody the page."""
+    assert least <= of_text(text) <= most
+
+
+def test_files_calls_and_results_are_estimated() -> None:
+    """CTX-02: a picture by its size, a PDF by its pages, a call by its name and arguments."""
+    assert of_part(File("image", "a.png", "image/png", "", "750×100")) == 100
+    assert of_part(File("image", "a.png", "image/png", "", "9000×9000")) < 4000
+    assert of_part(File("pdf", "a.pdf", "application/pdf", "", "3 pages")) == 6000
+    assert of_part(ToolCall("c1", "double", {"n": 1})) == of_part(ToolCall("c1", "double", {}, '{"n": 1}'))
+    assert of_part(ToolResult("c1", "x" * 400)) > of_part(Text("x" * 400)) == of_part(Thinking("x" * 400)) == 100
+
+
+def answered(**fields: object) -> list[Block]:
+    answer: Fields = {"role": "assistant", "text": "So", "provider": "own", "model": "one", "response_id": "r_1"}
+    return blocks([said(1, "x" * 384), row(2, **answer, **fields), said(3, "x" * 384)], provider="own")
+
+
+def test_estimates_are_set_right_by_what_was_read() -> None:
+    """RUN-04: by the last response of the same model, of what stood before it."""
+    measure = measured(answered(input_tokens=200), 0.0, ("own", "one"))
+    assert (measure.factor, measure.read, measure.tokens(50)) == (2.0, 200, 100)
+    for unknown in (answered(), answered(input_tokens=10_000)):
+        assert measured(unknown, 0.0, ("own", "one")).read is None
+    assert measured(answered(input_tokens=200), 0.0, ("own", "two")).factor == 1.0
+    assert set_right(10.0, 0.0, 5).factor == 1.0
+
+
+def test_what_was_changed_since_sets_nothing_right() -> None:
+    """RUN-04: what the model has read then was something else."""
+    rows = answered(input_tokens=200)
+    rows[0].lines[0].row.revision = 9
+    assert measured(rows, 0.0, ("own", "one")).factor == 1.0
+
+
+def test_rows_are_compared_with_what_they_were() -> None:
+    """MSG-11: removed, left out, edited; new is what stands before the answer and was not sent."""
+    then = said(1, "Hi")
+    assert since(then, said(1, "Hi", edited_at=None)) == Since.SAME
+    assert since(then, said(1, "Ho")) == Since.EDITED
+    assert since(then, said(1, "Ho", include_in_context=False)) == Since.LEFT_OUT
+    gone = said(1, "Hi")
+    gone.sequence = None
+    assert since(then, gone) == Since.REMOVED
+    live = [then, said(2, "Added"), row(3, role="assistant", response_id="r_1", text="So"), said(4, "Later")]
+    assert [each.pk for each in new_rows(rows_before(live, "r_1"), {"m_1": then})] == ["m_2"]
+    assert [each.pk for each in new_rows(rows_before(live, "r_gone"), {"m_1": then})] == ["m_2", "m_3", "m_4"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=any_rows())
+def test_names_are_of_what_speaks(rows: list[ChatMessage]) -> None:
+    """MSG-01: those that are known are counted, up to the first that has changed; the others are named."""
+    for number, each in enumerate(rows, 1):
+        each.revision = number
+    speaking = [(each.pk, each.revision) for each in rows if speaks(each)]
+    assert named(rows, None).rows == tuple(speaking)
+    for known in range(len(rows) + 1):
+        some = named(rows, known)
+        assert some.shared == sum(revision <= known for _pk, revision in speaking)
+        assert some.rows == tuple(speaking[some.shared :])
+
+
+def test_a_row_without_a_record_is_what_it_is() -> None:
+    """MSG-11: it was sent, so it was included, and it stands where it stood."""
+    was = as_then(said(7, "Hi", include_in_context=False), None, 2)
+    assert (was.sequence, was.text, was.include_in_context) == (2, "Hi", True)

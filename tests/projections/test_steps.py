@@ -1,0 +1,155 @@
+"""Steps are the context, message by message, with what is known of each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.providers.base import Request
+from agents.providers.openai_request import Dialect, to_request
+from chat.models import ChatMessage, Session
+from chat.projections.context import Around, call_ids, context, speaker, system_prompt, who
+from chat.projections.steps import AT_WORK, Step, as_context, steps
+from tests.projections.test_context_random import any_rows
+
+Json = dict[str, Any]
+PROMPT = "Be brief."
+
+
+def row(number: int, **fields: object) -> ChatMessage:
+    values = {"id": f"m_{number}", "session": Session(id="s_1"), "sequence": number, "run_id": "t_1", **fields}
+    return ChatMessage(**values)
+
+
+def projected(rows: list[ChatMessage]) -> list[Step]:
+    return [each.step for each in steps(rows)]
+
+
+def told(rows: list[ChatMessage]) -> list[Message]:
+    """The context as far as it is said yet, without reasoning, which OpenAI's form does not have."""
+    messages = [replace(each, parts=_without_thinking(each.parts)) for each in context(rows)]
+    if messages and messages[-1].tool_results:
+        open_calls = {index for index, each in enumerate(_last_calls(rows)) if each.status in AT_WORK}
+        waiting = [each.id for index, each in enumerate(messages[-2].tool_calls) if index in open_calls]
+        results = tuple(each for each in messages[-1].tool_results if each.call_id not in waiting)
+        messages[-1:] = [Message("user", results)] if results else []
+    return messages
+
+
+def _without_thinking(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if not isinstance(part, Thinking))
+
+
+def _last_calls(rows: list[ChatMessage]) -> list[ChatMessage]:
+    """The rows of the last message's calls, in order."""
+    count = len(next(each for each in reversed(context(rows)) if each.role == "assistant").tool_calls)
+    calls = [each for each in rows if each.type == "tool_group" and each.include_in_context]
+    return calls[-count:]
+
+
+def read_back(messages: list[Json], prompt: str) -> tuple[Message, ...]:
+    """What OpenAI's form says behind the system prompt."""
+    if prompt:
+        assert messages[0] == {"role": "system", "content": prompt}
+    return tuple(map(_message, messages[1:] if prompt else messages))
+
+
+def _message(each: Json) -> Message:
+    if each["role"] == "tool":
+        return Message("user", (ToolResult(each["tool_call_id"], each["content"]),))
+    text = (Text(each["content"]),) if each["content"] else ()
+    calls = (_call(call) for call in each.get("tool_calls", ()))
+    return Message(each["role"], (*text, *calls))
+
+
+def _call(call: Json) -> ToolCall:
+    said = call["function"]["arguments"]
+    return ToolCall(call["id"], call["function"]["name"], json.loads(said), said)
+
+
+def request(prompt: str, messages: tuple[Message, ...]) -> Json:
+    return to_request(Request("one", messages, prompt), "scripted", Dialect())
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=any_rows())
+def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
+    """CTX-04, CTX-02: read back from the steps, a request is the one that the rows make."""
+    prompt = system_prompt(rows, PROMPT)
+    said = read_back(as_context(projected(rows), prompt), prompt)
+    assert request(prompt, said) == request(prompt, tuple(told(rows)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=any_rows())
+def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
+    """CTX-04: no two have one id, places never go back, and a result stands behind its call."""
+    found = projected(rows)
+    assert len({step.id for step in found}) == len(found)
+    places = [(step.sequence, step.role == "tool") for step in found]
+    assert places == sorted(set(places))
+    called: set[str] = set()
+    for step in found:
+        called |= {call["id"] for call in step.tool_calls or ()}
+        assert step.tool_call_id is None or step.tool_call_id in called
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=any_rows(), at=st.integers(0, 8))
+def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[ChatMessage], at: int) -> None:
+    """CTX-04: from anybody's words on, steps can be made without the rows before, if it is said what there is."""
+    if at >= len(rows) or not rows[at].include_in_context or speaker(rows[at]) != "user":
+        return
+    before = [each for each in rows[:at] if each.include_in_context]
+    people = frozenset(who(each) for each in rows if each.include_in_context and speaker(each) == "user")
+    around = Around(people, call_ids((each.id, each.tool_call_id) for each in before if each.type == "tool_group"))
+    end = [each.step for each in steps(rows[at:], around)]
+    assert end == [step for step in projected(rows) if step.sequence > at]
+
+
+def test_response_and_its_tools_are_steps_of_the_model() -> None:
+    """CTX-04, MSG-06: the fields of each, with the response's figures and the tool's."""
+    call = {"response_id": "r_1", "role": "assistant", "model": "one", "provider": "scripted"}
+    rows = [
+        row(1, type="turn_start"),
+        row(2, role="user", sender="Ana", text="17 × 23?"),
+        row(3, type="reasoning", text="Hm.", **call),
+        row(4, text="I count.", duration_ms=1200, **call),
+        row(5, type="tool_group", tool_call_id="c1", tool_name="calculator", arguments={"e": "17*23"}, result="391",
+            duration_ms=5, input_tokens=10, output_tokens=4, total_tokens=14, cache_read_tokens=2,
+            cache_write_tokens=1, first_token_latency_ms=80, **call),
+    ]  # fmt: skip
+    asked, said, result = projected(rows)
+    assert (asked.id, asked.sequence, asked.role, asked.content, asked.metrics) == ("m_2", 2, "user", "17 × 23?", None)
+    assert (said.id, said.run_id, said.sequence, said.role, said.content) == ("m_4", "t_1", 4, "assistant", "I count.")
+    function = {"name": "calculator", "arguments": '{"e": "17*23"}'}
+    assert said.tool_calls == [{"id": "c1", "type": "function", "function": function}]
+    assert said.metrics is not None
+    assert (said.metrics.duration_ms, said.metrics.model_name, said.metrics.total_tokens) == (1200, "one", 14)
+    assert (said.metrics.cache_tokens, said.metrics.first_token_latency_ms) == (3, 80)
+    assert (result.id, result.sequence, result.role, result.content) == ("m_5.result", 5, "tool", "391")
+    assert (result.tool_call_id, result.name) == ("c1", "calculator")
+    assert result.metrics is not None
+    assert (result.metrics.tool_exec_time_ms, result.metrics.total_tokens) == (5, None)
+
+
+def test_call_at_work_has_no_result_yet() -> None:
+    """CTX-04, MSG-07: what would stand for it in a request is nothing that happened."""
+    rows = [row(1, role="user", text="Dig"), row(2, type="tool_group", tool_call_id="c1", status="running")]
+    assert [step.id for step in projected(rows)] == ["m_1", "m_2"]
+    rows[1].status, rows[1].result = "complete", "a bone"
+    assert [step.id for step in projected(rows)] == ["m_1", "m_2", "m_2.result"]
+
+
+def test_system_row_is_the_prompt() -> None:
+    """CTX-04: the session's own prompt comes first where no row says another."""
+    rows = [row(1, role="user", text="Hello")]
+    assert as_context(projected(rows), PROMPT)[0] == {"role": "system", "content": PROMPT}
+    rows = [row(1, role="system", text="Be long."), row(2, role="user", text="Hello")]
+    said = as_context(projected(rows), system_prompt(rows, PROMPT))
+    assert said == [{"role": "system", "content": "Be long."}, {"role": "user", "content": "Hello"}]

@@ -1,0 +1,233 @@
+"""All that people, the agent and the machine under it can do to a conversation, as rules to be mixed."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from agents.errors import ProviderError
+from agents.events import (
+    PartDone,
+    ReasoningDelta,
+    ResponseDone,
+    ResponseStarted,
+    TextDelta,
+    ToolReturned,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+    Usage,
+)
+from agents.messages import Thinking, ToolCall, ToolResult
+from chat.models import ChatMessage, MessageStatus, Session, SessionRun
+from chat.running.turn_state import Stopped, TurnEvent, TurnState
+from chat.services import editing, leaving_out, messages, runs, sessions
+from chat.services.forking import fork
+from tests.services.history_checks import CheckedSession, committed
+from tests.support.player import Player
+from tests.support.protocol import check_context
+from tests.support.rest import check_rest
+
+USAGE = Usage(10, 2)
+ENDS: tuple[TurnEvent, ...] = (ResponseDone("end", USAGE), TurnFinished("done"))
+THOUGHT: tuple[TurnEvent, ...] = (ReasoningDelta("H"), ReasoningDelta("m"))
+SIGNED = PartDone(Thinking("Hm", "scripted", {"signature": "s"}))
+whichever = st.integers(0, 30)
+somebody = st.integers(0, 1)
+
+
+class People(CheckedSession):
+    """What two people do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = count(1)
+
+    @rule(who=somebody)
+    def send(self, who: int) -> None:
+        self.do(messages.send_message, who, text=f"Said {next(self.words)}")
+
+    @rule(at=whichever, who=somebody, how=st.sampled_from(["edit", "withdraw"]))
+    def think_better(self, at: int, who: int, how: str) -> None:
+        """Change or take back what is queued."""
+        while not ChatMessage.objects.queued(self.session.pk).exists():
+            self.send(who)
+        message_id = self.any_of(at, status=MessageStatus.QUEUED, removed_at__isnull=True)
+        if how == "edit":
+            self.do(messages.edit_queued, who, message_id=message_id, text=f"Rather {next(self.words)}")
+        else:
+            self.do(messages.withdraw, who, message_id=message_id)
+
+    @rule(heard=st.booleans())
+    def stop(self, heard: bool) -> None:
+        """Whether anybody is there who hears of it, or will find it later."""
+        if self.do(runs.cancel) and heard:
+            with committed():
+                if self.player.begin():
+                    self.player.tell(Stopped())
+
+    @rule(at=whichever, who=somebody)
+    def edit(self, at: int, who: int) -> None:
+        self.do(editing.edit, who, message_id=self.row(at), text=f"Edited {next(self.words)}")
+
+    @rule(at=whichever, what=st.sampled_from(["user", "assistant", "system"]))
+    def add(self, at: int, what: str) -> None:
+        self.do(editing.add, after_id=self.row(at), role=what, text=f"Added {next(self.words)}")
+
+    @rule(at=whichever, failed=st.booleans())
+    def edit_tool_call(self, at: int, failed: bool) -> None:
+        message_id = self.any_of(at, type="tool_group", removed_at__isnull=True)
+        asked = {"n": next(self.words)}
+        self.do(editing.edit_tool_call, message_id=message_id, arguments=asked, result="Edited", is_error=failed)
+
+    @rule(at=whichever, included=st.booleans())
+    def include(self, at: int, included: bool) -> None:
+        self.do(editing.include, message_id=self.row(at), included=included)
+
+    @rule(at=whichever, included=st.booleans())
+    def include_before(self, at: int, included: bool) -> None:
+        done = self.do(leaving_out.include_before, message_id=self.row(at), included=included)
+        if done is not None and not included:
+            self.left_out.append(done.since)
+
+    @rule(at=whichever, which=whichever)
+    def include_before_again(self, at: int, which: int) -> None:
+        since = self.left_out[which % len(self.left_out)] if self.left_out else 0
+        self.do(leaving_out.include_before, message_id=self.row(at), included=True, since=since)
+
+    @rule(at=whichever)
+    def remove(self, at: int) -> None:
+        self.do(editing.remove, message_id=self.row(at))
+
+    @rule(at=whichever)
+    def restore(self, at: int) -> None:
+        self.do(editing.restore, message_id=self.any_of(at, removed_at__isnull=False))
+
+    @rule(at=whichever, literally=st.booleans())
+    def retry(self, at: int, literally: bool) -> None:
+        self.do(runs.retry if literally else runs.retry_here, message_id=self.row(at))
+
+    @rule(who=somebody, what=st.sampled_from(["one", "two", "prompt"]))
+    def change_session(self, who: int, what: str) -> None:
+        if what == "prompt":
+            self.do(sessions.set_system_prompt, who, system_prompt=f"Be {next(self.words)}.")
+        else:
+            self.do(sessions.set_model, who, provider="scripted", model=what)
+
+    @rule(at=whichever, text=st.none() | st.just("Instead"), run=st.booleans())
+    def fork(self, at: int, text: str | None, run: bool) -> None:
+        """The original stays as it is; the copy is whole, and can be answered."""
+        message_id, before = self.row(at), self.contents()
+        made = self.do(fork, 1, message_id=message_id, text=text, run=run)
+        assert self.contents() == before
+        if made is not None:
+            assert (made.parent_session_id, made.parent_message_id) == (self.session.pk, message_id)
+            answer(made)
+            check_rest(made)
+
+    def contents(self) -> list[dict[str, object]]:
+        return [dict(row) for row in ChatMessage.objects.filter(session=self.session).order_by("pk").values()]
+
+
+class History(People):
+    """What the agent does besides, and what becomes of the process that runs it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for _ in range(2):
+            self.work(2, told=9, at_once=False, done=True)
+            self.answer(ends=True, thinks=True)
+
+    @rule(ends=st.sampled_from([True, True, True, False]), thinks=st.booleans())
+    def answer(self, ends: bool, thinks: bool) -> None:
+        thought = (*THOUGHT, SIGNED) if thinks else ()
+        self.play(*thought, TextDelta("S"), TextDelta("o"), *(ENDS if ends else ()))
+
+    @rule()
+    def think(self) -> None:
+        self.play(*THOUGHT)
+
+    @rule(
+        calls=st.integers(1, 3),
+        told=st.integers(0, 9),
+        at_once=st.booleans(),
+        done=st.sampled_from([True, True, False]),
+    )
+    def work(self, calls: int, told: int, at_once: bool, done: bool) -> None:
+        """Call tools, and tell some of what becomes of them: one after the other, or all at once."""
+        made = [ToolCall(f"c{next(self.words)}", "double", {"n": 1}) for _ in range(calls)]
+        starts: list[TurnEvent] = [ToolStarted(call) for call in made]
+        ends: list[TurnEvent] = [ToolReturned(ToolResult(call.id, "2", is_error=at_once)) for call in made]
+        each = [event for pair in zip(starts, ends, strict=True) for event in pair]
+        after = (ResponseDone("tool_use", USAGE), *(starts + ends if at_once else each)[:told])
+        self.play(TextDelta("Look"), *map(PartDone, made), *(after if done else ()))
+
+    @rule()
+    def go_on(self) -> None:
+        """Do what is begun to its end, but do not begin anything."""
+        self.play()
+
+    @rule()
+    def give_way(self) -> None:
+        """End the turn between two rounds for what is queued."""
+        with committed():
+            state = self.player.state if self.player.begin() else None
+            if state is not None and not unfinished(state) and ChatMessage.objects.queued(self.session.pk).exists():
+                self.player.tell(TurnFinished("pending"))
+
+    @rule()
+    def fail(self) -> None:
+        with committed():
+            if self.player.begin():
+                self.player.tell(TurnFailed(ProviderError("No.")))
+
+    @rule(resumes=st.booleans(), found=st.booleans())
+    def crash(self, resumes: bool, found: bool) -> None:
+        """The process dies; another one finds the session, at once or later."""
+        with committed():
+            self.player.crash(resumes=resumes)
+            if found:
+                self.player.begin()
+
+    @rule(calls=st.integers(2, 3), told=st.integers(1, 5), at_once=st.booleans(), resumes=st.booleans())
+    def crash_at_work(self, calls: int, told: int, at_once: bool, resumes: bool) -> None:
+        """The process dies while tools are at work."""
+        self.work(calls, told=told, at_once=at_once, done=True)
+        self.crash(resumes=resumes, found=True)
+
+    def play(self, *events: TurnEvent) -> None:
+        """Let the agent do something; if it is in the middle of something else, it ends that instead."""
+        if events and self.is_idle:
+            self.send(0)
+        with committed():
+            if not self.player.begin() or self.player.state is None:
+                return
+            model = Session.objects.get(pk=self.session.pk).model
+            anew = (ResponseStarted(model, "scripted", 1000), *events) if events else ()
+            self.player.tell(*(unfinished(self.player.state) or anew))
+
+
+def unfinished(state: TurnState) -> list[TurnEvent]:
+    """What brings the present response and its calls to an end."""
+    calls = [ToolCall(tool.call_id, tool.name, {"n": 1}) for tool in state.tools]
+    begun = {tool.call_id for tool in state.tools if tool.began is not None}
+    ends: list[TurnEvent] = []
+    if state.open is not None or state.spoken:
+        ends.append(ResponseDone("tool_use" if calls else "end", USAGE))
+    ends += [ToolStarted(call) for call in calls if call.id not in begun]
+    ends += [ToolReturned(ToolResult(call.id, "2")) for call in calls]
+    return [*ends, TurnFinished("done")] if ends and not calls else ends
+
+
+def answer(made: Session) -> None:
+    """Let a fork be answered, if it was to run."""
+    player = Player(made)
+    with committed():
+        if player.begin():
+            check_context(list(ChatMessage.objects.live(made.pk).order_by("sequence")), may_wait=True)
+            assert player.state is not None
+            assert not unfinished(player.state)
+            player.tell(ResponseStarted("one", "scripted", 1000), TextDelta("So"), *ENDS)
+    assert SessionRun.objects.get(pk=made.pk).state == "idle"

@@ -1,0 +1,175 @@
+"""What must hold for a session after everything that anybody does to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.test import TestCase
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition
+
+from chat.events import ChatEvent, Durable, MessageChanged, SessionChanged, decode
+from chat.live.publish import Message, Publisher
+from chat.live.wire import changes_frames, event_frame
+from chat.models import UNFINISHED, ChatMessage, MessageRevision, MessageStatus, MessageType, RunState, SessionRun, User
+from chat.services import reading
+from chat.services.errors import Refused
+from chat.services.sessions import create_session
+from tests.live.states import assert_shows
+from tests.support.client import EventsClient
+from tests.support.filled import live
+from tests.support.player import Player
+from tests.support.protocol import check_context
+from tests.support.rest import check_rest
+
+Said = tuple[str, str]
+GROWING = (MessageStatus.WAITING, *UNFINISHED)
+
+
+class Heard(Publisher):
+    """The publisher, with somebody at its other end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[Message] = []
+
+    def put(self, group: str, message: Message) -> None:
+        self.messages.append(message)
+
+
+class CheckedSession(RuleBasedStateMachine):
+    """One session, two people, one agent; `client` folds what is published."""
+
+    heard: Heard
+    people: list[User]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = create_session(owner=self.people[0])
+        self.player = Player(self.session)
+        self.order: list[str] = []
+        self.committed: dict[str, set[Said]] = defaultdict(set)
+        self.client = EventsClient()
+        self.left_out: list[int] = []
+        self.heard.messages.clear()
+        self._catch_up()
+
+    @invariant()
+    def rows_are_whole(self) -> None:
+        rows = live(self.session)
+        self._check_order(rows)
+        check_pairs(rows)
+
+    def _check_order(self, rows: list[ChatMessage]) -> None:
+        """MSG-03: gapless, and everything that has come back stands where it was."""
+        assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
+        present = [row.pk for row in rows]
+        self._take_in(present)
+        assert present == [pk for pk in self.order if pk in present]
+
+    @invariant()
+    def stream_tells_all(self) -> None:
+        """LIVE-01: each durable event has the next revision, and folded they are the rows."""
+        told = [message["events"] for message in self.heard.messages if message["session"] == self.session.pk]
+        for event in (decode(each) for events in told for each in events):
+            if isinstance(event, Durable):
+                assert event.revision == self.client.revision + 1
+            self._fold(event)
+        self.heard.messages.clear()
+        truth = reading.changes_since(self.session.pk, 0)
+        assert truth is not None
+        assert not self.client.wants_sync
+        assert_shows(self.client, truth)
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        """MSG-11: every text and result that ever stood there does so still, or is on record."""
+        rows = list(ChatMessage.objects.filter(session=self.session))
+        kept: dict[str, set[Said]] = {row.pk: {(row.text, row.result)} for row in rows}
+        records = MessageRevision.objects.filter(message__session=self.session)
+        for message_id, before in records.values_list("message_id", "before"):
+            if before:  # there was nothing before a message that was added
+                kept[message_id].add((before["text"], before["tool"]["result"] if before["tool"] else ""))
+        for row in rows:
+            if row.status not in GROWING:
+                self.committed[row.pk].add((row.text, row.result))
+        for message_id, said in self.committed.items():
+            assert said <= kept[message_id]
+
+    @invariant()
+    @precondition(lambda self: self.is_idle)
+    def rest_is_whole(self) -> None:
+        """MSG-07, RUN-08: every turn closed, nothing unfinished."""
+        if not self.player.begin():
+            check_rest(self.session)
+
+    # -- how --------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_idle(self) -> bool:
+        return SessionRun.objects.get(pk=self.session.pk).state == RunState.IDLE
+
+    def do(self, service: Callable[..., Any], who: int = 0, **what: Any) -> Any:
+        """Let somebody do something, or be refused."""
+        try:
+            with committed():
+                return service(session=self.session, author=self.people[who], **what)
+        except Refused:
+            return None
+
+    def row(self, at: int) -> str:
+        """Any of the rows that stand there."""
+        rows = live(self.session)
+        return rows[at % len(rows)].pk if rows else "m_none"
+
+    def any_of(self, at: int, **what: Any) -> str:
+        """Any of the rows that have these values."""
+        rows = ChatMessage.objects.filter(session=self.session, **what).order_by("created_at", "pk")
+        found = list(rows.values_list("pk", flat=True))
+        return found[at % len(found)] if found else "m_none"
+
+    def _take_in(self, present: list[str]) -> None:
+        """Remember where new rows stand: before those that they were put before."""
+        place = len(self.order)
+        for message_id in reversed(present):
+            if message_id in self.order:
+                place = self.order.index(message_id)
+            else:
+                self.order.insert(place, message_id)
+
+    def _fold(self, event: ChatEvent) -> None:
+        """Let the client hear of it; what is too large to travel is read."""
+        row = session = None
+        if isinstance(event, MessageChanged):
+            row = event.message or reading.message_snapshot(event.id)
+        if isinstance(event, SessionChanged):
+            session = reading.session_by_id(self.session.pk)
+        frame = event_frame(event, row, session)
+        if frame is not None:
+            self.client.receive(frame)
+
+    def _catch_up(self) -> None:
+        asked = self.client.sync()
+        changes = reading.changes_since(self.session.pk, asked["since"], asked["have"])
+        assert changes is not None
+        for frame in changes_frames(changes, asked["since"], asked["have"]):
+            self.client.receive(frame)
+
+
+def check_pairs(rows: list[ChatMessage]) -> None:
+    """CTX-03, MSG-09: a call and its result are in the context together, and only those that are included."""
+    messages = check_context(rows, may_wait=True)
+    tools = [row for row in rows if row.type == MessageType.TOOL_GROUP and row.include_in_context]
+    calls = [call.id for message in messages for call in message.tool_calls]
+    results = {result.call_id for message in messages for result in message.tool_results}
+    assert calls == [row.tool_call_id for row in tools]
+    assert results >= {row.tool_call_id for row in tools if row.status != MessageStatus.PENDING}
+
+
+@contextmanager
+def committed() -> Iterator[None]:
+    """Carry out what waits for the commit, which no test of this kind ever comes to."""
+    with TestCase.captureOnCommitCallbacks(execute=True):
+        yield

@@ -1,0 +1,176 @@
+"""Files that go with a message: sent once, by whoever uploaded them, and shown wherever the message is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from errno import ENOSPC
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.base import File
+from django.core.files.storage import FileSystemStorage
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from chat.models import Attachment, ChatMessage, MessageRevision, Role, Session, User
+from chat.services import attachments, reading
+from chat.services.editing import edit
+from chat.services.errors import Refused
+from chat.services.forking import fork
+from chat.services.messages import edit_queued, send_message, withdraw
+from chat.services.sessions import create_session
+from chat.snapshots import AttachmentSnapshot, MessageSnapshot
+from tests.support import files
+from tests.support.house import let_in
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def uploaded(session: Session, author: User, data: bytes = b"words", name: str = "a.txt") -> str:
+    file = File(BytesIO(data))
+    return attachments.upload(session=session, author=author, name=name, size=len(data), file=file).pk
+
+
+def names(messages: list[MessageSnapshot]) -> list[list[str]]:
+    return [[each.name for each in message.attachments] for message in messages if message.role == "user"]
+
+
+def refusal(work: Callable[[], object]) -> str:
+    with pytest.raises(Refused) as refused:
+        work()
+    assert refused.value.message
+    return refused.value.code
+
+
+def test_files_go_with_their_message_in_the_order_of_the_sender(session: Session, ana: User) -> None:
+    """MSG-03, LIVE-01: in pages, in what changed, in what is looked up."""
+    ids = [uploaded(session, ana, name=name) for name in ("one.txt", "two.txt", "three.txt")]
+    ids.append(uploaded(session, ana, files.picture("PNG", (30, 20)), "four.png"))
+    sent = send_message(session=session, author=ana, text="Look", attachment_ids=ids[::-1])
+    shown = reading.page_of(session).messages
+    assert names(shown) == [["four.png", "three.txt", "two.txt", "one.txt"]]
+    size = Attachment.objects.get(pk=ids[3]).size
+    picture = AttachmentSnapshot(ids[3], "four.png", "image", "image/png", size, 30, 20, None)
+    assert shown[1].attachments[0] == picture
+    changes = reading.changes_since(session.pk, 0)
+    assert changes is not None
+    assert changes.messages[1] == reading.message_snapshot(sent.id) == shown[1]
+    assert MessageSnapshot.from_json(shown[1].to_json()) == shown[1]
+
+
+class NoRoomForMore(FileSystemStorage):
+    """A disk that is full when a picture's small form is to be stored."""
+
+    def save(self, name: str | None, content: Any, max_length: int | None = None) -> str:
+        if name and name.endswith(attachments.THUMB):
+            raise OSError(ENOSPC, "No space left on device")
+        return super().save(name, content, max_length)
+
+
+def test_a_file_that_cannot_be_kept_whole_leaves_nothing(
+    session: Session, ana: User, settings: Settings, tmp_path: Path
+) -> None:
+    """MSG-12: neither a row nor bytes that no row refers to."""
+    here = {"BACKEND": f"{__name__}.{NoRoomForMore.__qualname__}", "OPTIONS": {"location": str(tmp_path)}}
+    settings.STORAGES = {**settings.STORAGES, "default": here}
+    with pytest.raises(OSError, match="No space left"):
+        uploaded(session, ana, files.picture(size=(800, 600)), "a.png")
+    assert not Attachment.objects.exists()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_message_may_be_files_alone(session: Session, ana: User) -> None:
+    """UI-09."""
+    assert refusal(lambda: send_message(session=session, author=ana, text=" ")) == "empty"
+    send_message(session=session, author=ana, text="", attachment_ids=[uploaded(session, ana)])
+    assert names(reading.page_of(session).messages) == [["a.txt"]]
+
+
+def test_a_file_is_sent_once_and_a_repeated_send_adds_nothing(session: Session, ana: User) -> None:
+    """MSG-02."""
+    ids = [uploaded(session, ana)]
+    first = send_message(session=session, author=ana, text="A", key="k", attachment_ids=ids)
+    again = send_message(session=session, author=ana, text="A", key="k", attachment_ids=ids)
+    assert (again.id, again.repeated) == (first.id, True)
+    other = refusal(lambda: send_message(session=session, author=ana, text="B", attachment_ids=ids))
+    assert other == "attachment_gone"
+
+
+def test_what_cannot_be_sent_leaves_everything_as_it_was(session: Session, ana: User, bo: User) -> None:
+    """LIVE-06, MSG-11: other people's files, other sessions', unknown and too many ones."""
+    let_in(session, bo, Role.EDITOR)
+    mine, theirs = uploaded(session, ana), uploaded(session, bo)
+    elsewhere = uploaded(create_session(owner=ana), ana)
+    for foreign in (theirs, elsewhere, "a_unknown"):
+        send = lambda foreign=foreign: send_message(  # noqa: E731
+            session=session, author=ana, text="A", attachment_ids=[mine, foreign]
+        )
+        assert refusal(send) == "attachment_gone"
+    many = [uploaded(session, ana) for _ in range(attachments.MOST_PER_MESSAGE + 1)]
+    assert refusal(lambda: send_message(session=session, author=ana, text="A", attachment_ids=many)) == "invalid"
+    assert not ChatMessage.objects.exists()
+    assert not Attachment.objects.exclude(message=None).exists()
+    send_message(session=session, author=ana, text="A", attachment_ids=[mine, mine])
+
+
+def test_queued_messages_keep_their_files(session: Session, ana: User) -> None:
+    """RUN-06: with other words, without words; withdrawn, their sender's to send again, as fresh as new."""
+    send_message(session=session, author=ana, text="Work!")
+    file = uploaded(session, ana)
+    waiting = send_message(session=session, author=ana, text="This", attachment_ids=[file])
+    Attachment.objects.update(created_at=timezone.now() - timedelta(days=3))
+    edit_queued(session=session, author=ana, message_id=waiting.id, text="")
+    queued = reading.page_of(session).queued
+    assert (names(queued), queued[0].text) == ([["a.txt"]], "")
+    assert [each.pk for each in withdraw(session=session, author=ana, message_id=waiting.id)] == [file]
+    assert reading.page_of(session).queued == []
+    uploaded(session, ana, name="b.txt")  # which forgets what is old and not sent
+    send_message(session=session, author=ana, text="This again", attachment_ids=[file])
+    assert names(reading.page_of(session).queued) == [["a.txt"]]
+    before = MessageRevision.objects.get(message=waiting.id, kind="withdraw").before
+    assert [each["name"] for each in before["attachments"]] == ["a.txt"]
+
+
+def test_the_words_beside_a_file_may_be_taken_away(session: Session, ana: User) -> None:
+    """ADM-02: not those that are all there is."""
+    rows = [ChatMessage.objects.create(session=session, sequence=place, role="user", text="A") for place in (1, 2)]
+    Attachment.objects.filter(pk=uploaded(session, ana)).update(message=rows[0])
+    edit(session=session, author=ana, message_id=rows[0].pk, text="")
+    assert reading.page_of(session).messages[0].text == ""
+    assert refusal(lambda: edit(session=session, author=ana, message_id=rows[1].pk, text="")) == "empty"
+
+
+def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> None:
+    """RUN-13: the same bytes, found by whoever sees the fork."""
+    sent = send_message(session=session, author=ana, text="Look", attachment_ids=[uploaded(session, ana)])
+    made = fork(session=session, author=ana, message_id=sent.id, text=None, run=False)
+    copied = Attachment.objects.get(session=made)
+    assert names(reading.page_of(made).messages) == [["a.txt"]]
+    assert attachments.data_of(attachments.fetch(ana, copied.pk)) == b"words"
+
+
+def test_a_page_of_files_costs_what_one_costs(session: Session, ana: User, bo: User) -> None:
+    """LIVE-02: one query for all of them, and none of their text is read."""
+    costs = []
+    for count in (1, 30):
+        filled = create_session(owner=ana)
+        rows = ChatMessage.objects.bulk_create(
+            ChatMessage(session=filled, sequence=number, revision=number, role="user") for number in range(1, count + 1)
+        )
+        file = {"kind": "text", "media_type": "text/plain", "size": 5, "file": "a", "text": "secret" * 100}
+        Attachment.objects.bulk_create(Attachment(session=filled, message=row, name="a", **file) for row in rows)
+        with CaptureQueriesContext(connection) as queries:
+            assert len(names(reading.page_of(filled).messages)) == count
+        costs.append(len(queries))
+        assert not any('"chat_attachment"."text"' in query["sql"] for query in queries)
+    assert costs[0] == costs[1]

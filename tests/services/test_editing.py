@@ -1,0 +1,272 @@
+"""Editing, excluding, removing and restoring messages, straight through the services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.projections.context import context
+from chat.services.editing import edit, include, remove, restore
+from chat.services.errors import Refused
+from chat.services.messages import send_message
+from chat.services.runs import retry
+from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, Fields, fill, live, places
+from tests.support.protocol import check_context
+
+pytestmark = pytest.mark.django_db
+WHOLE = [START, HI, {**THOUGHT, "response_id": "r_1"}, {**ANSWER, "response_id": "r_1"}, DONE]
+Change = Callable[[Session, User, str], None]
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def edit_to_x(session: Session, author: User, message_id: str) -> None:
+    edit(session=session, author=author, message_id=message_id, text="x")
+
+
+def exclude(session: Session, author: User, message_id: str) -> None:
+    include(session=session, author=author, message_id=message_id, included=False)
+
+
+def take_away(session: Session, author: User, message_id: str) -> None:
+    remove(session=session, author=author, message_id=message_id)
+
+
+def bring_back(session: Session, author: User, message_id: str) -> None:
+    restore(session=session, author=author, message_id=message_id)
+
+
+CHANGES: list[Change] = [edit_to_x, exclude, take_away]
+each_change = pytest.mark.parametrize("change", CHANGES)
+
+
+def refusal(call: Callable[..., object], *args: Any, **kwargs: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
+        call(*args, **kwargs)
+    return refused.value
+
+
+def test_edit_keeps_what_was_and_who_said_it(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: the words change and nothing else; the record has the old ones and who changed them."""
+    row = fill(session, *WHOLE)[1]
+    edit(session=session, author=bo, message_id=row.pk, text="  Hello\n\u202eworld 😀 ")
+    row.refresh_from_db()
+    assert (row.text, row.sender, row.sequence) == ("  Hello\n\u202eworld 😀 ", "Ana", 2)
+    assert row.edited_at is not None
+    assert row.revision == Session.objects.get().revision == 6
+    record = MessageRevision.objects.get()
+    assert (record.kind, record.user, record.before["text"], record.before["revision"]) == ("edit", bo, "Hi", 2)
+
+
+def test_edited_reasoning_loses_its_signature(session: Session, ana: User) -> None:
+    """MSG-08, MSG-11: a vendor checks it against the words; the record keeps it."""
+    row = fill(session, *WHOLE)[2]
+    edit(session=session, author=ana, message_id=row.pk, text="Hm!")
+    thinking = context(live(session))[1].parts[0]
+    assert (thinking.text, thinking.data) == ("Hm!", {})  # type: ignore[union-attr]  # it is the reasoning
+    assert MessageRevision.objects.get().before["provider_data"] == {"signature": "abc="}
+
+
+def test_edit_is_what_the_model_gets(session: Session, ana: User) -> None:
+    """ADM-02: the context is of the new words."""
+    rows = fill(session, *WHOLE)
+    edit(session=session, author=ana, message_id=rows[1].pk, text="Ho")
+    edit(session=session, author=ana, message_id=rows[3].pk, text="Well")
+    said = context(live(session))
+    assert [message.text for message in said] == ["Ho", "Well"]
+
+
+def test_edit_that_changes_nothing_is_none(session: Session, ana: User) -> None:
+    """MSG-11."""
+    row = fill(session, *WHOLE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="Hi")
+    row.refresh_from_db()
+    assert row.edited_at is None
+    assert not MessageRevision.objects.exists()
+    assert Session.objects.get().revision == 5
+
+
+def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: nothing is written over unseen; the refusal says what the text is now."""
+    row = fill(session, *WHOLE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="Ana's", seen=2)
+    refused = refusal(edit, session=session, author=bo, message_id=row.pk, text="Bo's", seen=2)
+    assert (refused.code, refused.details) == ("stale", {"current": "Ana's", "revision": 6, "by": "Ana"})
+    assert ChatMessage.objects.get(pk=row.pk).text == "Ana's"
+    edit(session=session, author=bo, message_id=row.pk, text="Bo's", seen=6)
+    assert ChatMessage.objects.get(pk=row.pk).text == "Bo's"
+
+
+def test_only_words_can_be_stale(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: that a message was excluded, or has moved up, does not change what an editor has before them."""
+    rows = fill(session, *WHOLE)
+    exclude(session, bo, rows[3].pk)
+    remove(session=session, author=bo, message_id=rows[2].pk)
+    edit(session=session, author=ana, message_id=rows[3].pk, text="Then", seen=4)
+    assert ChatMessage.objects.get(pk=rows[3].pk).text == "Then"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("", "empty"), (" \n", "empty"), ("a\0", "not_storable"), ("\ud800", "not_storable")]
+)
+def test_edit_takes_what_can_be_kept(session: Session, ana: User, text: str, code: str) -> None:
+    """MSG-12."""
+    row = fill(session, *WHOLE)[1]
+    assert refusal(edit, session=session, author=ana, message_id=row.pk, text=text).code == code
+    assert ChatMessage.objects.get(pk=row.pk).text == "Hi"
+
+
+def test_edit_has_the_limit_of_a_message(session: Session, ana: User, settings: Settings) -> None:
+    """MSG-12."""
+    settings.MAX_MESSAGE_CHARS = 5
+    row = fill(session, *WHOLE)[1]
+    assert refusal(edit, session=session, author=ana, message_id=row.pk, text="123456").code == "too_long"
+    edit(session=session, author=ana, message_id=row.pk, text="12345")
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "code"),
+    [
+        (edit_to_x, START, "not_editable"),
+        (edit_to_x, TOOL, "not_editable"),
+        (edit_to_x, ERROR, "not_editable"),
+        (exclude, ERROR, "never_sent"),
+        (exclude, DONE, "never_sent"),
+        (take_away, START, "not_removable"),
+        (take_away, DONE, "not_removable"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused(session: Session, ana: User, change: Change, row: Fields, code: str) -> None:
+    """MSG-09, MSG-11."""
+    made = fill(session, START, HI, row)[2]
+    assert refusal(change, session, ana, made.pk).code == code
+    assert not MessageRevision.objects.exists()
+
+
+@each_change
+@pytest.mark.parametrize("message_id", ["m_none", "", "of another session"])
+def test_unknown_message_is_refused(session: Session, ana: User, change: Change, message_id: str) -> None:
+    """MSG-11: also one that is in another session."""
+    other = fill(create_session(owner=ana), *WHOLE)[1].pk
+    assert refusal(change, session, ana, other if " " in message_id else message_id).code == "no_such_message"
+
+
+@pytest.mark.parametrize("change", [*CHANGES, bring_back])
+def test_archived_session_stays_as_it_is(session: Session, ana: User, change: Change) -> None:
+    """MSG-11."""
+    row = fill(session, *WHOLE)[1]
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    assert refusal(change, session, ana, row.pk).code == "archived"
+
+
+@pytest.mark.parametrize(
+    ("change", "in_its_turn", "elsewhere"),
+    [(edit_to_x, "busy", "done"), (exclude, "busy", "done"), (take_away, "busy", "busy"), (bring_back, "busy", "busy")],
+)
+def test_running_turn_is_left_alone(
+    session: Session, ana: User, change: Change, in_its_turn: str, elsewhere: str
+) -> None:
+    """ADM-02: what the agent is at work on waits; words elsewhere count from its next response on."""
+    before = fill(session, *WHOLE)[1]
+    now = fill(session, START, HI, turn_id="t_2")[1]
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_2")
+    for row, expected in ((now, in_its_turn), (before, elsewhere)):
+        if expected == "busy":
+            assert refusal(change, session, ana, row.pk).code == "busy"
+        else:
+            change(session, ana, row.pk)
+
+
+def test_queued_message_is_its_senders(session: Session, ana: User, bo: User) -> None:
+    """RUN-06: `edit` is for queued messages too, and for nobody else's."""
+    send_message(session=session, author=ana, text="Go")
+    queued = send_message(session=session, author=bo, text="Wait")
+    assert refusal(edit, session=session, author=ana, message_id=queued.id, text="x").code == "not_yours"
+    edit(session=session, author=bo, message_id=queued.id, text="Wait!")
+    assert ChatMessage.objects.get(pk=queued.id).text == "Wait!"
+    assert refusal(exclude, session, bo, queued.id).code == "queued"
+
+
+def test_excluded_message_is_not_sent(session: Session, ana: User) -> None:
+    """MSG-09, CTX-03: a call goes with its result, a response's rows can go one by one, and all can come back."""
+    rows = fill(session, START, HI, *({**row, "response_id": "r_1"} for row in (ANSWER, TOOL)), ANSWER, DONE)
+    before = check_context(live(session))
+    for row in rows[1:5]:
+        exclude(session, ana, row.pk)
+        check_context(live(session))
+        exclude(session, ana, row.pk)
+    assert context(live(session)) == []
+    for row in rows[1:5]:
+        include(session=session, author=ana, message_id=row.pk, included=True)
+    assert check_context(live(session)) == before
+    kinds = list(MessageRevision.objects.order_by("pk").values_list("kind", flat=True))
+    assert kinds == ["exclude"] * 4 + ["include"] * 4
+
+
+def test_removed_message_leaves_no_gap(session: Session, ana: User) -> None:
+    """MSG-03, MSG-11: what follows moves up; what it was is on record."""
+    rows = fill(session, *WHOLE)
+    remove(session=session, author=ana, message_id=rows[2].pk)
+    kept = [row for row in rows if row is not rows[2]]
+    assert places(session) == list(enumerate((row.pk for row in kept), 1))
+    record = MessageRevision.objects.get()
+    assert (record.kind, record.user, record.before["text"]) == ("remove", ana, "Hm")
+
+
+def test_last_of_a_turn_takes_its_markers_along(session: Session, ana: User) -> None:
+    """MSG-11: nothing is left to say how long nothing took; with the message they come back."""
+    before, rows = fill(session, *WHOLE), fill(session, START, HI, DONE, turn_id="t_2")
+    after = fill(session, START, HI, DONE, turn_id="t_3")
+    whole = places(session)
+    remove(session=session, author=ana, message_id=rows[1].pk)
+    assert [pk for _, pk in places(session)] == [row.pk for row in (*before, *after)]
+    restore(session=session, author=ana, message_id=rows[1].pk)
+    assert places(session) == whole
+
+
+@pytest.mark.parametrize("order", [(2, 3), (3, 2), (1, 3, 2), (3, 1, 2), (2, 1, 3)])
+@pytest.mark.parametrize("back", [1, -1])
+def test_restored_messages_find_their_places(session: Session, ana: User, order: tuple[int, ...], back: int) -> None:
+    """MSG-11, MSG-03: in whatever order neighbours go and come back."""
+    rows = fill(session, *WHOLE)
+    whole = places(session)
+    for number in order:
+        remove(session=session, author=ana, message_id=rows[number].pk)
+    for number in order[::back]:
+        restore(session=session, author=ana, message_id=rows[number].pk)
+        restore(session=session, author=ana, message_id=rows[number].pk)
+    assert places(session) == whole
+
+
+def test_what_a_retry_withdrew_has_no_place(session: Session, ana: User) -> None:
+    """RUN-12, MSG-11: another answer stands there."""
+    rows = fill(session, *WHOLE)
+    retry(session=session, author=ana, message_id=rows[3].pk)
+    SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
+    assert refusal(bring_back, session, ana, rows[3].pk).code == "replaced"
+
+
+def test_message_of_a_turn_that_was_retried_away_has_no_place(session: Session, ana: User) -> None:
+    """RUN-12, MSG-11: it would stand in the middle of another turn."""
+    first, second = fill(session, *WHOLE), fill(session, START, HI, ANSWER, DONE, turn_id="t_2")
+    remove(session=session, author=ana, message_id=second[2].pk)
+    retry(session=session, author=ana, message_id=first[3].pk)
+    SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
+    assert refusal(bring_back, session, ana, second[2].pk).code == "replaced"
+
+
+def test_removing_costs_the_same_in_a_long_session(
+    session: Session, ana: User, django_assert_max_num_queries: Any
+) -> None:
+    """MSG-03: all that follows moves in one statement."""
+    row = fill(session, START, HI, *[ANSWER] * 60, DONE)[1]
+    with django_assert_max_num_queries(16):
+        remove(session=session, author=ana, message_id=row.pk)

@@ -1,0 +1,182 @@
+"""Forks, straight through the service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.projections.context import context
+from chat.services.access import session_for
+from chat.services.errors import NoSuchSession, Refused
+from chat.services.forking import fork
+from chat.services.reading import changes_since
+from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live, places
+from tests.support.house import let_in
+from tests.support.protocol import check_context
+from tests.support.rest import check_rest
+
+pytestmark = pytest.mark.django_db
+SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, {**ANSWER, "input_tokens": 10, "output_tokens": 2}, TOOL)]
+WHOLE = [START, HI, *SPOKEN, {**ANSWER, "response_id": "r_2"}, DONE]
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana, title="Plan")
+
+
+def shown(session: Session) -> list[tuple[str, str]]:
+    return [(row.type, row.text or row.result) for row in live(session)]
+
+
+def test_fork_copies_up_to_a_message(session: Session, ana: User, bo: User) -> None:
+    """RUN-13: rows with new ids, what belonged together together, lineage kept, and the original as it was."""
+    rows = fill(session, *WHOLE) + fill(session, START, HI, turn_id="t_2")
+    before = list(ChatMessage.objects.values())
+    made = fork(session=session, author=bo, message_id=rows[5].pk)
+    copies = live(made)
+    assert shown(made) == shown(session)[:7]
+    assert [place for place, _ in places(made)] == list(range(1, 8))
+    assert not {row.pk for row in copies} & {row.pk for row in rows}
+    assert len({row.run_id for row in copies}) == 1
+    assert copies[0].run_id != "t_1"
+    assert [row.response_id == copies[2].response_id for row in copies] == [False] * 2 + [True] * 3 + [False] * 2
+    assert copies[4].tool_call_id == "c1"
+    assert (copies[6].type, copies[6].duration_seconds) == ("turn_done", 1.0)
+    assert (made.parent_session, made.parent_message_id, made.title) == (session, rows[5].pk, "Plan (fork)")
+    assert (made.owner, made.workspace, made.model) == (bo, session.workspace, session.model)
+    assert (made.total_tokens, made.context_used) == (12, 10)
+    assert list(ChatMessage.objects.filter(session=session).values()) == before
+    assert context(copies) == context(rows[:7])
+    check_rest(made)
+
+
+def test_fork_is_its_makers_alone(session: Session, ana: User, bo: User) -> None:
+    """RUN-13: who was in the original is not let into the copy."""
+    let_in(session, bo, "editor")
+    made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[1].pk)
+    with pytest.raises(NoSuchSession):
+        session_for(bo, made.pk)
+
+
+def test_fork_is_shown_to_who_opens_it(session: Session, ana: User) -> None:
+    """RUN-13, LIVE-02: its revisions are its own."""
+    made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[5].pk)
+    changes = changes_since(made.pk, 0)
+    assert changes is not None
+    assert len(changes.messages) == changes.revision == 7
+    assert changes.session.agent_status == "idle"
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_fork_at_any_message_rests(session: Session, ana: User, at: int) -> None:
+    """RUN-13, CTX-03: the turn is closed in the copy, and the copy can go on."""
+    made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[at].pk)
+    check_rest(made)
+    assert [row.type for row in live(made)][-1] == "turn_done"
+
+
+def test_fork_can_change_what_was_asked(session: Session, ana: User, bo: User) -> None:
+    """RUN-13: the copy ends with the new words, which are those of whoever forked; they are answered."""
+    rows = fill(session, *WHOLE)
+    made = fork(session=session, author=bo, message_id=rows[5].pk, text="Ho", run=True)
+    assert shown(made) == [("turn_start", ""), ("text", "Ho")]
+    said = live(made)[1]
+    assert (said.sender, said.user, said.edited_at) == ("Bo", bo, None)
+    run = SessionRun.objects.get(pk=made.pk)
+    assert (run.state, run.turn_id, run.wanted) == ("running", said.run_id, 1)
+    assert ChatMessage.objects.get(pk=rows[1].pk).text == "Hi"
+
+
+@pytest.mark.parametrize(("at", "runs"), [(1, True), (4, True), (5, False), (6, False)])
+def test_fork_goes_on_where_something_waits(session: Session, ana: User, at: int, runs: bool) -> None:
+    """RUN-13, RUN-12: after user text and tool results; a finished answer is the end."""
+    made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[at].pk, run=True)
+    assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
+    assert ([row.type for row in live(made)][-1] == "turn_done") != runs
+
+
+def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User) -> None:
+    """RUN-13, MSG-09: what is left out of the context stays out; the history stays with the original."""
+    rows = fill(session, START, HI, {**ANSWER, "include_in_context": False}, ERROR, DONE)
+    MessageRevision.objects.create(message=rows[1], kind="edit", before={})
+    made = fork(session=session, author=ana, message_id=rows[4].pk)
+    assert [row.include_in_context for row in live(made)] == [True, True, False, True, True]
+    assert not MessageRevision.objects.filter(message__session=made).exists()
+    check_context(live(made))
+
+
+@pytest.mark.parametrize(("text", "runs"), [(None, False), ("Ho", True), ("Hi", True)])
+def test_fork_at_what_is_excluded_runs_if_it_is_asked_anew(
+    session: Session, ana: User, text: str | None, runs: bool
+) -> None:
+    """RUN-13, MSG-09: there is nothing that the model would answer, until somebody puts it in words again."""
+    row = fill(session, START, {**HI, "include_in_context": False}, ANSWER, DONE)[1]
+    made = fork(session=session, author=ana, message_id=row.pk, text=text, run=True)
+    assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
+    assert live(made)[1].include_in_context == runs
+    assert not ChatMessage.objects.get(pk=row.pk).include_in_context
+
+
+def test_fork_of_a_session_that_was_deleted_meanwhile(session: Session, ana: User) -> None:
+    """RUN-13: there is nothing to copy any more."""
+    row = fill(session, START, HI)[1]
+    Session.objects.filter(pk=session.pk).update(status="deleted")
+    with pytest.raises(NoSuchSession):
+        fork(session=session, author=ana, message_id=row.pk)
+
+
+def test_fork_has_the_files(session: Session, ana: User) -> None:
+    """RUN-13: rows of its own for the same stored bytes."""
+    row = fill(session, *WHOLE)[1]
+    kept = {"user": ana, "name": "plan.txt", "kind": "text", "media_type": "text/plain", "size": 2, "text": "Hi"}
+    Attachment.objects.create(session=session, message=row, file="attachments/s/a", **kept)
+    Attachment.objects.create(session=session, file="attachments/s/b", **kept)
+    made = fork(session=session, author=ana, message_id=row.pk)
+    files = list(Attachment.objects.filter(session=made))
+    assert [(file.message_id, file.name, file.file.name) for file in files] == [
+        (live(made)[1].pk, "plan.txt", "attachments/s/a")
+    ]
+    assert Attachment.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "code"),
+    [
+        ([], {}, "no_such_message"),
+        ([START, NOTE], {"text": "Ho"}, "no_user_message"),
+        ([START, HI], {"text": "a\0"}, "not_storable"),
+        ([START, HI], {"text": " "}, "empty"),
+    ],
+)
+def test_fork_is_refused(
+    session: Session, ana: User, rows: list[dict[str, Any]], more: dict[str, Any], code: str
+) -> None:
+    """RUN-13, MSG-12: and no session is made."""
+    made = fill(session, *rows)
+    with pytest.raises(Refused) as refused:
+        fork(session=session, author=ana, message_id=made[-1].pk if made else "m_none", **more)
+    assert refused.value.code == code
+    assert Session.objects.count() == 1
+
+
+def test_fork_of_what_is_being_written_waits(session: Session, ana: User) -> None:
+    """RUN-13: before the part where the agent is at work there is nothing to wait for."""
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
+    rows = fill(session, START, HI, {**ANSWER, "status": "streaming"})
+    with pytest.raises(Refused) as refused:
+        fork(session=session, author=ana, message_id=rows[2].pk)
+    assert refused.value.code == "busy"
+    check_rest(fork(session=session, author=ana, message_id=rows[1].pk))
+
+
+def test_fork_of_a_session_without_a_title_has_none(session: Session, ana: User) -> None:
+    """RUN-13: and of a long one no longer one than there may be."""
+    row = fill(session, START, HI)[1]
+    for title, expected in (("", ""), ("x" * 200, "x" * 193 + " (fork)")):
+        Session.objects.filter(pk=session.pk).update(title=title)
+        session.refresh_from_db()
+        assert fork(session=session, author=ana, message_id=row.pk).title == expected

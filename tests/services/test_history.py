@@ -1,0 +1,152 @@
+"""What messages and system prompts were, and what was taken out, read from the records of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.models import ChatMessage, MessageRevision, Session, User
+from chat.services import history
+from chat.services.editing import add, edit, edit_tool_call, include, remove, restore
+from chat.services.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
+from chat.services.runs import retry_here
+from chat.services.sessions import create_session, set_system_prompt
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def told(found: History) -> list[tuple[str, str, str, str]]:
+    """Kind, who, before and after of each change."""
+    return [
+        (each.kind, each.user.sender if each.user else "", each.before["text"], each.after["text"])
+        for each in found.changes
+    ]
+
+
+def queries(call: Callable[[], object]) -> int:
+    with CaptureQueriesContext(connection) as counted:
+        call()
+    return len(counted)
+
+
+def fresh(row: ChatMessage) -> ChatMessage:
+    return ChatMessage.objects.get(pk=row.pk)
+
+
+def test_history_says_who_made_what_of_a_message(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: the newest change first; what does not touch the words leaves them alone."""
+    row = fill(session, START, HI, DONE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="Hi there")
+    include(session=session, author=bo, message_id=row.pk, included=False)
+    edit(session=session, author=bo, message_id=row.pk, text="Hello")
+    found = history_of(fresh(row))
+    assert told(found) == [
+        ("edit", "Bo", "Hi there", "Hello"),
+        ("exclude", "Bo", "Hi there", "Hi there"),
+        ("edit", "Ana", "Hi", "Hi there"),
+    ]
+    assert (found.now, found.first, found.older) == ({"text": "Hello"}, {"text": "Hi"}, None)
+    versions = [found.changes[0].made, found.changes[2].made, found.first_version]
+    assert [version_of(fresh(row), each) for each in versions] == [{"text": "Hello"}, {"text": "Hi there"}, found.first]
+    assert found.newest == history.newest_change(session, row) == found.changes[0].id
+
+
+def test_tool_call_has_the_history_of_its_parts(session: Session, ana: User) -> None:
+    """MSG-07, MSG-11: what was asked, as JSON that can be read, and what was answered."""
+    row = fill(session, START, HI, TOOL, ANSWER, DONE)[2]
+    edit_tool_call(session=session, author=ana, message_id=row.pk, arguments={"n": 2}, result="4", is_error=False)
+    change = history_of(fresh(row)).changes[0]
+    assert (change.before, change.after) == (
+        {"arguments": "{}", "result": "2"},
+        {"arguments": '{\n  "n": 2\n}', "result": "4"},
+    )
+
+
+def test_history_of_what_was_added_begins_with_it(session: Session, ana: User) -> None:
+    """MSG-11: before it, there was nothing."""
+    rows = fill(session, START, HI, DONE)
+    row = add(session=session, author=ana, after_id=rows[1].pk, role="assistant", text="So")
+    found = history_of(row)
+    assert told(found) == [("add", "Ana", "So", "So")]
+    assert version_of(row, found.first_version) == found.first == {"text": "So"}
+
+
+def test_hand_made_records_are_read(session: Session) -> None:
+    """MSG-10: whatever is missing in them."""
+    row = fill(session, START, HI, DONE)[1]
+    MessageRevision.objects.create(message=row, kind="edit", before={"text": None, "tool": "?"})
+    assert told(history_of(row)) == [("edit", "", "", "Hi")]
+
+
+def test_long_history_is_read_in_pages(session: Session, ana: User) -> None:
+    """MSG-11: as many queries for thirty changes as for one, and no change twice or left out."""
+    row = fill(session, START, HI, DONE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="1")
+    once = queries(lambda: history_of(fresh(row)))
+    for number in range(2, 31):
+        edit(session=session, author=ana, message_id=row.pk, text=str(number))
+    assert queries(lambda: history_of(fresh(row))) == once
+    page = history_of(fresh(row))
+    rest = history_of(fresh(row), page.older)
+    assert (len(page.changes), rest.older) == (PAGE, None)
+    texts = [(after, before) for _kind, _who, before, after in [*told(page), *told(rest)]]
+    assert texts == [(str(number), str(number - 1) if number > 1 else "Hi") for number in range(30, 0, -1)]
+    assert version_of(fresh(row), rest.changes[0].made) == {"text": "10"}
+
+
+def test_system_prompt_has_a_history(session: Session, ana: User, bo: User) -> None:
+    """UI-11, MSG-11: by whom it was written, and what it was before."""
+    first = session.system_prompt
+    set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
+    set_system_prompt(session=session, author=bo, system_prompt="Be kind.")
+    session.refresh_from_db()
+    found = history_of_prompt(session)
+    assert told(found) == [
+        ("system_prompt", "Bo", "Be brief.", "Be kind."),
+        ("system_prompt", "Ana", first, "Be brief."),
+    ]
+    assert history.version_of_prompt(session, found.changes[1].made) == {"text": "Be brief."}
+    assert history.version_of_prompt(session, 0) == found.now
+    assert history.version_of_prompt(create_session(owner=ana), found.newest) is None
+
+
+def test_what_was_taken_out_is_found(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: by whom and when, what can come back and what a retry has replaced; what is back is not listed."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    more = fill(session, START, {**HI, "text": "x" * 1000}, ANSWER, DONE, turn_id="t_2")
+    retry_here(session=session, author=bo, message_id=rows[2].pk)
+    assert [(row.message.pk, row.user, row.comes_back) for row in removed_from(session)[0]] == [
+        (row.pk, bo, False) for row in (more[2], more[1], rows[2])
+    ]
+    assert removed_from(session)[0][1].excerpt == "x" * history.EXCERPT
+
+
+def test_what_came_back_is_not_listed(session: Session, ana: User) -> None:
+    """MSG-11."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    remove(session=session, author=ana, message_id=rows[2].pk)
+    assert [row.message for row in removed_from(session)[0]] == [rows[2]]
+    restore(session=session, author=ana, message_id=rows[2].pk)
+    assert removed_from(session) == ([], None)
+
+
+def test_much_that_was_taken_out_is_read_in_pages(session: Session, ana: User) -> None:
+    """MSG-11: one query, however many there are."""
+    rows = fill(session, START, *[{**HI, "text": str(number)} for number in range(30)], DONE)
+    remove(session=session, author=ana, message_id=rows[1].pk)
+    assert queries(lambda: removed_from(session)) == 1
+    for row in rows[2:30]:
+        remove(session=session, author=ana, message_id=row.pk)
+    assert queries(lambda: removed_from(session)) == 1
+    page, older = removed_from(session)
+    rest, end = removed_from(session, older)
+    assert ([row.excerpt for row in [*page, *rest]], end) == ([str(number) for number in range(28, -1, -1)], None)

@@ -1,0 +1,33 @@
+"""Whatever people do to a conversation, in any order, while the agent works, rests or dies."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from agents.providers.scripted import ScriptedProvider
+from chat import agents_setup
+from chat.live import publish
+from chat.models import MessageRevision, User
+from tests.services.history import History
+from tests.services.history_checks import Heard
+from tests.support.house import ScriptedRegistry
+
+pytestmark = pytest.mark.django_db
+# More of them for a long look: PARLEY_HISTORIES=500 pytest tests/services/test_history_random.py
+HISTORIES = int(os.environ.get("PARLEY_HISTORIES", "5"))
+
+
+def test_any_history_is_whole(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-03, MSG-03, MSG-09, MSG-11, RUN-06, RUN-12, RUN-13, RUN-15, LIVE-01: sent, queued, stopped, retried,
+    forked, edited, left out, removed, restored, lost and taken over in any order."""
+    heard = Heard()
+    monkeypatch.setattr(publish, "publisher", heard)
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    machine = type("AnyHistory", (History,), {"heard": heard, "people": [ana, bo]})
+    long = settings(max_examples=HISTORIES, stateful_step_count=40, deadline=None)
+    run_state_machine_as_test(machine, settings=long)
+    assert MessageRevision.objects.exists()

@@ -1,0 +1,126 @@
+"""Many messages left out at once and taken in again, straight through the service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.events import ChatEvent, ContextChanged, SessionChanged
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.services import leaving_out
+from chat.services.editing import include, remove
+from chat.services.errors import NoSuchMessage, Refused
+from chat.services.leaving_out import LeftOut, include_before, left_out_by
+from chat.services.reading import changes_since
+from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, DONE, ERROR, HI, START, TOOL, fill, live
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def left_out(session: Session) -> list[str]:
+    return [row.pk for row in live(session) if not row.include_in_context]
+
+
+def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User) -> None:
+    """MSG-09, MSG-11: what the model never gets stays as it is; taking it back leaves alone what was out before."""
+    rows = fill(session, START, HI, ANSWER, TOOL, ERROR, DONE, START, HI, ANSWER)
+    include(session=session, author=ana, message_id=rows[1].pk, included=False)
+    what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[7].pk}
+    done = include_before(included=False, **what)
+    assert done == LeftOut(2, 10)
+    assert left_out(session) == [rows[1].pk, rows[2].pk, rows[3].pk]
+    assert {pk: record.user for pk, record in left_out_by(left_out(session)).items()} == dict.fromkeys(
+        left_out(session), ana
+    )
+    assert include_before(included=True, since=done.since, **what).count == 2
+    assert left_out(session) == [rows[1].pk]
+    assert include_before(included=True, **what).count == 1
+    assert left_out(session) == []
+    assert include_before(included=True, **what).count == 0
+    kinds = MessageRevision.objects.filter(message=rows[2].pk).order_by("pk").values_list("kind", flat=True)
+    assert list(kinds) == ["exclude", "include"]
+
+
+def test_only_what_was_left_out_at_once_comes_back(session: Session, ana: User) -> None:
+    """MSG-09, MSG-11: neither what was out before and has moved since, nor what somebody has decided on since."""
+    rows = fill(session, HI, HI, HI, HI, HI, HI)
+    who: dict[str, Any] = {"session": session, "author": ana}
+    include(message_id=rows[2].pk, included=False, **who)
+    done = include_before(message_id=rows[5].pk, included=False, **who)
+    remove(message_id=rows[0].pk, **who)  # the others move up, and have a new revision
+    include(message_id=rows[3].pk, included=True, **who)
+    include(message_id=rows[3].pk, included=False, **who)
+    undone = include_before(message_id=rows[5].pk, included=True, since=done.since, **who)
+    assert (undone.count, left_out(session)) == (2, [rows[2].pk, rows[3].pk])
+    assert include_before(message_id=rows[5].pk, included=True, since=done.since, **who).count == 0
+
+
+def test_what_is_too_scattered_is_asked_for(
+    session: Session, ana: User, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    """LIVE-02: where the places are too many for one hint, a revision is missing, so that viewers ask."""
+    told: list[ChatEvent] = []
+    monkeypatch.setattr("chat.services.rows.publish", lambda session_id, events: told.extend(events))
+    monkeypatch.setattr(leaving_out, "MOST_PLACES", 1)
+    rows = fill(session, HI, HI, HI, HI)
+    what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[3].pk}
+    with django_capture_on_commit_callbacks(execute=True):
+        done = include_before(included=False, **what)
+    assert told == [ContextChanged(done.since + 1, False, [(1, 3)])]
+    include(session=session, author=ana, message_id=rows[1].pk, included=True)
+    include(session=session, author=ana, message_id=rows[1].pk, included=False)
+    told.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        undone = include_before(included=True, since=done.since, **what)
+    assert told == [SessionChanged(undone.since + 2)]
+
+
+def test_viewers_learn_of_all_of_it(session: Session, ana: User) -> None:
+    """LIVE-01, LIVE-02: who knows the revision before is told of every row."""
+    rows = fill(session, START, HI, ANSWER, DONE, START, HI)
+    done = include_before(session=session, author=ana, message_id=rows[5].pk, included=False)
+    changes = changes_since(session.pk, done.since)
+    assert changes is not None
+    assert [message.id for message in changes.messages] == [rows[1].pk, rows[2].pk]
+    assert changes.revision == done.since + 1
+
+
+def test_rows_that_the_agent_works_on_are_not_touched(session: Session, ana: User) -> None:
+    """ADM-02: all of it is done, or nothing."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    rows += fill(session, START, HI, ANSWER, turn_id="t_2")
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_2")
+    with pytest.raises(Refused) as refused:
+        include_before(session=session, author=ana, message_id=rows[6].pk, included=False)
+    assert (refused.value.code, left_out(session)) == ("busy", [])
+    assert include_before(session=session, author=ana, message_id=rows[4].pk, included=False).count == 2
+
+
+def test_what_is_not_there_is_no_place(session: Session, ana: User) -> None:
+    """MSG-11."""
+    with pytest.raises(NoSuchMessage):
+        include_before(session=session, author=ana, message_id="m_none", included=False)
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    with pytest.raises(Refused, match="archived"):
+        include_before(session=session, author=ana, message_id="m_none", included=False)
+
+
+def test_many_take_as_many_queries_as_one(session: Session, ana: User) -> None:
+    """ADM-01: no query per message."""
+    counts = []
+    for number in (1, 30):
+        rows = fill(session, *[HI] * number, ANSWER)
+        with CaptureQueriesContext(connection) as queries:
+            include_before(session=session, author=ana, message_id=rows[-1].pk, included=False)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    assert ChatMessage.objects.filter(include_in_context=False).count() == 32

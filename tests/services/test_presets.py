@@ -1,0 +1,198 @@
+"""Agents as rows: what new sessions are offered, and what a session keeps of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.config import Config
+from agents.registry import Registry
+from chat import agents_setup
+from chat.models import AgentPreset, Session, SessionRevision, User
+from chat.running.briefing import brief
+from chat.services import presets, reading
+from chat.services.errors import Invalid, Refused
+from chat.services.sessions import (
+    begin_session,
+    create_session,
+    rename,
+    set_agent,
+    set_model,
+    set_system_prompt,
+)
+
+pytestmark = pytest.mark.django_db
+Kind = SessionRevision.Kind
+FILE: dict[str, Any] = {
+    "assistant": {"title": "Assistant", "model": "house/one", "system_prompt": "Help."},
+    "reviewer": {"model": "house/two", "system_prompt": "Review.", "tools": ["calculator"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _configured() -> None:
+    provider = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}, "two": {}}}
+    agents_setup.install(Registry(Config.model_validate({"providers": {"house": provider}, "agents": FILE}), {}))
+
+
+def row(name: str, **values: Any) -> AgentPreset:
+    return AgentPreset.objects.create(name=name, **values)
+
+
+def names() -> list[str]:
+    return [each.name for each in presets.presets()]
+
+
+def test_rows_stand_beside_and_before_those_of_the_file() -> None:
+    """In order of their place, the default one first; the next look sees every change."""
+    row("writer", position=1)
+    row("reader")
+    row("reviewer", system_prompt="Judge.", tools=["web_fetch"], position=2)
+    assert names() == ["assistant", "reader", "writer", "reviewer"]
+    judge = presets.preset("reviewer")
+    assert (judge.system_prompt, judge.tools, judge.provider, judge.model) == ("Judge.", ("web_fetch",), "house", "one")
+    AgentPreset.objects.all().delete()
+    assert (names(), presets.preset("reviewer").system_prompt) == (["assistant", "reviewer"], "Review.")
+
+
+def test_row_that_is_not_offered_is_hidden_from_new_sessions_alone(ana: User) -> None:
+    session = create_session(owner=ana, agent="reviewer")
+    hidden = row("reviewer", is_offered=False, system_prompt="Judge.")
+    assert (names(), presets.offered("reviewer")) == (["assistant"], None)
+    assert presets.preset("reviewer").system_prompt == "Judge."
+    with pytest.raises(Refused, match="is not configured here"):
+        begin_session(owner=ana, agent="reviewer")
+    assert reading.session_snapshot(session).agent_title == "reviewer"
+    hidden.delete()
+    row("assistant", is_offered=False)
+    assert (names(), presets.offered("")) == (["reviewer"], presets.preset("reviewer"))
+
+
+def test_somebody_answers_when_all_are_hidden(ana: User) -> None:
+    for name in FILE:
+        row(name, is_offered=False, system_prompt=f"I am {name}.")
+    assert names() == ["assistant"]
+    assert create_session(owner=ana).system_prompt == "I am assistant."
+
+
+def test_session_keeps_its_own_copy(ana: User) -> None:
+    """RUN-16: an edited or deleted preset changes new sessions only; another agent brings its own."""
+    writer = row("writer", title="Writer", model="house/two", system_prompt="Write.", max_rounds=3, prompts=["A poem"])
+    AgentPreset.objects.filter(pk=writer.pk).update(tools=["calculator"])
+    session = create_session(owner=ana, agent="writer")
+    AgentPreset.objects.update(title="W", model="", system_prompt="!", tools=["web_fetch"], max_rounds=9, prompts=[])
+    for _edited_then_deleted in range(2):
+        kept = presets.own(Session.objects.get(pk=session.pk))
+        assert (kept.title, kept.model, kept.system_prompt) == ("Writer", "two", "Write.")
+        assert (kept.tools, kept.max_rounds, kept.prompts) == (("calculator",), 3, ("A poem",))
+        agent = brief(session.pk).agent
+        assert (agent.name, agent.model, agent.system, agent.max_rounds) == ("writer", "two", "Write.", 3)
+        assert [tool.name for tool in agent.tools] == ["calculator"]
+        AgentPreset.objects.all().delete()
+    set_agent(session=session, author=ana, agent="assistant")
+    agent = brief(session.pk).agent
+    assert (agent.name, agent.model, agent.system, agent.max_rounds) == ("assistant", "one", "Help.", 25)
+
+
+def test_prompt_of_an_edited_preset_is_not_taken_for_one_that_people_wrote(ana: User) -> None:
+    """The session's prompt is still what its agent brought, whatever that one brings today."""
+    row("writer", system_prompt="Write.")
+    session = create_session(owner=ana, agent="writer")
+    AgentPreset.objects.update(system_prompt="Write well.")
+    set_agent(session=session, author=ana, agent="assistant")
+    assert Session.objects.get(pk=session.pk).system_prompt == "Help."
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        [],
+        "text",
+        None,
+        {"tools": "calculator", "max_rounds": 3},
+        {"tools": [1], "max_rounds": 3},
+        {"tools": [], "max_rounds": 0},
+        {"tools": [], "max_rounds": True},
+    ],
+)
+def test_session_without_a_copy_goes_by_its_preset(ana: User, config: Any) -> None:
+    """MSG-10: one that is older than copies, or whose config somebody has made by hand."""
+    session = create_session(owner=ana, agent="reviewer")
+    Session.objects.filter(pk=session.pk).update(config=[] if config is None else config)
+    own = presets.own(Session.objects.get(pk=session.pk))
+    assert (own.title, own.tools, own.max_rounds) == ("reviewer", ("calculator",), 25)
+    rename(session=session, author=ana, title="Plan")
+    set_agent(session=session, author=ana, agent="assistant")
+    assert presets.own(Session.objects.get(pk=session.pk)).title == "Assistant"
+
+
+def test_title_of_the_agent_is_told_where_there_are_others(ana: User) -> None:
+    """UI-06: nothing is said of an agent that is the only one."""
+    agents_setup.install(
+        Registry(Config.model_validate({"agents": {"assistant": {}}, "providers": {"demo": {"type": "demo"}}}), {})
+    )
+    session = create_session(owner=ana)
+    assert reading.session_snapshot(session).agent_title == ""
+    other = row("writer")
+    assert reading.session_snapshot(session).agent_title == "assistant"
+    AgentPreset.objects.filter(pk=other.pk).update(is_offered=False)
+    assert reading.session_snapshot(session).agent_title == ""
+
+
+def test_presets_cost_one_query_however_many_there_are(ana: User) -> None:
+    session = create_session(owner=ana, agent="reviewer")
+    for count in (1, 30):
+        for number in range(count):
+            row(f"agent-{count}-{number}")
+        for ask, most in (
+            (presets.presets, 1),
+            (lambda: presets.own(session), 0),
+            (lambda: presets.shown_title(session), 1),
+        ):
+            with CaptureQueriesContext(connection) as queries:
+                ask()
+            assert len(queries) == most
+
+
+def test_every_change_of_a_session_stays_on_record(ana: User, bo: User) -> None:
+    """MSG-11: who, and what before, with the revision that was made; what changes nothing makes none."""
+    session = create_session(owner=ana, title="Plan")
+    rename(session=session, author=bo, title="Plans")
+    rename(session=session, author=bo, title="Plans")
+    set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
+    set_model(session=session, author=ana, provider="house", model="two")
+    set_agent(session=session, author=bo, agent="reviewer")
+
+    def told(kind: Kind) -> list[tuple[int, str, Any]]:
+        made = SessionRevision.objects.filter(session=session, kind=kind).select_related("user").order_by("-revision")
+        return [(each.revision, each.user.username if each.user else "", each.before) for each in made]
+
+    assert told(Kind.TITLE) == [(1, "bo", {"title": "Plan"})]
+    assert told(Kind.SYSTEM_PROMPT) == [(2, "ana", {"system_prompt": "Help."})]
+    assert told(Kind.MODEL) == [(3, "ana", {"model": "one"})]
+    [(revision, who, before)] = told(Kind.AGENT)
+    assert (revision, who, before["agent"], before["config"]["agent_title"]) == (4, "bo", "assistant", "Assistant")
+    assert Session.objects.get(pk=session.pk).revision == 4
+
+
+def test_agent_s_own_prompt_and_model_are_on_record_as_such(ana: User) -> None:
+    """MSG-11: the history of the prompt knows that another agent brought another one."""
+    session = create_session(owner=ana)
+    set_agent(session=session, author=ana, agent="reviewer")
+    assert SessionRevision.objects.get(session=session, kind=Kind.SYSTEM_PROMPT).before == {"system_prompt": "Help."}
+    assert SessionRevision.objects.get(session=session, kind=Kind.MODEL).before == {"model": "one"}
+
+
+def test_wrong_models_and_tools_are_told_with_those_that_exist() -> None:
+    for good in ("", "one", "house/two"):
+        presets.check_model(good)
+    for bad in ("house/three", "three", "house/", "nobody/one", "\0"):
+        with pytest.raises(Invalid, match="Choose one of: house/one, house/two"):
+            presets.check_model(bad)
+    presets.check_tools(["calculator"])
+    with pytest.raises(Invalid, match=r"no tool “hammer”\. Choose from: .*calculator"):
+        presets.check_tools(["calculator", "hammer"])

@@ -1,0 +1,239 @@
+"""What a model was asked with is built again from names of rows, whatever people have done to them since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import settings
+from hypothesis.stateful import rule, run_state_machine_as_test
+
+from agents.events import ResponseStarted
+from agents.messages import Message, ToolCall
+from agents.providers.scripted import Gate, ScriptedProvider
+from chat import agents_setup
+from chat.live import publish
+from chat.models import ChatMessage, ModelRequest, Session, User
+from chat.projections.context import context, system_prompt
+from chat.projections.requests import Named, unfolded
+from chat.running.briefing import Briefing, brief
+from chat.running.changes import Change, InsertMessage
+from chat.running.lease import Claim
+from chat.running.turn_state import TurnEvent
+from chat.services import editing, sessions
+from chat.services.errors import Refused
+from chat.services.forking import fork
+from chat.services.requests_made import PastRequest, past_request, prompt_then
+from tests.services.history import History, somebody, whichever
+from tests.services.history_checks import Heard
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+from tests.support.house import House, ScriptedRegistry
+from tests.support.player import Player
+
+Sent = tuple[str, list[Message]]
+
+
+def rebuilt(past: PastRequest | None) -> Sent:
+    assert past is not None
+    return system_prompt(past.rows, past.system_prompt), context(past.rows)
+
+
+class Asker(Player):
+    """A player that is briefed as a bridge is; `sent` is what its model was asked with, by response."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.sent: dict[str, Sent] = {}
+        self.meanwhile: Callable[[], object] | None = None
+        self._briefing: Briefing | None = None
+
+    def _tell(self, event: TurnEvent) -> None:
+        if isinstance(event, ResponseStarted):
+            self._briefing = brief(self.session.pk)
+            if self.meanwhile is not None:
+                act, self.meanwhile = self.meanwhile, None
+                act()
+        super()._tell(event)
+
+    def _record(self, claim: Claim, changes: Sequence[Change]) -> None:
+        asked, state = self._briefing, self.state
+        if asked and state and any(isinstance(change, InsertMessage) for change in changes):
+            self._briefing = None
+            self.sent[state.response_id] = asked.agent.system, asked.history
+            changes = [replace(asked.request, response_id=state.response_id), *changes]
+        super()._record(claim, changes)
+
+
+class Asked(History):
+    """Any history, whose every request is kept."""
+
+    @property
+    def player(self) -> Asker:
+        return self._asker
+
+    @player.setter
+    def player(self, made: Player) -> None:
+        self._asker = Asker(made.session)
+
+    @rule(at=whichever, who=somebody)
+    def edit_while_asked(self, at: int, who: int) -> None:
+        """Change what the model is just being sent."""
+        self.meanwhile(editing.edit, who, message_id=self.row(at), text="Too late")
+
+    @rule(at=whichever)
+    def exclude_while_asked(self, at: int) -> None:
+        self.meanwhile(editing.include, message_id=self.row(at), included=False)
+
+    def meanwhile(self, service: Callable[..., object], who: int = 0, **what: Any) -> None:
+        def act() -> None:
+            with suppress(Refused):
+                service(session=self.session, author=self.people[who], **what)
+
+        self.player.meanwhile = act
+
+    def stream_tells_all(self) -> None:
+        """Is no invariant here: what is done in the midst of a commit is told after it, which no real one is."""
+
+    def teardown(self) -> None:
+        session = Session.objects.get(pk=self.session.pk)
+        for response_id, sent in self.player.sent.items():
+            past = past_request(session, response_id)
+            assert past is not None
+            assert (past.lost, rebuilt(past)) == ([], sent)
+
+
+@pytest.mark.django_db
+def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-01, MSG-11, CTX-01: after any edits, exclusions, removals and retries it is what was sent, prompt and all."""
+    heard = Heard()
+    monkeypatch.setattr(publish, "publisher", heard)
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    machine = type("AnyAsked", (Asked,), {"heard": heard, "people": [ana, bo]})
+    run_state_machine_as_test(machine, settings=settings(max_examples=5, stateful_step_count=25, deadline=None))
+
+
+async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: User) -> None:
+    """RUN-12, ADM-02: one row for each, by the id that its messages have; what they share is kept once."""
+    gate = Gate()
+    call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
+    provider = house.script([["Sum:", call], ["Two."], ["Well", gate], ["No."]])
+    session = await house.session(ana)
+    await house.do(sessions.set_system_prompt, session=session, author=ana, system_prompt="Be kind.")
+    await house.send(session, ana, "Add")
+    await house.idle(session)
+    await house.send(session, ana, "Sure?")
+    await gate.reached()
+    await house.cancel(session, ana)
+    await house.idle(session)
+    rows = await house.rows(session)
+    await house.do(editing.edit, session=session, author=ana, message_id=rows[1].pk, text="Subtract")
+    await house.do(sessions.set_system_prompt, session=session, author=ana, system_prompt="Be brief.")
+    await house.retry(session, ana, next(row.pk for row in rows if row.text == "Two."))
+    await house.idle(session)
+
+    def look() -> list[tuple[int, int, Sent]]:
+        present = Session.objects.get(pk=session.pk)
+        made = ModelRequest.objects.filter(session=session).order_by("revision")
+        assert {each.pk for each in made} == set(
+            ChatMessage.objects.filter(session=session).exclude(response_id="").values_list("response_id", flat=True)
+        )
+        assert [each.tools for each in made] == [["calculator", "current_time"]] * 4
+        return [(each.shared, len(each.rows), rebuilt(past_request(present, each.pk))) for each in made]
+
+    kept = await house.do(look)
+    assert [sent for _shared, _own, sent in kept] == [
+        (request.system, list(request.messages)) for request in provider.requests
+    ]
+    assert [sent[0] for *_counts, sent in kept] == ["Be kind."] * 3 + ["Be brief."]
+    assert [(shared, own) for shared, own, _sent in kept] == [(0, 1), (1, 2), (3, 2), (0, 3)]
+
+
+async def test_stop_before_the_first_word_keeps_nothing(house: House, ana: User) -> None:
+    """RUN-08: a response that left no message cannot be asked about."""
+    gate = Gate()
+    house.script([[gate]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hm")
+    await gate.reached()
+    await house.cancel(session, ana)
+    await house.idle(session)
+    assert await house.do(ModelRequest.objects.filter(session=session).count) == 0
+
+
+def asked(session: Session, response_id: str) -> None:
+    """Record a request with the present rows."""
+    present = Session.objects.get(pk=session.pk)
+    request = brief(session.pk).request
+    columns = {name: getattr(request, name) for name in ("agent", "provider", "model", "tools", "shared", "rows")}
+    ModelRequest.objects.create(session=session, revision=present.revision, response_id=response_id, **columns)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("turns", [1, 30])
+def test_building_it_again_takes_a_fixed_number_of_queries(ana: User, turns: int) -> None:
+    """ADM-01: no query per message, however many requests it was folded into."""
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    session = sessions.create_session(owner=ana)
+    for number in range(turns):
+        fill(session, START, HI, {**ANSWER, "response_id": f"r_{number}"}, DONE, turn_id=f"t_{number}")
+        asked(session, f"r_{number}")
+    with CaptureQueriesContext(connection) as queries:
+        past = past_request(Session.objects.get(pk=session.pk), f"r_{turns - 1}")
+    assert past is not None
+    assert len(past.rows) == 2 * turns
+    assert len(queries) == 7
+
+
+@pytest.mark.django_db
+def test_what_is_gone_for_good_is_said_so(ana: User) -> None:
+    """MSG-11: a row that is not there any more is named, not guessed at."""
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    session = sessions.create_session(owner=ana)
+    rows = fill(session, START, HI, ANSWER, DONE)
+    asked(session, "r_1")
+    gone, kept = rows[1].pk, rows[2].pk
+    rows[1].delete()
+    past = past_request(session, "r_1")
+    assert past is not None
+    assert (past.lost, [row.pk for row in past.rows]) == ([gone], [kept])
+
+
+@pytest.mark.django_db
+def test_forks_have_no_requests_of_their_own(ana: User) -> None:
+    """RUN-13: what a copied answer was asked with is kept where it was asked."""
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    session = sessions.create_session(owner=ana)
+    rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE)
+    asked(session, "r_1")
+    made = fork(session=session, author=ana, message_id=rows[2].pk)
+    [copied] = ChatMessage.objects.filter(session=made).exclude(response_id="")
+    assert past_request(made, copied.response_id) is None
+    assert past_request(made, "r_1") is None
+
+
+@pytest.mark.django_db
+def test_prompt_is_the_one_of_its_time(ana: User) -> None:
+    """MSG-11: the first change since tells what it was; other changes do not matter."""
+    session = sessions.create_session(owner=ana)
+    seen = []
+    for number in (1, 2):
+        sessions.set_system_prompt(session=session, author=ana, system_prompt=f"Prompt {number}")
+        session.refresh_from_db()
+        seen.append((session.revision, session.system_prompt))
+        sessions.rename(session=session, author=ana, title=f"Title {number}")
+    assert [prompt_then(session, revision) for revision, _prompt in seen] == ["Prompt 1", "Prompt 2"]
+
+
+def test_unfolding_takes_only_what_is_shared() -> None:
+    """MSG-01: each request stands on the one before it; one that is missing is an error and no guess."""
+    a, b, c, d = (("a", 1), ("b", 1), ("c", 2), ("d", 3))
+    first, second = Named(0, (a, b)), Named(1, (c, d))
+    assert unfolded([Named(2, ()), second, first]) == [a, c]
+    assert unfolded([Named(3, (b,)), second, first]) == [a, c, d, b]
+    with pytest.raises(LookupError):
+        unfolded([Named(2, ()), second])

@@ -1,0 +1,161 @@
+"""Search: what is found, by whom, in which order, and that the index follows every change."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from chat.models import ChatMessage, Session, User
+from chat.services import searching
+from chat.services.organising import Deed, organise
+from chat.services.sessions import create_session
+from tests.support.house import House, let_in, person
+from tests.support.rows import say
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana, title="Plan")
+
+
+def texts(user: User, query: str) -> list[str]:
+    """The found messages, in order."""
+    found = searching.search(user, query).messages
+    return [ChatMessage.objects.get(pk=hit.id).text for hit in found]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("winter", ["Late winter rain", "Winter is coming"]),
+        ("int", ["Late winter rain", "Winter is coming"]),  # within a word
+        ("WINTER rain", ["Late winter rain"]),  # every term, in any order
+        ("rain winter", ["Late winter rain"]),
+        ("winter summer", []),
+        ("is winter", ["Winter is coming"]),  # a term too short for the index
+        ("is", ["Winter is coming"]),
+        ("数据库", ["我们的数据库很慢"]),
+        ("据库", ["我们的数据库很慢"]),
+        ("慢", ["我们的数据库很慢"]),
+        ("зима", ["Зима близко"]),  # any script, any case
+        ('"quoted" AND', ['He said "quoted" AND left']),
+        ("100%", ["100% of it_all"]),
+        ("0%", ["100% of it_all"]),
+        ("it_", ["100% of it_all"]),
+        ("%", ["100% of it_all"]),
+        ("*", []),
+        ("", []),
+        ("\0", []),
+    ],
+)
+def test_terms_are_found_anywhere_newest_first(ana: User, session: Session, query: str, expected: list[str]) -> None:
+    """UI-11: all terms, parts of words, CJK; the query's signs are no language of their own."""
+    for text in (
+        "Winter is coming",
+        "Late winter rain",
+        "我们的数据库很慢",
+        "Зима близко",
+        'He said "quoted" AND left',
+        "100% of it_all",
+    ):
+        say(session, ana, text)
+    assert texts(ana, query) == expected
+
+
+def test_everybody_finds_what_they_may_see(ana: User, bo: User, session: Session) -> None:
+    """LIVE-06: the owner, a viewer; not a stranger of the same workspace, nor staff."""
+    say(session, ana, "The secret word")
+    strangers = [person("Cy", session.workspace), User.objects.create_superuser("root")]
+    let_in(session, bo, "viewer")
+    found = {user.username: searching.search(user, "secret") for user in (ana, bo, *strangers)}
+    assert {name: len(each.messages) for name, each in found.items()} == {"ana": 1, "bo": 1, "cy": 0, "root": 0}
+    assert [len(searching.search(user, "plan").sessions) for user in (ana, bo, *strangers)] == [1, 1, 0, 0]
+    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
+    assert searching.search(bo, "secret") == searching.search(bo, "plan") == searching.Found([], [])
+    organise(user=ana, deed=Deed.UNDELETE, session_ids=[session.pk])
+    assert texts(bo, "secret") == ["The secret word"]
+
+
+def test_the_index_follows_every_change(ana: User, session: Session) -> None:
+    """MSG-11: edited, removed, brought back, deleted; excluded ones are still shown, and found."""
+    row = say(session, ana, "The first words")
+    row.text = "Other words"
+    row.save()
+    assert [texts(ana, query) for query in ("first", "other words")] == [[], ["Other words"]]
+    row.include_in_context = False
+    row.save()
+    assert texts(ana, "other") == ["Other words"]
+    sequence = row.sequence
+    ChatMessage.objects.filter(pk=row.pk).update(removed_at="2026-01-01T00:00Z", sequence=None)
+    assert texts(ana, "other") == []
+    ChatMessage.objects.filter(pk=row.pk).update(removed_at=None, sequence=sequence)
+    assert texts(ana, "other") == ["Other words"]
+    row.delete()
+    assert texts(ana, "other") == []
+    assert documents() == 0
+
+
+def documents() -> int:
+    """How many texts the index holds."""
+    if connection.vendor != "sqlite":
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO chat_search(chat_search) VALUES('integrity-check')")
+        cursor.execute("SELECT count(*) FROM chat_searchdoc")
+        return int(cursor.fetchone()[0])
+
+
+def test_an_edited_message_keeps_its_place(ana: User, session: Session) -> None:
+    first, _second = say(session, ana, "same one"), say(session, ana, "same two")
+    first.text = "same old one"
+    first.save()
+    assert texts(ana, "same") == ["same two", "same old one"]
+
+
+async def test_an_answer_is_found_when_it_is_finished(house: House, ana: User) -> None:
+    house.script([["A whole ", "sentence."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await house.idle(session)
+    assert await house.do(texts, ana, "hole sent") == ["A whole sentence."]
+
+
+def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:
+    """Streaming must not pay for the search with every token."""
+    row = say(session, None, "Half an ans", status="streaming")
+    assert (texts(ana, "half"), documents()) == ([], 0)
+    row.text, row.status = "Half an answer", "complete"
+    row.save()
+    assert texts(ana, "answer") == ["Half an answer"]
+
+
+def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:
+    create_session(owner=ana, title="Über PLÄNE")
+    create_session(owner=ana)
+    titles = [str(hit.title) for hit in searching.search(ana, "pläne ÜBER").sessions]
+    assert titles == ["<mark>Über</mark> <mark>PLÄNE</mark>"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "html"),
+    [
+        ("<b>bold</b> & more", "bold", "&lt;b&gt;<mark>bold</mark>&lt;/b&gt; &amp; more"),
+        ("<script>", "<script>", "<mark>&lt;script&gt;</mark>"),
+        ("amp & amp;", "amp", "<mark>amp</mark> &amp; <mark>amp</mark>;"),
+        ("aaa", "a aa", "<mark>aa</mark><mark>a</mark>"),
+        ("İstanbul ISTANBUL", "istanbul", "<mark>İstanbul</mark> <mark>ISTANBUL</mark>"),
+    ],
+)
+def test_hits_are_marked_in_escaped_text(text: str, query: str, html: str) -> None:
+    """MSG-12: what people and models write is never markup."""
+    assert searching.marked(text, searching.terms_of(query)) == html
+
+
+def test_a_long_text_is_cut_around_its_first_hit() -> None:
+    cut = searching.around_hit("x" * 5000 + "\n the   needle " + "y" * 5000, ["needle"])
+    assert cut.startswith("…xxx")
+    assert cut.endswith("yyy…")
+    assert " the needle " in cut
+    assert len(cut) <= searching.SNIPPET + 2

@@ -1,0 +1,123 @@
+"""Steps read from rows: in pages, and as what changed since any revision."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import Phase, settings
+from hypothesis.stateful import invariant, run_state_machine_as_test
+
+from agents.providers.scripted import ScriptedProvider
+from chat import agents_setup
+from chat.live import publish
+from chat.models import ChatMessage, Session, User
+from chat.projections.steps import steps
+from chat.services.sessions import create_session
+from chat.services.steps import page_of_segments, page_of_steps, steps_since
+from tests.services.history import History
+from tests.services.history_checks import Heard
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+from tests.support.house import ScriptedRegistry
+
+pytestmark = pytest.mark.django_db
+Json = dict[str, Any]
+
+
+def whole(session: Session) -> dict[str, Json]:
+    changes = steps_since(session.pk, 0)
+    assert changes is not None
+    return {step.id: step.to_json() for step in changes.steps}
+
+
+class Resumed(History):
+    """At every moment somebody leaves, and later comes again with what they have."""
+
+    def __init__(self) -> None:
+        self.left: list[tuple[int, dict[str, Json]]] = []
+        super().__init__()
+
+    @invariant()
+    def who_comes_again_has_all(self) -> None:
+        now = whole(self.session)
+        for revision, known in self.left:
+            assert resumed(self.session, revision, known) == now
+        self.left = [*self.left[:2], *self.left[-2:], (Session.objects.get(pk=self.session.pk).revision, now)]
+
+    @invariant()
+    def pages_are_the_whole(self) -> None:
+        assert paged(self.session, 3) == whole(self.session)
+
+
+def resumed(session: Session, revision: int, known: dict[str, Json]) -> dict[str, Json]:
+    changes = steps_since(session.pk, revision)
+    assert changes is not None
+    kept = {step_id: step for step_id, step in known.items() if step_id not in changes.gone}
+    kept |= {step.id: step.to_json() for step in changes.steps}
+    return dict(sorted(kept.items(), key=lambda item: (item[1]["sequence"], item[1]["role"] == "tool")))
+
+
+def paged(session: Session, limit: int) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    after: int | None = 0
+    while after is not None:
+        page = page_of_steps(session, after, limit)
+        assert len(page.steps) <= limit + 1
+        assert not found.keys() & {step.id for step in page.steps}
+        found |= {step.id: step.to_json() for step in page.steps}
+        after = page.next
+    return found
+
+
+def test_any_history_can_be_resumed_from_any_moment(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-03, CTX-04: whatever people, agents and crashes do, what changed since is enough; pages are the whole."""
+    heard = Heard()
+    monkeypatch.setattr(publish, "publisher", heard)
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    machine = type("AnyHistory", (Resumed,), {"heard": heard, "people": [ana, bo]})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=4, stateful_step_count=20, deadline=None, phases=[Phase.generate])
+    )
+
+
+def test_only_what_has_changed_is_told_again(ana: User) -> None:
+    """LIVE-03: an answer that came since, and what it touches; not the conversation before."""
+    session = create_session(owner=ana)
+    rows = fill(session, *[START, HI, TOOL, ANSWER, DONE] * 6)
+    session.refresh_from_db()
+    ChatMessage.objects.filter(pk=rows[-2].pk).update(revision=session.revision + 1)
+    session.revision += 1
+    session.save(update_fields=["revision"])
+    changes = steps_since(session.pk, session.revision - 1)
+    assert changes is not None
+    assert [step.id for step in changes.steps] == [rows[-2].pk]
+    assert changes.gone == []
+
+
+@pytest.mark.parametrize("since", [0, 2])
+def test_query_counts_do_not_grow(ana: User, since: int) -> None:
+    """LIVE-03: one or thirty turns cost the same number of queries, as a page and as changes."""
+    counts = set()
+    for turns in (1, 30):
+        session = create_session(owner=ana)
+        fill(session, *[START, HI, TOOL, ANSWER, DONE] * turns)
+        session.refresh_from_db()
+        with CaptureQueriesContext(connection) as asked:
+            steps_since(session.pk, session.revision - since if since else 0)
+            page_of_steps(session)
+            page_of_segments(session)
+        counts.add(len(asked))
+    assert len(counts) == 1
+
+
+def test_steps_of_all_rows_are_the_projection(ana: User) -> None:
+    """CTX-04: what is read is what the rows make, and JSON can say it."""
+    session = create_session(owner=ana)
+    fill(session, START, HI, TOOL, ANSWER, DONE)
+    rows = list(ChatMessage.objects.live(session.pk).order_by("sequence"))
+    page = page_of_steps(session)
+    assert page.steps == [each.step for each in steps(rows)]
+    assert json.loads(json.dumps([step.to_json() for step in page.steps])) == [step.to_json() for step in page.steps]

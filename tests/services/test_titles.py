@@ -1,0 +1,32 @@
+"""What is made of a model's words when it was asked for a title."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.services.titles import title_in
+
+
+@pytest.mark.parametrize(
+    ("reply", "title"),
+    [
+        ("Slow till", "Slow till"),
+        ('"Slow till."', "Slow till"),
+        ("  **Title: Slow   till**\nBecause it is.", "Slow till"),
+        ("# Slow till", "Slow till"),
+        ("标题：《收银机很慢》。", "收银机很慢"),
+        ("「結帳很慢」", "結帳很慢"),
+        ("A\0B\ud800\x1b[31m\u202eC", "A B [31m C"),
+        ("Family 👩\u200d💻 at work", "Family 👩\u200d💻 at work"),
+        ("عنوان قصير", "عنوان قصير"),
+        ("Is it fast?", "Is it fast?"),
+        ("Learning C#", "Learning C#"),
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("", ""),
+        ("***", ""),
+        ("word " * 40, ""),
+    ],
+)
+def test_title_is_one_line_without_its_dress(reply: str, title: str) -> None:
+    """MSG-12: whatever a model says, it can be stored and shown."""
+    assert title_in(reply) == title

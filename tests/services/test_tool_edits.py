@@ -1,0 +1,144 @@
+"""Editing tool calls: what was asked, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from agents.messages import ToolCall, ToolResult
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.services.editing import edit_tool_call, include
+from chat.services.errors import Refused
+from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, Fields, fill, live
+from tests.support.protocol import check_context
+
+pytestmark = pytest.mark.django_db
+RAW = {"raw_arguments": '{"n":  1}'}
+CALL: Fields = {**TOOL, "response_id": "r_1", "arguments": {"n": 1}, "provider_data": RAW}
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def called(session: Session, **fields: Any) -> ChatMessage:
+    return fill(session, START, HI, {**CALL, **fields}, {**ANSWER, "response_id": "r_2"}, DONE)[2]
+
+
+def change(row: ChatMessage, author: User, seen: int | None = None, **wanted: Any) -> ChatMessage:
+    present = {"arguments": row.arguments, "result": row.result, "is_error": row.is_error}
+    values = {**present, **wanted}
+    edit_tool_call(session=row.session, author=author, message_id=row.pk, seen=seen, **values)
+    return ChatMessage.objects.get(pk=row.pk)
+
+
+def refusal(*args: Any, **kwargs: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
+        change(*args, **kwargs)
+    return refused.value
+
+
+def told(session: Session) -> tuple[ToolCall, ToolResult]:
+    """The call and its result as the model gets them."""
+    messages = check_context(live(session))
+    return messages[1].tool_calls[0], messages[2].tool_results[0]
+
+
+def test_model_gets_the_changed_call(session: Session, ana: User, bo: User) -> None:
+    """ADM-02, CTX-03, MSG-11: call and result are still one; what they were is on record."""
+    row = change(called(session), bo, arguments={"n": 2, "why": "更好"}, result="4")
+    assert (row.status, row.sequence, row.edited_at is None) == ("complete", 3, False)
+    assert told(session) == (ToolCall("c1", "double", {"n": 2, "why": "更好"}), ToolResult("c1", "4", False))
+    record = MessageRevision.objects.get()
+    assert (record.kind, record.user, record.before["provider_data"]) == ("edit", bo, RAW)
+    assert (record.before["tool"]["arguments"], record.before["tool"]["result"]) == ({"n": 1}, "2")
+
+
+def test_other_result_leaves_the_call_as_the_model_wrote_it(session: Session, ana: User) -> None:
+    """MSG-08: byte for byte."""
+    change(called(session), ana, result="No.", is_error=True)
+    call, result = told(session)
+    assert (call.raw, result) == ('{"n":  1}', ToolResult("c1", "No.", True))
+    assert ChatMessage.objects.get(type="tool_group").status == "failed"
+
+
+def test_true_is_another_argument_than_one(session: Session, ana: User) -> None:
+    """CTX-03: Python holds them for equal, no model does."""
+    change(called(session), ana, arguments={"n": True})
+    assert told(session)[0].arguments == {"n": True}
+
+
+def test_interrupted_call_stays_so_until_it_has_a_result(session: Session, ana: User) -> None:
+    """RUN-08, CTX-03: before, the model is told that it was cut off."""
+    row = change(called(session, status="interrupted", result=""), ana, arguments={"n": 3})
+    assert row.status == "interrupted"
+    assert told(session)[1].content.startswith("[Tool execution interrupted")
+    assert change(row, ana, result="6").status == "complete"
+    assert told(session)[1].content == "6"
+
+
+def test_change_that_is_none_leaves_no_record(session: Session, ana: User) -> None:
+    """MSG-11: an empty object is what a call without arguments has."""
+    change(called(session, arguments=None), ana, arguments={})
+    assert not MessageRevision.objects.exists()
+
+
+def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: with what stands there now; that it was excluded meanwhile does not matter."""
+    row = called(session)
+    include(session=session, author=bo, message_id=row.pk, included=False)
+    row = change(row, ana, result="3", seen=row.revision)
+    refused = refusal(row, bo, result="5", seen=row.revision - 1)
+    assert refused.code == "stale"
+    assert refused.details["current"] == {"arguments": {"n": 1}, "result": "3", "is_error": False}
+    assert change(row, bo, result="5", seen=row.revision).result == "5"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        ({"arguments": []}, "invalid"),
+        ({"arguments": "n"}, "invalid"),
+        ({"arguments": None}, "invalid"),
+        ({"arguments": {"n": float("nan")}}, "invalid"),
+        ({"arguments": {"n": float("inf")}}, "invalid"),
+        ({"arguments": {"n": object()}}, "invalid"),
+        ({"arguments": {"n": "a\0"}}, "not_storable"),
+        ({"arguments": {"\ud800": 1}}, "not_storable"),
+        ({"arguments": {"n": [["x" * 999]]}}, "too_long"),
+        ({"result": "\0"}, "not_storable"),
+        ({"result": "x" * 999}, "too_long"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(
+    session: Session, ana: User, settings: Settings, wanted: dict[str, Any], code: str
+) -> None:
+    """MSG-12."""
+    settings.MAX_MESSAGE_CHARS = 500
+    assert refusal(called(session), ana, **wanted).code == code
+    assert not MessageRevision.objects.exists()
+
+
+def test_bottomless_arguments_are_refused(session: Session, ana: User) -> None:
+    """MSG-12."""
+    deep: Any = {}
+    for _ in range(100_000):
+        deep = {"n": deep}
+    assert refusal(called(session), ana, arguments=deep).code == "invalid"
+
+
+def test_only_tool_calls_at_rest(session: Session, ana: User) -> None:
+    """ADM-02: not a text, not what the agent is at work on, not in the archive."""
+    row = called(session)
+    text = ChatMessage.objects.get(text="So")
+    assert refusal(text, ana, arguments={}).code == "not_a_tool_call"
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
+    assert refusal(row, ana, result="5").code == "busy"
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_9")
+    change(row, ana, result="5")
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    assert refusal(row, ana, result="6").code == "archived"

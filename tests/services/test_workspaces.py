@@ -1,0 +1,145 @@
+"""Workspaces: which are somebody's, which one they are in, what is listed there and where something new waits."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from chat.models import Membership, Session, User, Workspace
+from chat.services import forking, listing, participation
+from chat.services.errors import NoSuchWorkspace
+from chat.services.organising import Deed, organise
+from chat.services.sessions import begin_session, create_session
+from chat.services.workspaces import Places, current_workspace, enter, places_of
+from tests.support.house import let_in, person
+from tests.support.rows import say
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def other(ana: User, bo: User) -> Workspace:
+    """Ana's and Bo's second one."""
+    return joined("第二个团队", ana, bo)
+
+
+def joined(name: str, *people: User) -> Workspace:
+    made = Workspace.objects.create(name=name)
+    Membership.objects.bulk_create([Membership(workspace=made, user=user) for user in people])
+    return made
+
+
+def listed(user: User, places: Places, *, archived: bool = False) -> list[str]:
+    found = listing.listing(user, UTC, archived=archived, within=places.within)
+    return sorted(row.title for group in found.groups for row in group.rows)
+
+
+def test_one_workspace_is_no_choice(ana: User, workspace: Workspace) -> None:
+    """ui.md: of all that there is, all is listed."""
+    places = places_of(ana)
+    assert (places.several, places.within, places.here and places.here.name) == (False, None, "Team")
+
+
+def test_somebody_without_any_gets_one_with_their_first_session() -> None:
+    loner = User.objects.create_user("loner")
+    assert places_of(loner) == Places((), None)
+    session = begin_session(owner=loner)
+    assert [place.id for place in places_of(loner).mine] == [session.workspace_id]
+
+
+def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
+    ana: User, workspace: Workspace, other: Workspace
+) -> None:
+    """ui.md: the archive, too."""
+    first = create_session(owner=ana, title="First")
+    enter(user=ana, workspace_id=other.pk)
+    second = create_session(owner=ana, title="Second")
+    gone = create_session(owner=ana, title="Gone")
+    organise(user=ana, deed=Deed.ARCHIVE, session_ids=[gone.pk])
+    assert [each.workspace for each in (first, second)] == [workspace, other]
+    here, there = places_of(ana, other.pk), places_of(ana, workspace.pk)
+    assert (listed(ana, here), listed(ana, there)) == (["Second"], ["First"])
+    assert (listed(ana, here, archived=True), listed(ana, there, archived=True)) == (["Gone"], [])
+    assert [row.title for row in listing.recent(ana, 4, here.within)] == ["Second"]
+
+
+def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: Workspace, other: Workspace) -> None:
+    enter(user=ana, workspace_id=other.pk)
+    again = User.objects.get(pk=ana.pk)
+    assert (places_of(again).here, current_workspace(again)) == (places_of(again, other.pk).here, other)
+    assert again.workspace == other
+    ana.memberships.filter(workspace=other).delete()
+    assert current_workspace(again) == workspace
+    assert [place.id for place in places_of(again, other.pk).mine] == [workspace.pk]
+    other.delete()
+    again.refresh_from_db()
+    assert again.workspace is None
+
+
+def test_nobody_goes_where_they_are_no_member(ana: User) -> None:
+    """LIVE-06: nor learns whether there is anything."""
+    theirs = person("Cy").memberships.get().workspace_id
+    for workspace_id in (theirs, 10**9, 10**30, -1, 0, None):
+        with pytest.raises(NoSuchWorkspace):
+            enter(user=ana, workspace_id=workspace_id)
+    assert User.objects.get(pk=ana.pk).workspace is None
+
+
+def test_news_are_told_of_where_they_wait(ana: User, bo: User, workspace: Workspace, other: Workspace) -> None:
+    """ui.md: for whom they are new, in other workspaces than the one that is shown, until they are read or archived."""
+    session = create_session(owner=ana, workspace=other, title="Plan")
+    let_in(session, bo, "viewer")
+    joined("Third", ana, bo)
+    assert news(bo) == []
+    say(session, ana, "Hello")
+    assert (news(bo), news(ana), news(bo, other.pk)) == ([other.pk], [], [])
+    session.refresh_from_db()
+    participation.mark_read(session=session, user=bo, revision=session.revision)
+    assert news(bo) == []
+    say(session, None, "Hi")
+    assert (news(ana), news(bo)) == ([other.pk], [other.pk])
+    organise(user=ana, deed=Deed.ARCHIVE, session_ids=[session.pk])
+    assert news(bo) == []
+
+
+def news(user: User, shown: int | None = None) -> list[int]:
+    places = places_of(user, shown)
+    found = [place.id for place in places.mine if place.unread]
+    assert places.unread == bool(found)
+    return found
+
+
+def test_own_session_of_a_workspace_that_one_has_left_is_still_listed(ana: User, bo: User, other: Workspace) -> None:
+    """LIVE-06: in the oldest, which tells of news in it; what others had shared there is gone."""
+    mine = create_session(owner=ana, workspace=other, title="Mine")
+    theirs = create_session(owner=bo, workspace=other, title="Theirs")
+    let_in(theirs, ana, "editor")
+    third, fourth = joined("Third", ana), joined("Fourth", ana)
+    ana.memberships.filter(workspace=other).delete()
+    oldest = places_of(ana).mine[0].id
+    assert (listed(ana, places_of(ana)), listed(ana, places_of(ana, third.pk))) == (["Mine"], [])
+    say(theirs, bo, "Hello")
+    assert news(ana, third.pk) == []
+    say(mine, None, "Done")
+    assert (news(ana, third.pk), news(ana, fourth.pk), news(ana, oldest)) == ([oldest], [oldest], [])
+
+
+def test_forks_stay_where_their_original_is(ana: User, workspace: Workspace, other: Workspace) -> None:
+    """RUN-13."""
+    row = say(create_session(owner=ana, workspace=workspace), ana, "Hello")
+    enter(user=ana, workspace_id=other.pk)
+    assert forking.fork(session=row.session, author=ana, message_id=row.pk).workspace == workspace
+
+
+def test_it_costs_one_query_however_many(
+    ana: User, bo: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for count in (1, 12):
+        for number in range(count):
+            made = joined(f"{number}", ana, bo)
+            say(create_session(owner=bo, workspace=made), bo, "Hello")
+        with django_assert_num_queries(1):
+            assert len(places_of(ana).mine) > count
+    assert Session.objects.count() == 13

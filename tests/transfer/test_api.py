@@ -1,0 +1,66 @@
+"""Sessions as files, by the API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from chat.models import Session, User
+from chat.services.sharing import share
+from tests.api.asking import Asker, code, token_of
+from tests.transfer import samples
+
+pytestmark = pytest.mark.django_db
+
+
+def upload(user: User, value: object, **form: Any) -> Any:
+    file = SimpleUploadedFile("conversations.json", json.dumps(value).encode(), "application/json")
+    client = Client(headers={"Authorization": f"Bearer {token_of(user)}"})
+    return client.post("/api/sessions/import", {"file": file, **form})
+
+
+def test_export_is_imported_again(talk: Session, ana: User, bo: User) -> None:
+    """MSG-02: beside the session a copy; its ids are new, and it is the importer's."""
+    exported = Asker(token_of(ana)).get(f"/api/sessions/{talk.pk}/export")
+    assert exported["Content-Type"] == "application/json; charset=utf-8"
+    answer = upload(bo, json.loads(exported.getvalue()))
+    [made] = answer.json()["sessions"]
+    assert (answer.status_code, made["title"], made["kept_ids"], answer.json()["problems"]) == (
+        201,
+        talk.title,
+        False,
+        [],
+    )
+    assert Session.objects.get(pk=made["id"]).owner == bo
+
+
+def test_viewers_export_what_they_see(talk: Session, ana: User, bo: User) -> None:
+    """MSG-11, LIVE-06."""
+    share(session=talk, author=ana, user=bo, role="viewer")
+    reader = Asker(token_of(bo))
+    assert "The provider is busy." not in reader.get(f"/api/sessions/{talk.pk}/export").getvalue().decode()
+    text = reader.get(f"/api/sessions/{talk.pk}/export?format=markdown")
+    assert text["Content-Type"] == "text/markdown; charset=utf-8"
+    assert text.getvalue().decode().startswith("# 会议: plan/v2 “A”\n")
+
+
+def test_some_conversations_are_chosen(ana: User) -> None:
+    """By their indexes in the file."""
+    answer = upload(ana, [samples.chatgpt("One"), samples.chatgpt("Two")], conversations=[1], ids="new")
+    assert [each["title"] for each in answer.json()["sessions"]] == ["Two"]
+
+
+def test_refusals_are_problems(talk: Session, ana: User, settings: Any) -> None:
+    """MSG-12."""
+    asker = Asker(token_of(ana))
+    assert code(upload(ana, {"a": 1})) == (422, "nothing_known")
+    assert code(upload(ana, {"format": "parley.session"})) == (422, "nothing_imported")
+    assert code(asker.get(f"/api/sessions/{talk.pk}/export?format=docx")) == (422, "malformed")
+    assert code(upload(ana, samples.chatgpt(), conversations=list(range(101))))[0] == 422
+    assert code(upload(ana, samples.chatgpt(), conversations=["a"]))[0] == 422
+    settings.MAX_IMPORT_MB = 0
+    assert code(upload(ana, samples.chatgpt())) == (413, "too_large")

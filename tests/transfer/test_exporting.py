@@ -1,0 +1,124 @@
+"""What a session's export holds, and what it does not."""
+
+from __future__ import annotations
+
+import base64
+import json
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils.translation import override
+from markdown_it import MarkdownIt
+
+from chat.models import ChatMessage, Session, User
+from chat.projections.fences import contained
+from chat.services.exporting import export_json, export_markdown
+from tests.support.files import picture
+from tests.transfer.conftest import document
+
+
+def test_json_holds_everything_in_order(talk: Session) -> None:
+    """MSG-01, MSG-11: live rows by their places, then those without one; revisions and files are with them."""
+    made = document(talk)
+    messages = made["messages"]
+    assert (made["format"], made["version"]) == ("parley.session", 1)
+    assert [each.get("sequence") for each in messages] == [1, 2, 3, 4, 5, 6, None, None]
+    assert [[change["kind"] for change in each.get("revisions", [])] for each in messages] == [
+        [],
+        ["edit"],
+        [],
+        ["exclude"],
+        [],
+        [],
+        ["remove"],
+        [],
+    ]
+    assert base64.b64decode(messages[1]["attachments"][0]["data"]) != b""
+    assert [(change["kind"], change["by"]) for change in made["changes"]] == [("system_prompt", "Ana")]
+    assert made["requests"][0]["rows"] == [[messages[1]["id"], 2]]
+
+
+def test_json_names_people_and_tells_no_more_of_them(talk: Session, ana: User) -> None:
+    """No id, no sign-in name, no address: the file goes to people who are not here."""
+    User.objects.filter(pk=ana.pk).update(username="ana.secret", email="ana@secret.example")
+    text = "".join(export_json(Session.objects.get(pk=talk.pk)))
+    assert "secret" not in text
+    assert {
+        change["before"]["user_id"] for each in json.loads(text)["messages"] for change in each.get("revisions", [])
+    } == {None}
+
+
+def test_part_export_holds_what_a_viewer_sees(talk: Session) -> None:
+    """MSG-11: neither what was removed nor what stood there before; what is queued is shown to everybody."""
+    made = document(talk, whole=False, files=False)
+    assert set(made) == {"format", "version", "session", "messages"}
+    assert [each.get("status") for each in made["messages"]][-2:] == [None, "queued"]
+    assert not any("revisions" in each or "removed_at" in each for each in made["messages"])
+    assert "data" not in made["messages"][1]["attachments"][0]
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_neither_form_asks_for_each_message(talk: Session, ana: User, count: int) -> None:
+    """The number of queries is the same for one message and for thirty."""
+    ChatMessage.objects.bulk_create(
+        ChatMessage(session=talk, sequence=number, role="user", text="x", user=ana) for number in range(7, 7 + count)
+    )
+    with CaptureQueriesContext(connection) as json_queries:
+        document(talk)
+    with CaptureQueriesContext(connection) as markdown_queries:
+        list(export_markdown(talk))
+    assert (len(json_queries), len(markdown_queries)) == (8, 4)
+
+
+def test_export_comes_piece_by_piece(talk: Session, ana: User) -> None:
+    """Of a long session only a part is held: the first pieces come before the last rows are read."""
+    ChatMessage.objects.bulk_create(
+        ChatMessage(session=talk, sequence=number, role="user", text=f"n{number}") for number in range(7, 1000)
+    )
+    with CaptureQueriesContext(connection) as begun:
+        pieces = export_json(talk)
+        while '"n7"' not in next(pieces):
+            pass
+    early = len(begun)
+    with CaptureQueriesContext(connection) as rest:
+        assert '"n999"' in "".join(pieces)
+    assert early < len(begun) + len(rest)
+
+
+def test_markdown_keeps_speakers_apart_whatever_they_say(talk: Session) -> None:
+    """MSG-12: every message has its heading; no text, name or result swallows what follows."""
+    made = "".join(export_markdown(talk, zone=ZoneInfo("Asia/Shanghai")))
+    tokens = MarkdownIt("commonmark").parse(made)
+    headings = [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
+    assert headings[0] == "会议: plan/v2 “A”"
+    assert headings[1] == "Ana · 2026-02-28 22:30 CST · edited"
+    assert [heading.split(" · ")[2:] for heading in headings[2:]] == [
+        [],
+        ["left out of the context"],
+        ["interrupted"],
+        ["queued"],
+    ]
+    assert "图.png (166" in made
+    assert "The provider is busy." not in made
+
+
+def test_markdown_is_in_the_language_of_who_asked(talk: Session) -> None:
+    """UI-13: also when its pieces are fetched after the answer began."""
+    with override("zh-hans"):
+        pieces = export_markdown(talk)
+    assert "<summary>System prompt" not in next(pieces)
+
+
+@pytest.mark.parametrize("text", ["```\nx", "~~~~\nx", "- a\n\n  ```\n  x", "<!-- x", "<pre>\nx", "> ```\nx\n```"])
+def test_text_that_stays_open_is_contained(text: str) -> None:
+    """MSG-12: a fence, a comment or a block of HTML without its end ends with its message."""
+    *_before, _open, inline, _close = MarkdownIt("commonmark").parse(f"{contained(text)}\n\nafter")
+    assert (inline.content, inline.level) == ("after", 1)
+
+
+def test_picture_is_given_whole(talk: Session) -> None:
+    """What is in the file is what is stored."""
+    data = base64.b64decode(document(talk)["messages"][1]["attachments"][0]["data"])
+    assert data[:8] == picture()[:8]

@@ -1,0 +1,203 @@
+"""What becomes of conversations of other programs."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from chat.imports import chatgpt, claude
+from chat.imports.found import Left
+from chat.models import ChatMessage, Session, User
+from chat.services.errors import Refused
+from chat.services.import_files import Outcome, contents, import_file
+from tests.support.rest import check_rest
+from tests.transfer import samples
+
+Json = dict[str, Any]
+Row = tuple[str, str, str, str]
+
+
+def shown(messages: list[Json]) -> list[Row]:
+    """(type, role, text or arguments, result) of each message of a document."""
+    return [
+        (
+            each.get("type", "text"),
+            each.get("role", ""),
+            each.get("text", "") or (json.dumps(each["arguments"]) if "arguments" in each else ""),
+            each.get("result", ""),
+        )
+        for each in messages
+    ]
+
+
+def file_of(value: object) -> io.BytesIO:
+    return io.BytesIO(json.dumps(value).encode())
+
+
+def brought(value: object, owner: User, **options: Any) -> Outcome:
+    return import_file(owner=owner, file=file_of(value), **options)
+
+
+def test_chatgpt_s_path_becomes_turns() -> None:
+    """CTX-01, MSG-12: the path that was shown, calls with their results, placeholders for what is missing."""
+    found = chatgpt.read(samples.chatgpt())
+    assert shown(found.document["messages"]) == [
+        ("turn_start", "", "", ""),
+        (
+            "text",
+            "user",
+            "[Image 640×480: not in the export]\n\nHow many days?\ufffd\n\n[File plan.pdf: not in the export]",
+            "",
+        ),
+        ("reasoning", "assistant", "**Counting**\n\nDays and nights.", ""),
+        ("tool_group", "assistant", '{"input": "print(3 + 4)"}', "7"),
+        ("text", "assistant", "**Seven** days.", ""),
+        ("turn_done", "", "", ""),
+    ]
+    assert +found.left == {Left.BRANCHES: 1, Left.FILES: 2}
+    responses = [each["response_id"] for each in found.document["messages"] if "response_id" in each]
+    assert responses[0] == responses[1] != responses[2]
+    assert {each.get("model") for each in found.document["messages"][2:5]} == {"gpt-5"}
+
+
+def test_claude_s_blocks_become_turns() -> None:
+    """CTX-01: blocks in their order; what was pasted comes as the file that it was."""
+    found = claude.read(samples.claude())
+    assert shown(found.document["messages"]) == [
+        ("turn_start", "", "", ""),
+        ("text", "user", "Find a name.\n\n[File street.jpg: not in the export]", ""),
+        ("reasoning", "assistant", "By the sea.", ""),
+        ("tool_group", "assistant", '{"query": "caf\\u00e9 names"}', "Tide, Ebb"),
+        ("text", "assistant", "How about **Ebb**?", ""),
+        ("turn_done", "", "", ""),
+        ("turn_start", "", "", ""),
+        ("text", "user", "Lovely!", ""),
+        ("turn_done", "", "", ""),
+    ]
+    [file] = found.document["messages"][1]["attachments"]
+    assert (file["name"], base64.b64decode(file["data"]).decode()) == ("brief.txt", "A small café")
+    assert +found.left == {Left.FILES: 2, Left.UNKNOWN: 1}
+
+
+def test_claude_s_last_branch_is_followed() -> None:
+    """Where messages say what they follow, the path to the last one counts."""
+    talk = samples.claude()
+    first, second, third = talk["chat_messages"]
+    first["parent_message_uuid"] = "00000000"
+    second["parent_message_uuid"] = third["parent_message_uuid"] = "a"
+    found = claude.read(talk)
+    assert [each["text"] for each in found.document["messages"] if each.get("role") == "user"] == [
+        "Find a name.\n\n[File street.jpg: not in the export]",
+        "Lovely!",
+    ]
+    assert found.left[Left.BRANCHES] == 1
+
+
+def test_conversations_become_sessions_of_the_one_who_brings_them(own_files: None, ana: User) -> None:
+    """RUN-01, MSG-04, LIVE-06: they are private and ready to go on; their person is the importer."""
+    outcome = brought([samples.chatgpt(), samples.claude()], ana)
+    assert [(each.session.title, each.messages) for each in outcome.brought] == [
+        ("Trip to Kyoto", 4),
+        ("Naming a café", 5),
+    ]
+    for each in outcome.brought:
+        session = Session.objects.get(pk=each.session.pk)
+        assert (session.owner, session.shares.count(), session.run.state) == (ana, 0, "idle")
+        assert session.model
+        said = ChatMessage.objects.filter(session=session, role="user")
+        assert set(said.values_list("user", "sender")) == {(ana.pk, "Ana")}
+        check_rest(session)
+    assert outcome.brought[1].session.created_at.isoformat() == "2025-11-02T09:00:00+00:00"
+    assert outcome.brought[0].notes == [
+        "1 message of another branch was left out.",
+        "2 files or pictures are not in the export. Their places are marked.",
+    ]
+
+
+def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
+    """Only what is chosen comes in; what is no conversation is passed over."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("user.json", '{"email": "a@example.org"}')
+        archive.writestr(
+            "export/conversations-000.json", json.dumps([samples.chatgpt("One"), 7, samples.chatgpt("Two")])
+        )
+        archive.writestr("export/conversations-001.json", json.dumps([samples.claude("Three")]))
+    listed = contents(packed)
+    assert [(each.index, each.title, each.count) for each in listed] == [(0, "One", 4), (2, "Two", 4), (3, "Three", 5)]
+    outcome = import_file(owner=ana, file=packed, chosen=[2])
+    assert [each.session.title for each in outcome.brought] == ["Two"]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "nothing_known"),
+        (b"hello", "unreadable"),
+        (b"[1, 2]", "nothing_known"),
+        (b'{"mapping": []}', "nothing_known"),
+        (b'[{"mapping": {}}', "unreadable"),
+        (b'{"mapping": {}} x', "unreadable"),
+        (b"\xff\xfe\x00", "unreadable"),
+        (b"PK\x03\x04 no archive", "unreadable"),
+        (b"[" * 100_000, "unreadable"),
+        (b'{"a":' * 100_000, "unreadable"),
+        (b'{"format": "parley.session", "n": NaN}', "unreadable"),
+        (b'{"format": "parley.session", "n": ' + b"9" * 5000 + b"}", "unreadable"),
+    ],
+)
+def test_what_is_no_file_of_conversations_is_refused(data: bytes, code: str) -> None:
+    """MSG-10, MSG-12: whatever comes, there is an answer."""
+    with pytest.raises(Refused) as refused:
+        contents(io.BytesIO(data))
+    assert refused.value.code == code
+
+
+def test_archive_that_broke_off_on_its_way_is_refused() -> None:
+    """MSG-12: what is packed in it cannot be unpacked."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([samples.chatgpt()]))
+    data = bytearray(packed.getvalue())
+    data[60:90] = b"\xff" * 30
+    with pytest.raises(Refused) as refused:
+        contents(io.BytesIO(bytes(data)))
+    assert refused.value.code == "unreadable"
+
+
+def test_packed_file_that_is_too_large_is_refused(settings: Any) -> None:
+    """A small archive may be large once it is unpacked."""
+    settings.MAX_IMPORT_MB = 1
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b" " * 2_000_000)
+    with pytest.raises(Refused) as refused:
+        contents(packed)
+    assert refused.value.code == "too_large"
+
+
+ODD: list[Json] = [
+    {"mapping": {"a": None}, "current_node": "a"},
+    {"mapping": {"a": {"message": {"author": 1, "content": [], "metadata": 2}, "parent": "a"}}, "current_node": ["a"]},
+    {"mapping": {"a": {"parent": "b", "message": {"content": {"parts": [{}, 1, None]}}}, "b": {"parent": "a"}}},
+    {"mapping": {"a": {"message": {"content": {"content_type": [], "parts": ["Hi"]}}}}, "current_node": "a"},
+    {"mapping": {}, "title": {"x": 1}, "create_time": 1e300, "update_time": "soon"},
+    {
+        "chat_messages": [None, {"sender": 5}, {"sender": "human", "text": "Hi", "content": [3], "files": "x"}],
+        "name": 4,
+    },
+    {"chat_messages": [{"sender": "assistant", "content": [{"type": "tool_result", "content": {"a": 1}}]}]},
+    {"chat_messages": [{"uuid": "a", "parent_message_uuid": "a", "sender": "human", "text": "\ud800"}]},
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_conversations_come_in_as_far_as_they_can(ana: User, odd: Json) -> None:
+    """MSG-10: fields that are missing or of other kinds, circles, broken Unicode."""
+    made = import_file(owner=ana, file=io.BytesIO(json.dumps(odd).encode()))
+    check_rest(made.brought[0].session)

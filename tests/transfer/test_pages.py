@@ -1,0 +1,110 @@
+"""Exporting and importing from the page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import AsyncClient, Client
+
+from chat.downloads import file_name
+from chat.models import Session, User, Workspace
+from tests.support.house import person
+from tests.transfer import samples
+from tests.transfer.conftest import fill
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def site(client: Client, ana: User) -> Client:
+    client.force_login(ana)
+    return client
+
+
+def send(site: Client, value: object, **form: Any) -> Any:
+    file = SimpleUploadedFile("conversations.json", json.dumps(value).encode(), "application/json")
+    return site.post("/import/file", {"file": file, **form}, headers={"Accept": "application/json"})
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Plan", "Plan.md"),
+        ("会议: plan/v2 “A”", "会议 plan v2 “A”.md"),
+        ("..", "s_1.md"),
+        ("", "s_1.md"),
+        ("a\u202egnp.exe", "agnp.exe.md"),
+        ("x" * 200, "x" * 80 + ".md"),
+    ],
+)
+def test_files_are_named_after_the_session(title: str, name: str) -> None:
+    """MSG-12: in any script, without what deceives or what some system does not take."""
+    assert file_name(title, "s_1", "md") == name
+
+
+def test_download_has_its_name_and_no_cache(talk: Session, site: Client) -> None:
+    """RFC 6266, with a name in Chinese."""
+    answer = site.get(f"/sessions/{talk.pk}/export", {"format": "json"})
+    assert answer["Content-Disposition"].startswith("attachment; filename*=utf-8''%E4%BC%9A%E8%AE%AE%20plan%20v2")
+    assert {"private", "no-store"} <= {part.strip() for part in answer["Cache-Control"].split(",")}
+    assert json.loads(answer.getvalue())["session"]["id"] == talk.pk
+
+
+async def test_download_is_streamed_off_the_event_loop(transactional_db: None, own_files: None) -> None:
+    """The rows are read in threads while it is sent."""
+    ana = await sync_to_async(lambda: person("Ana", Workspace.objects.create(name="Team")))()
+    talk = await sync_to_async(fill)(ana)
+    client = AsyncClient()
+    await client.aforce_login(ana)
+    answer: Any = await client.get(f"/sessions/{talk.pk}/export", {"format": "markdown"})
+    text = b"".join([piece async for piece in answer.streaming_content]).decode()
+    assert text.startswith("# 会议")
+    assert text.endswith("And 8?\n")
+
+
+def test_dialogs_say_what_there_is(talk: Session, site: Client, settings: Any) -> None:
+    """UI-11."""
+    settings.MAX_IMPORT_MB = 7
+    export = site.get(f"/sessions/{talk.pk}/export").content.decode()
+    assert "?format=json" in export
+    assert "?format=markdown" in export
+    assert "the limit is 7 MB" in site.get("/import").content.decode()
+
+
+def test_one_conversation_comes_in_at_once(site: Client) -> None:
+    """Nothing is asked where there is nothing to choose."""
+    answer = send(site, [samples.chatgpt()])
+    [made] = answer.json()["sessions"]
+    assert (answer.status_code, made["title"], made["facts"]) == (201, "Trip to Kyoto", "4 messages")
+    assert site.get(made["address"]).status_code == 200
+
+
+def test_several_are_chosen_from(own_files: None, site: Client) -> None:
+    """The list says what each is; what is chosen comes in."""
+    both = [samples.chatgpt(), samples.claude("")]
+    listed = send(site, both).json()["conversations"]
+    assert [(each["index"], each["title"], each["facts"]) for each in listed] == [
+        (0, "Trip to Kyoto", "ChatGPT · 4 messages"),
+        (1, "Untitled session", "Claude · 5 messages"),
+    ]
+    assert not Session.objects.exists()
+    assert len(send(site, both, conversation=["0", "1"]).json()["sessions"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "code"), [({"conversation": "x"}, "invalid"), ({"conversation": "7"}, "nothing_known")]
+)
+def test_odd_choices_are_refused(site: Client, form: dict[str, str], code: str) -> None:
+    """MSG-12."""
+    answer = send(site, [samples.chatgpt(), samples.chatgpt()], **form)
+    assert (answer.status_code, answer.json()["code"]) == (422, code)
+
+
+def test_too_large_a_form_is_refused_unread(site: Client, settings: Any) -> None:
+    settings.MAX_IMPORT_MB = 0
+    answer = send(site, {"a": "x" * 100_000})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")

@@ -1,0 +1,114 @@
+"""A session that is exported and imported is the session that it was, whatever has happened to it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from agents.providers.scripted import ScriptedProvider
+from chat import agents_setup
+from chat.imports.document import Document
+from chat.live import publish
+from chat.models import ChatMessage, ModelRequest, Session, SessionRun, User
+from chat.services.history import history_of
+from chat.services.importing import Imported, import_document
+from tests.services.history import History
+from tests.services.history_checks import Heard
+from tests.support.house import ScriptedRegistry
+from tests.support.rest import check_rest
+from tests.transfer.conftest import document
+
+ID = re.compile(r"\b[smtra]_[0-9a-f]{24}\b")
+
+
+def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> Imported:
+    return import_document(owner=owner, document=Document.model_validate(text), keep_ids=keep_ids)
+
+
+def alike(made: dict[str, Any]) -> str:
+    """The document with its ids numbered in the order in which they come."""
+    numbers: dict[str, str] = {}
+    return ID.sub(lambda found: numbers.setdefault(found[0], f"id{len(numbers)}"), json.dumps(made, indent=1))
+
+
+def forget(session: Session) -> None:
+    """Leave nothing of a session but its files."""
+    SessionRun.objects.filter(pk=session.pk).delete()
+    ModelRequest.objects.filter(session=session).delete()
+    Session.objects.filter(pk=session.pk).delete()
+
+
+def settled(talk: Session) -> dict[str, Any]:
+    ChatMessage.objects.filter(session=talk, status="queued").delete()
+    return document(talk)
+
+
+def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
+    """MSG-02, MSG-11: everything is as it was, to the id; only what it was forked from must still be here."""
+    before = settled(talk)
+    forget(talk)
+    made = imported(before, ana)
+    assert (made.kept_ids, made.notes) == (True, [])
+    assert document(made.session) == before
+    check_rest(made.session)
+
+
+def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
+    """MSG-02: beside the session itself, its copy shares no id with it and says the same; for somebody else, too."""
+    before = settled(talk)
+    made = imported(before, bo)
+    after = document(made.session)
+    assert not made.kept_ids
+    assert set(ID.findall(json.dumps(before))) & set(ID.findall(json.dumps(after))) == set()
+    assert alike(after) == alike(before)
+    assert made.session.owner == bo
+
+
+def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
+    """CTX-03, MSG-07, RUN-06: what was queued is taken back, and it is said."""
+    made = imported(document(talk), ana)
+    assert made.notes == ["1 message was still queued. It was taken back."]
+    check_rest(made.session)
+    taken_back = ChatMessage.objects.get(session=made.session, status="queued")
+    assert (taken_back.text, taken_back.removed_at is not None) == ("And 8?", True)
+
+
+def test_history_names_those_who_are_not_here(talk: Session, bo: User) -> None:
+    """MSG-11: who changed what is known by name, though none of them has an account; additions too."""
+    before = document(talk)
+    before["messages"][1]["revisions"].insert(
+        0, {"kind": "add", "by": "Cy", "at": talk.created_at.isoformat(), "before": {}}
+    )
+    made = imported(before, bo)
+    row = ChatMessage.objects.get(session=made.session, sequence=2)
+    found = [(change.kind, change.user and change.user.sender, change.before) for change in history_of(row).changes]
+    was = {"text": "What is 6 × 7? 你好 🙂"}
+    assert found == [("edit", "Ana", was), ("add", "Cy", was)]
+
+
+def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-03, MSG-11: after any history, in the middle of a turn too, the import rests, and its export says the same
+    as that of its own import; where the session was at rest, the same as the session's."""
+    heard = Heard()
+    monkeypatch.setattr(publish, "publisher", heard)
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+
+    def teardown(self: History) -> None:
+        first = document(self.session)
+        copy = imported(first, bo)
+        check_rest(copy.session)
+        second = document(copy.session)
+        if not copy.notes and self.is_idle:
+            assert alike(second) == alike(first)
+        forget(copy.session)
+        again = imported(second, ana)
+        assert again.kept_ids
+        assert document(again.session) == second
+
+    machine = type("Exported", (History,), {"heard": heard, "people": [ana, bo], "teardown": teardown})
+    run_state_machine_as_test(machine, settings=settings(max_examples=4, stateful_step_count=25, deadline=None))

@@ -1,0 +1,260 @@
+"""Files in Parley's own format that somebody else has made, or changed."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chat.models import Attachment, ChatMessage, MessageRevision, Session, User
+from chat.services import import_files
+from chat.services.errors import Refused
+from chat.services.import_files import Brought, import_file
+from chat.services.requests_made import past_request
+from chat.services.sharing import share
+from tests.support.rest import check_rest
+from tests.transfer.conftest import document
+
+Json = dict[str, Any]
+TIME = "2025-01-01T00:00:00+00:00"
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    2**70,
+    "",
+    "x" * 300,
+    "\0",
+    "\ud800",
+    [],
+    [[]],
+    {},
+    {"a": {"b": 1}},
+    "running",
+    "queued",
+]
+
+
+def brought(value: object, owner: User, **options: Any) -> Brought:
+    [made] = import_file(owner=owner, file=io.BytesIO(json.dumps(value).encode()), **options).brought
+    return made
+
+
+def talk_of(*messages: Json, **session: Any) -> Json:
+    return {"format": "parley.session", "version": 1, "session": session, "messages": list(messages)}
+
+
+def refusal(value: object, owner: User) -> str:
+    with pytest.raises(Refused) as refused:
+        brought(value, owner)
+    return refused.value.message
+
+
+def test_hand_written_document_needs_little(ana: User) -> None:
+    """MSG-10: what is left out has its default, ids too."""
+    made = brought(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana)
+    rows = ChatMessage.objects.filter(session=made.session).order_by("sequence")
+    assert [(row.sequence, row.text, row.pk[:2], row.revision) for row in rows] == [
+        (1, "Hi", "m_", 1),
+        (2, "Ho", "m_", 2),
+    ]
+    assert not made.kept_ids
+    check_rest(made.session)
+
+
+def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
+    """CTX-03, MSG-03, MSG-07: gaps close, turns are closed and do not cross, what was at work is interrupted."""
+    made = brought(
+        talk_of(
+            {"sequence": 900, "type": "tool_group", "status": "running", "run_id": "t_a", "tool_name": "bash"},
+            {"sequence": 5, "type": "turn_start", "run_id": "t_a"},
+            {"sequence": 5, "role": "user", "text": "Hi", "run_id": "t_b"},
+            {"sequence": 7, "role": "assistant", "status": "streaming", "text": "Wel", "run_id": "t_a"},
+            {"sequence": 1000, "type": "turn_start", "run_id": "t_a"},
+            {"sequence": 3, "type": "turn_done", "run_id": "t_a"},
+            {"type": "reasoning", "role": "user", "status": "queued", "text": "Hm"},
+        ),
+        ana,
+    )
+    rows = ChatMessage.objects.filter(session=made.session, sequence__isnull=False).order_by("sequence")
+    assert [(row.type, row.status) for row in rows] == [
+        ("turn_start", "complete"),
+        ("text", "complete"),
+        ("text", "interrupted"),
+        ("tool_group", "interrupted"),
+        ("turn_done", "complete"),
+        ("turn_start", "complete"),
+        ("turn_done", "complete"),
+    ]
+    check_rest(made.session)
+
+
+def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
+    """MSG-04: names stay names; ids of people in the file mean nobody here."""
+    before = {**snapshot(), "user_id": bo.pk}
+    made = brought(
+        talk_of(
+            {
+                "role": "user",
+                "text": "Hi",
+                "sender": "Bo",
+                "user_id": bo.pk,
+                "user": bo.pk,
+                "revisions": [{"kind": "edit", "by": "Bo", "at": TIME, "before": before}],
+            }
+        ),
+        ana,
+    )
+    row = ChatMessage.objects.get(session=made.session)
+    change = MessageRevision.objects.get(message=row)
+    assert (row.sender, row.user, change.user, change.before["user_id"]) == ("Bo", None, None, None)
+    assert change.before["by"] == "Bo"
+
+
+def test_session_is_the_importer_s_alone(talk: Session, ana: User, bo: User) -> None:
+    """LIVE-06: whoever could see it there; what was deleted there is here again."""
+    share(session=talk, author=ana, user=bo, role="editor")
+    made = brought({**document(talk), "session": {"status": "deleted", "owner": ana.pk, "workspace": 1}}, bo)
+    assert (made.session.owner, made.session.shares.count(), made.session.status) == (bo, 0, "active")
+
+
+def test_no_tool_or_model_comes_in_that_is_not_on_offer(ana: User) -> None:
+    """RUN-16: a file cannot give what nobody may choose here."""
+    config = {"tools": ["calculator", "launch"], "max_rounds": 900, "prompts": [], "agent_title": "Ours"}
+    made = brought(talk_of(agent="secret", provider="demo", model="gpt-9", config=config), ana)
+    session = Session.objects.get(pk=made.session.pk)
+    assert session.config["tools"] == ["calculator"]
+    assert session.config["max_rounds"] <= 25
+    odd = brought(talk_of(agent="secret", config={**config, "tools": [{}, "calculator"]}), ana)
+    assert Session.objects.get(pk=odd.session.pk).config["tools"] == ["calculator"]
+    assert session.model != "gpt-9"
+    assert len(made.notes) == 2
+
+
+RESPONSE = "r_" + "a" * 24
+
+
+@pytest.mark.parametrize("shared", [0, 5])
+def test_what_a_model_was_sent_shows_nobody_else_s_rows(talk: Session, bo: User, shared: int) -> None:
+    """LIVE-06: a file may name any row, and count on requests that it does not hold."""
+    foreign = ChatMessage.objects.filter(session=talk, type="text").first()
+    assert foreign is not None
+    answer = {"role": "assistant", "text": "Ho", "response_id": RESPONSE}
+    asked = {"response_id": RESPONSE, "revision": 1, "shared": shared, "created_at": TIME}
+    made = brought({**talk_of(answer), "requests": [{**asked, "rows": [[foreign.pk, 2**53 - 1]]}]}, bo)
+    past = past_request(made.session, ChatMessage.objects.get(session=made.session).response_id)
+    assert past is None if shared else (past is not None and (past.rows, past.lost) == ([], [foreign.pk]))
+
+
+def test_files_are_what_their_bytes_are(own_files: None, ana: User) -> None:
+    """MSG-12: whatever the file says of them; what cannot be used is said."""
+    files = [
+        {"name": "../../etc/passwd", "kind": "image", "media_type": "text/html", "data": "SGkgdGhlcmU="},
+        {"name": "bad", "data": "?"},
+        {"name": "none"},
+    ]
+    made = brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
+    kept = Attachment.objects.get(session=made.session)
+    assert (kept.name, kept.kind, kept.media_type, kept.size) == ("passwd", "text", "text/plain", 8)
+    assert made.notes == ["2 files could not be read or were not in the export."]
+
+
+def test_failed_import_leaves_nothing_behind(
+    own_files: None, ana: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """One transaction: no row and no file of it stays."""
+    files = [{"name": "a.txt", "data": "SGkgdGhlcmU="}]
+    monkeypatch.setattr("chat.services.importing.Participation", None)
+    with pytest.raises(AttributeError):
+        brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
+    assert not Session.objects.exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+TWICE = {"words": {"template": "{a}{a}", "values": {"a": "x"}}}
+TEMPLATE = {"words": {"template": "{a.__class__}", "values": {"a": "x"}}}
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ({"text": "a\0b"}, "messages.0.text"),
+        ({"sequence": "1"}, "messages.0.sequence"),
+        ({"type": "spell"}, "messages.0.type"),
+        ({"timestamp": "9999-12-31T23:59:59-23:59"}, "messages.0.timestamp"),
+        ({"timestamp": "2025-01-01"}, "messages.0.timestamp"),
+        ({"duration_seconds": 1e300}, "messages.0.duration_seconds"),
+        ({"arguments": {"a": "\ud800"}}, "messages.0.arguments"),
+        ({"type": "error", "provider_data": TEMPLATE}, "messages.0.provider_data"),
+        ({"type": "error", "provider_data": TWICE}, "messages.0.provider_data"),
+        ({"revisions": [{"kind": "edit", "at": TIME, "before": {"text": 1}}]}, "messages.0.revisions.0.before"),
+        ({"tool_name": "x" * 201}, "messages.0.tool_name"),
+        ({"id": "m_" + "0" * 24 + "\n"}, "messages.0.id"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_by_its_place(ana: User, message: Json, place: str) -> None:
+    """MSG-10, MSG-12: nothing is guessed in Parley's own format; the refusal says where it is wrong."""
+    assert f"“Plan” was not imported: {place}" in refusal(talk_of({"role": "user", **message}, title="Plan"), ana)
+    assert not Session.objects.exists()
+
+
+def test_doubled_ids_are_refused(ana: User) -> None:
+    """MSG-02."""
+    twice = {"id": "m_" + "1" * 24, "text": "Hi"}
+    assert "the same id" in refusal(talk_of(twice, twice), ana)
+
+
+def test_deep_values_are_refused(ana: User) -> None:
+    """MSG-10: no nesting makes it fail."""
+    deep: Any = 1
+    for _level in range(300):
+        deep = [deep]
+    assert "nested too deeply" in refusal(talk_of({"arguments": {"a": deep}}), ana)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo: User, data: st.DataObject) -> None:
+    """MSG-10, MSG-12, CTX-03: one value anywhere, or several, become something else."""
+    made = copy.deepcopy(document(talk))
+    for _change in range(data.draw(st.integers(1, 3))):
+        spoil(made, data)
+    with suppress(Refused):
+        come = brought(made, bo)
+        check_rest(come.session)
+        document(come.session)
+
+
+def spoil(node: Any, data: st.DataObject) -> None:
+    """Change one value somewhere below."""
+    while True:
+        names = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not names:
+            return
+        name = data.draw(st.sampled_from(names))
+        below = node[name]
+        if not isinstance(below, dict | list) or not below or data.draw(st.integers(0, 9)) == 0:
+            node[name] = copy.deepcopy(data.draw(st.sampled_from(ODD)))  # the next change may be in it
+            return
+        node = below
+
+
+def snapshot() -> Json:
+    """What a message was, as records keep it."""
+    names = ("id", "session_id", "type", "role", "status", "text", "sender", "model", "provider", "turn_id")
+    empty = dict.fromkeys(names, "") | {"response_id": "", "timestamp": TIME, "include_in_context": True}
+    nothing = dict.fromkeys(("sequence", "user_id", "duration_ms", "duration_seconds", "usage", "tool"))
+    return {**empty, **nothing, "revision": 1, "edited": False}
+
+
+def test_limit_is_that_of_the_settings(settings: Any) -> None:
+    settings.MAX_IMPORT_MB = 3
+    assert import_files.limit_bytes() == 3 * 1024 * 1024
