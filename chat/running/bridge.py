@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import ParamSpec, TypeVar
+from dataclasses import replace
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
-from agents.events import ToolStarted, TurnFailed, TurnFinished
+from agents.events import ResponseStarted, ToolStarted, TurnFailed, TurnFinished
 from agents.loop import Agent, run
 from agents.messages import Message
+from agents.words import gettext as _
 from chat import ids
 from chat.agents_setup import registry
 from chat.db import Threads
 from chat.events import TextAppended
 from chat.running.briefing import brief, has_queued
-from chat.running.changes import AppendText, Change, InsertMessage, UpdateMessage
+from chat.running.changes import AppendText, Change, InsertMessage, RecordRequest, UpdateMessage
 from chat.running.lease import Claim
 from chat.running.opening import Opening, open_claim, open_turn
 from chat.running.pump import LiveStream, Pump
@@ -32,12 +32,8 @@ from chat.running.writer import Fenced, Writer
 from chat.services.recording import Job, Recorded
 
 logger = logging.getLogger(__name__)
-P = ParamSpec("P")
-T = TypeVar("T")
 
-# Seconds between two questions to a database that is away.
-RETRY_DELAY = 0.5
-BROKEN = (
+BROKEN = _(
     "Something went wrong inside Parley. It has been logged. Retry, and tell your administrator if it happens again."
 )
 
@@ -56,6 +52,8 @@ class Bridge:
         self._threads = threads
         self._state = TurnState(turn_id="", began=0.0, closed=True)
         self._stream: LiveStream | None = None
+        self._briefed: RecordRequest | None = None
+        self._request: RecordRequest | None = None
         self._last: asyncio.Future[Recorded] | None = None
         self._unwritten: BaseException | None = None
         self._work: asyncio.Task[None] | None = None
@@ -64,7 +62,7 @@ class Bridge:
     async def run(self) -> None:
         """Work until the session is released or lost to another worker."""
         try:
-            opening = await self._read(open_claim, self.claim, time.monotonic())
+            opening = await self._threads.insist(open_claim, self.claim, time.monotonic())
             while opening is not None:
                 opening = await self._after(await self._turn(opening))
         except Fenced:
@@ -77,7 +75,7 @@ class Bridge:
             self._work.cancel()
 
     async def _after(self, next_turn: str) -> Opening | None:
-        return await self._read(open_turn, self.claim, time.monotonic()) if next_turn else None
+        return await self._threads.insist(open_turn, self.claim, time.monotonic()) if next_turn else None
 
     async def _turn(self, opening: Opening) -> str:
         """Run one turn to its end; returns the id of the next one when that has begun already."""
@@ -87,7 +85,7 @@ class Bridge:
             raise
         except Exception:
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
-            again = await self._read(open_turn, self.claim, time.monotonic())
+            again = await self._threads.insist(open_turn, self.claim, time.monotonic())
             self._state, self._stream, self._unwritten = again.state, None, None
             self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._closed()
@@ -149,24 +147,16 @@ class Bridge:
     async def _brief(self) -> tuple[Agent, Sequence[Message]]:
         await self._committed()
         try:
-            briefing = await self._read(brief, self.claim.session_id)
+            briefing = await self._threads.insist(brief, self.claim.session_id)
         except ModelNotFound:
             await registry().models()  # its server may have told by now
-            briefing = await self._read(brief, self.claim.session_id)
+            briefing = await self._threads.insist(brief, self.claim.session_id)
+        self._briefed = briefing.request
         return briefing.agent, briefing.history
 
     async def _check_pending(self) -> bool:
         await self._committed()
-        return await self._read(has_queued, self.claim.session_id)
-
-    async def _read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask the database, again and again while it is away: no turn fails for that."""
-        while True:
-            try:
-                return await self._threads.run(function, *args, **kwargs)
-            except (OperationalError, InterfaceError) as error:
-                logger.warning("The database is not there, trying again: %s", error)
-                await asyncio.sleep(RETRY_DELAY)
+        return await self._threads.insist(has_queued, self.claim.session_id)
 
     async def _committed(self) -> Recorded | None:
         """Wait until all that was applied is in the rows; returns what became of the last of it.
@@ -191,6 +181,8 @@ class Bridge:
         """Reduce an event and send its changes on their way; never waits."""
         now = Now(timezone.now(), time.monotonic(), ids.message_id, ids.response_id)
         self._state, changes = reduce(self._state, event, now)
+        if isinstance(event, ResponseStarted) and self._briefed is not None:
+            self._request = replace(self._briefed, response_id=self._state.response_id)
         if len(changes) == 1 and isinstance(changes[0], AppendText) and self._stream is not None:
             self._grow(self._stream, changes[0].text)
         elif changes:
@@ -203,6 +195,7 @@ class Bridge:
         self._pump.add(stream)
 
     def _submit(self, changes: Sequence[Change]) -> None:
+        changes = self._with_request(changes)
         before = self._ended_stream(changes)
         self._last = self._writer.submit(Job(self.claim.session_id, self.claim.epoch, changes, before))
         self._last.add_done_callback(self._wrote)
@@ -212,6 +205,14 @@ class Bridge:
                 reasoning = change.fields["type"] == "reasoning"
                 self._stream = LiveStream(self.claim.session_id, change.id, reasoning, length, length)
                 self._last.add_done_callback(self._stream.announce)
+
+    def _with_request(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Keep what a response was asked with along with its first row; of one that has none nobody can ask."""
+        request = self._request
+        if request is None or not any(_is_row_of(change, request.response_id) for change in changes):
+            return changes
+        self._request = None
+        return [request, *changes]
 
     def _ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
         """Take the last words of the stream that these changes end: they are told before its end is."""
@@ -223,3 +224,7 @@ class Bridge:
         self._pump.drop(stream)
         self._stream = None
         return stream.take()
+
+
+def _is_row_of(change: Change, response_id: str) -> bool:
+    return isinstance(change, InsertMessage) and change.fields.get("response_id") == response_id

@@ -2,38 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from agents.loop import Agent
 from agents.messages import Message
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session
 from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
+from chat.projections.requests import named
+from chat.running.changes import RecordRequest
+from chat.running.showing import shown
+from chat.services import presets
+from chat.services.attachments import fetch_attachments
+from chat.services.requests_made import last_revision
 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """Everything that one LLM call depends on, read at one moment (RUN-16, ADM-02)."""
+    """Everything that one LLM call depends on, read at one moment (RUN-16, ADM-02), and what is to be kept of it."""
 
     agent: Agent
     history: list[Message]
+    request: RecordRequest
 
 
 def brief(session_id: str) -> Briefing:
     """Read the session and its rows. Raises agents.errors.AgentError where its model is not configured."""
     session = Session.objects.get(pk=session_id)
-    rows = list(
-        ChatMessage.objects.filter(session=session_id, sequence__isnull=False)
-        .only(*CONTEXT_FIELDS)
-        .order_by("sequence")
+    rows = gather(session)
+    agent = agent_of(session, rows)
+    return Briefing(agent, context(rows, shown(rows, agent.takes)), _request(session, rows, agent))
+
+
+def gather(session: Session, *more: str) -> list[ChatMessage]:
+    """Read the live rows in order, as far as the context is made of them (and `more` columns), with their files.
+
+    The session was read before: rows may be newer than its revision, never older.
+    """
+    live = ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "revision", *more)
+    rows = list(live.order_by("sequence"))
+    fetch_attachments(rows, with_text=True)
+    return rows
+
+
+def agent_of(session: Session, rows: Sequence[ChatMessage]) -> Agent:
+    """Make the agent as it will answer. Raises agents.errors.AgentError where the model is not configured."""
+    told = system_prompt(rows, session.system_prompt)
+    return registry().build_agent(replace(presets.own(session), system_prompt=told))
+
+
+def _request(session: Session, rows: Sequence[ChatMessage], agent: Agent) -> RecordRequest:
+    names = named(rows, last_revision(session.pk))
+    return RecordRequest(
+        revision=session.revision,
+        agent=agent.name,
+        provider=agent.provider.name,
+        model=agent.model,
+        tools=tuple(tool.name for tool in agent.tools),
+        shared=names.shared,
+        rows=names.rows,
     )
-    agent = registry().build_agent(
-        preset=session.agent,
-        provider=session.provider,
-        model=session.model,
-        system=system_prompt(rows, session.system_prompt),
-    )
-    return Briefing(agent, context(rows))
 
 
 def has_queued(session_id: str) -> bool:

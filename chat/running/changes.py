@@ -52,6 +52,20 @@ class RecordUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """What a response is asked with: columns of ModelRequest, `rows` by message id and revision."""
+
+    revision: int
+    agent: str
+    provider: str
+    model: str
+    tools: tuple[str, ...]
+    shared: int
+    rows: tuple[tuple[str, int], ...]
+    response_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TellStatus:
     """agent_status to push beside the changes around it."""
 
@@ -75,4 +89,6 @@ class CloseTurn:
     for_queued: bool = False
 
 
-Change = InsertMessage | UpdateMessage | AppendText | RecordUsage | TellStatus | TellCancelled | CloseTurn
+Change = (
+    InsertMessage | UpdateMessage | AppendText | RecordUsage | RecordRequest | TellStatus | TellCancelled | CloseTurn
+)

@@ -70,6 +70,12 @@ def hub() -> Hub:
     return _node.hub
 
 
+def end_streams() -> None:
+    """End the answers that never do, so that a server which is about to stop need not wait for them."""
+    if _node is not None:
+        _node.hub.end_streams()
+
+
 async def _list_models_forever() -> None:
     """Keep the models that the pages offer fresh; the registry asks only when it is time."""
     while True:

@@ -49,9 +49,7 @@ def open_turn(claim: Claim, mono: float) -> Opening:
 
 
 def _opening(session: Session, run: SessionRun, mono: float) -> Opening:
-    rows = list(
-        ChatMessage.objects.filter(session=session, run_id=run.turn_id, sequence__isnull=False).order_by("sequence")
-    )
+    rows = list(ChatMessage.objects.live(session.pk).filter(run_id=run.turn_id).order_by("sequence"))
     state = TurnState(
         turn_id=run.turn_id,
         began=mono,

@@ -28,6 +28,8 @@ from agents.events import (
 )
 from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
+from agents.words import Words
+from agents.words import gettext as _
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
 from chat.running.changes import (
     AppendText,
@@ -52,8 +54,8 @@ from chat.running.turn_state import (
     TurnState,
 )
 
-RESUME_NOTE = "The server restarted while you were answering. Continue exactly where your last message was cut off."
-EMPTY_ANSWER = "The model gave an empty answer. Try again, or choose another model."
+RESUME_NOTE = _("The server restarted while you were answering. Continue exactly where your last message was cut off.")
+EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another model.")
 # After any other reason more follows, or an error that says why nothing was said.
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
 CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
@@ -87,7 +89,7 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
         case TurnFinished(reason):
             return _finish(state, reason, now)
         case TurnFailed(error):
-            return _fail(state, str(error), now)
+            return _fail(state, error.words, now)
         case Stopped():
             return _stop(state, now)
         case ProcessLost(resume):
@@ -284,13 +286,18 @@ def _tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: 
 
 
 def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
-    fields = {"type": "text", "role": "system", "run_id": state.turn_id, "mode": state.mode, "text": text}
-    return InsertMessage(now.message_id(), "message_updated", {**fields, "timestamp": now.wall})
+    fields = {"type": "text", "role": "system", "run_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
+    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_words(text)})
 
 
 def _error(state: TurnState, text: str, now: Now, **more: object) -> InsertMessage:
-    fields = _assistant(state, now, type="error", status="failed", text=clean(text), **more)
+    fields = _assistant(state, now, type="error", status="failed", text=clean(text), **_words(text), **more)
     return InsertMessage(now.message_id(), "error", fields)
+
+
+def _words(text: str) -> Json:
+    """Keep what a sentence is made of: readers get it in their own language (UI-13)."""
+    return {"provider_data": {"words": storable(text.to_json())}} if isinstance(text, Words) else {}
 
 
 def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
@@ -357,9 +364,10 @@ def _lost(state: TurnState, resume: bool, now: Now) -> Reduced:
     changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
     if resume and state.open is not None and state.spoken:
         changes.append(_note(state, RESUME_NOTE, now))
+    begun = any(tool.began is not None for tool in state.tools)
     state = replace(state, open=None, tools=kept, spoken=())
     if resume:
-        return state, changes
+        return state, [*changes, *([TellStatus("thinking")] if begun else [])]
     state, closing = _close(state, now, "interrupted")
     return state, [*changes, *closing]
 

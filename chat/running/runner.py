@@ -16,6 +16,7 @@ from chat.db import Threads
 from chat.running import lease, nudge
 from chat.running.bridge import Bridge
 from chat.running.lease import Claim
+from chat.running.naming import Namer
 from chat.running.pump import Pump
 from chat.running.writer import Writer
 
@@ -37,6 +38,7 @@ class Runner:
         self._threads = Threads(THREADS, "parley-runner", durable=False)
         self._writer = Writer()
         self._pump = Pump()
+        self._namer = Namer(self._threads)
         self._running: dict[str, tuple[Bridge, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,7 +108,10 @@ class Runner:
     def _ended(self, claim: Claim, task: asyncio.Task[None]) -> None:
         if self._running.get(claim.session_id, (None, None))[1] is task:
             del self._running[claim.session_id]
-        if task.cancelled() or task.exception() is None:
+        if task.cancelled():
+            return
+        if task.exception() is None:
+            self._spawn(self._namer.name(claim.session_id))
             return
         logger.error("Session %s could not be run", claim.session_id, exc_info=task.exception())
         self._spawn(self._give_back(claim))

@@ -12,8 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.db import InterfaceError, OperationalError
-
 from chat.db import Threads
 from chat.live.publish import publish
 from chat.services.recording import Job, PendingText, Recorded, record
@@ -22,7 +20,6 @@ logger = logging.getLogger(__name__)
 
 TEXT_INTERVAL = 0.25
 TEXT_SIZE = 2048
-RETRY_DELAY = 0.2
 
 
 class Fenced(Exception):  # noqa: N818  # not a fault: somebody else runs the session now
@@ -171,14 +168,7 @@ class Writer:
 
     async def _record(self, jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
         """Write, again and again while the database is away: the epoch keeps a late success harmless."""
-        while True:
-            try:
-                return await self._threads.run(record, jobs, texts)
-            except (OperationalError, InterfaceError) as error:
-                logger.warning("The database is not there, trying again: %s", error)
-                if self._closing:
-                    raise
-                await asyncio.sleep(RETRY_DELAY)
+        return await self._threads.insist(record, jobs, texts, unless=lambda: self._closing)
 
 
 def _deliver(waiting: _Waiting, result: Recorded) -> None:

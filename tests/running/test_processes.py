@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from django.conf import settings as django_settings
-from django.db import connection
 from pytest_django.fixtures import Settings
 
 from chat.models import ChatMessage, Session, User, Worker
 from chat.projections.context import TOOL_LOST
 from chat.running.reducer import RESUME_NOTE
+from tests.support.database import address
 from tests.support.house import House
 from tests.support.rest import check_rest
 
@@ -78,7 +78,7 @@ class Town:
         environment = {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "config.settings",
-            "DATABASE_URL": f"sqlite:///{connection.settings_dict['NAME']}",
+            "DATABASE_URL": address(),
             "RUNNER": "embedded",
             "LEASE_SECONDS": "1.5",
         }

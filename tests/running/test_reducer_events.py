@@ -186,6 +186,15 @@ def test_stop_is_told_after_the_turn_is_done() -> None:
     assert rest == [TellCancelled("t_1"), TellStatus("idle"), CloseTurn()]
 
 
+@pytest.mark.parametrize(("begun", "told"), [(True, [TellStatus("thinking")]), (False, [])])
+def test_tool_that_was_lost_is_called_no_longer(begun: bool, told: list[TellStatus]) -> None:
+    """RUN-03, RUN-15: pages that have seen it begin see the turn go on."""
+    call = calls(1)[0]
+    turn = Turn().tell(STARTED, *_whole(call), *([ToolStarted(call)] if begun else []))
+    _, changes = reduce(turn.state, ProcessLost(resume=True), turn.clock.tick())
+    assert [change for change in changes if isinstance(change, TellStatus)] == told
+
+
 def test_turn_that_ends_for_queued_messages_says_so() -> None:
     """RUN-06: only that end may be taken back when the messages are withdrawn meanwhile."""
     ends: list[tuple[FinishReason, bool]] = [("done", False), ("limit", False), ("pending", True)]

@@ -20,6 +20,7 @@ from chat.running import lease, runner
 from chat.running.reducer import RESUME_NOTE
 from chat.running.runner import Runner
 from tests.support.house import House
+from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
 
@@ -152,13 +153,12 @@ async def test_session_that_cannot_be_run_is_tried_again(
 ) -> None:
     """RUN-10, RUN-15: no session is stuck for good because of what was wrong for a while."""
     monkeypatch.setattr(runner, "GIVE_BACK_AFTER", 0.05)
-    refuse = "BEGIN SELECT RAISE(ABORT, 'not now'); END"
     house.script(lambda request: [f"Re: {request.messages[-1].text}"])
     session = await house.session(ana)
-    await house.do(execute, f"CREATE TRIGGER not_now BEFORE UPDATE OF done ON chat_sessionrun {refuse}")
+    await house.do(refuse, "not_now", event="UPDATE OF done", table="chat_sessionrun")
     await house.send(session, ana, "Hi")
     await house.until(lambda: SessionRun.objects.get(pk=session.pk).epoch >= 3)
-    await house.do(execute, "DROP TRIGGER not_now")
+    await house.do(permit, "not_now")
     await house.idle(session)
     await house.do(check_rest, session)
     await house.send(session, ana, "Again")
@@ -180,6 +180,7 @@ async def test_runner_outlives_a_database_that_is_away(
     assert (await house.shown(session))[2] == ("text", "complete", "Hello")
 
 
+@pytest.mark.sqlite  # where a table that is gone is a database that is away; PostgreSQL's own: tests/postgres
 async def test_turn_waits_for_a_database_that_is_away(
     transactional_db: None, ana: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
