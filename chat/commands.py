@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from chat.models import Role
+
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
+# A client's own, by which a request that is repeated is known.
+Key = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")]
+# A revision or a place, as a column can hold it.
+Number = Annotated[int, Field(ge=0, lt=2**62)]
 # Longer than any text that may be sent, so that a text is refused for its length by name.
 LONGEST_FRAME = 16 * 1024 * 1024
 # Every viewer gets it with every look at the session.
@@ -26,7 +32,9 @@ class Malformed(ValueError):  # noqa: N818  # named for what the frame is
 
 
 class Command(BaseModel):
-    """Any command. `ref` comes back with the answer."""
+    """Any command. `ref` comes back with the answer; `needs` is the role in the session that it takes."""
+
+    needs: ClassVar[Role] = Role.EDITOR
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
     ref: Annotated[str, Field(max_length=200)] | None = None
@@ -42,7 +50,7 @@ class Known(BaseModel):
 
 class Sync(Command):
     type: Literal["sync"]
-    since: Annotated[int, Field(ge=0, lt=2**62)] = 0
+    since: Number = 0
     have: Annotated[dict[Id, Known | int], Field(max_length=MOST_KNOWN)] = {}
 
 
@@ -53,18 +61,24 @@ class Ping(Command):
 class SendMessage(Command):
     type: Literal["send"]
     text: str
-    key: Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")] | None = None
+    key: Key | None = None
+    attachments: Annotated[list[Id], Field(max_length=MOST_KNOWN)] = []
 
 
 class EditQueued(Command):
     type: Literal["edit_queued"]
     id: Id
     text: str
+    revision: Number | None = None
 
 
 class Withdraw(Command):
     type: Literal["withdraw"]
     id: Id
+
+
+class Typing(Command):
+    type: Literal["typing"]
 
 
 class CancelRun(Command):
@@ -76,10 +90,69 @@ class Retry(Command):
     id: Id
 
 
+class Edit(Command):
+    type: Literal["edit"]
+    id: Id
+    text: str
+    revision: Number | None = None
+
+
+class Exclude(Command):
+    type: Literal["exclude"]
+    id: Id
+
+
+class Include(Command):
+    type: Literal["include"]
+    id: Id
+
+
+class ExcludeBefore(Command):
+    """All that stands before the message."""
+
+    type: Literal["exclude_before"]
+    id: Id
+
+
+class IncludeBefore(Command):
+    """All that stands before the message and, with `since`, was left out after that revision."""
+
+    type: Literal["include_before"]
+    id: Id
+    since: Number | None = None
+
+
+class Remove(Command):
+    type: Literal["remove"]
+    id: Id
+
+
+class Restore(Command):
+    type: Literal["restore"]
+    id: Id
+
+
+class Fork(Command):
+    """`run` is what is sensible unless it is said: a changed text wants an answer. One `key` makes one fork."""
+
+    needs: ClassVar[Role] = Role.VIEWER
+
+    type: Literal["fork"]
+    id: Id
+    text: str | None = None
+    run: bool | None = None
+    key: Key | None = None
+
+
 class SetModel(Command):
     type: Literal["set_model"]
     provider: Annotated[str, Field(max_length=80)]
     model: Annotated[str, Field(max_length=200)]
+
+
+class SetAgent(Command):
+    type: Literal["set_agent"]
+    agent: Annotated[str, Field(max_length=80)]
 
 
 class Rename(Command):
@@ -90,10 +163,44 @@ class Rename(Command):
 class SetSystemPrompt(Command):
     type: Literal["set_system_prompt"]
     system_prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
+    seen: Annotated[str, Field(max_length=LONGEST_PROMPT)] | None = None
+
+
+class MarkRead(Command):
+    needs: ClassVar[Role] = Role.VIEWER
+
+    type: Literal["read"]
+    revision: Number
+
+
+class SaveDraft(Command):
+    type: Literal["draft"]
+    text: str
 
 
 # What is asked of the session; the other commands are about the socket itself.
-Request = SendMessage | EditQueued | Withdraw | CancelRun | Retry | SetModel | Rename | SetSystemPrompt
+Request = (
+    SendMessage
+    | EditQueued
+    | Withdraw
+    | Typing
+    | CancelRun
+    | Retry
+    | Edit
+    | Exclude
+    | Include
+    | ExcludeBefore
+    | IncludeBefore
+    | Remove
+    | Restore
+    | Fork
+    | SetModel
+    | SetAgent
+    | Rename
+    | SetSystemPrompt
+    | MarkRead
+    | SaveDraft
+)
 AnyCommand = Sync | Ping | Request
 _adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="type")])
 
@@ -106,6 +213,11 @@ def parse(frame: str) -> AnyCommand:
         raise Malformed("The frame is not JSON.") from None
     if not isinstance(data, dict):
         raise Malformed("The frame is not a JSON object.")
+    return checked(data)
+
+
+def checked(data: dict[str, Any]) -> AnyCommand:
+    """Take JSON's values as a command. Raises Malformed: an unknown type, missing or wrong fields."""
     ref = _ref(data)
     try:
         return _adapter.validate_python(data)
@@ -130,9 +242,21 @@ _TYPES = {
     "send",
     "edit_queued",
     "withdraw",
+    "typing",
     "cancel",
     "retry",
+    "edit",
+    "exclude",
+    "include",
+    "exclude_before",
+    "include_before",
+    "remove",
+    "restore",
+    "fork",
     "set_model",
+    "set_agent",
     "rename",
     "set_system_prompt",
+    "read",
+    "draft",
 }

@@ -9,15 +9,20 @@ import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
+from django.utils.translation import gettext as _
 
+from chat import languages
 from chat.commands import LONGEST_FRAME, AnyCommand, Known, Malformed, Ping, Request, Sync, parse
 from chat.live.feed import Feed
 from chat.live.hub import Hub
-from chat.live.outbox import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MANY_FRAMES, TRY_LATER, Face, Outbox
-from chat.models import User
+from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MANY_FRAMES, TRY_LATER, Face
+from chat.live.logins import Login
+from chat.live.outbox import RELOAD, Outbox
+from chat.models import Role, User
 from chat.running import embedded
 from chat.services.access import session_for
 from chat.services.commands import execute
@@ -33,100 +38,81 @@ RATE = 20.0
 CHARS_PER_FRAME = 200_000
 
 
-@dataclass(slots=True)
-class Viewer:
-    """Somebody who was let in: what goes out to them, and their catching up."""
+class PersonConsumer(AsyncWebsocketConsumer):
+    """One socket of somebody who is signed in. What it is for, subclasses say."""
 
-    outbox: Outbox
-    feed: Feed
-    wanted: Sync | None = None
-    syncing: asyncio.Task[None] | None = None
-
-
-class SessionConsumer(AsyncWebsocketConsumer):
-    """One socket on one session. Subclasses differ only in the face that the hub shows them."""
-
-    face: ClassVar[Face]
+    face: ClassVar[Face] = "page"
     # The hub listens for all sockets of the process: a channel for each would cost every other one time.
     channel_layer_alias = "none"
 
     user: User
-    session_id: str
     hub: Hub
-    viewer: Viewer | None = None
+    outbox: Outbox | None = None
     allowance = float(BURST)
     allowed_at = 0.0
 
     async def connect(self) -> None:
-        """Accept whoever may see the session; tell others by close code why not."""
+        """Accept everybody; tell those who may not stay by close code why not."""
         await self.accept()
         user = self.scope.get("user")
-        self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
-        self.hub = embedded.hub()
         if not isinstance(user, User):
             await self.close(SIGN_IN_AGAIN)
             return
         self.user = user
-        try:
-            await self.hub.threads.run(session_for, user, self.session_id)
-        except NoSuchSession:
-            await self.close(NO_SUCH_SESSION)
-        except (DatabaseError, InterfaceError) as error:
-            logger.warning("A socket could not be let in: %s", error)
-            await self.close(TRY_LATER)
-        else:
-            key = self.scope["session"].session_key or ""
-            outbox = Outbox(self.face, self._send_text, self._close_with, user_id=user.pk, session_key=key)
-            self.viewer = Viewer(outbox, self.hub.watch(self.session_id, outbox))
+        self.hub = embedded.hub()
+        await self.enter()
 
-    async def disconnect(self, code: int) -> None:
-        if self.viewer is not None:
-            if self.viewer.syncing is not None:
-                self.viewer.syncing.cancel()
-            self.viewer.outbox.leave()
-            self.hub.unwatch(self.viewer.feed, self.viewer.outbox)
+    async def enter(self) -> None:
+        """Let the person in."""
+        raise NotImplementedError
+
+    async def obey(self, outbox: Outbox, command: AnyCommand) -> None:
+        """Carry out a command and answer it."""
+        raise NotImplementedError
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Carry out one command and answer it; whatever is wrong with it, the socket stays open."""
-        viewer = self.viewer
-        if viewer is None or viewer.outbox.closed:
+        """Whatever is wrong with a command, the socket stays open."""
+        outbox = self.outbox
+        if outbox is None or outbox.closed:
             return
         if not self._may_send(len(text_data or bytes_data or "")):
-            viewer.outbox.close(TOO_MANY_FRAMES)
+            outbox.close(TOO_MANY_FRAMES)
         elif text_data is None or len(text_data) > LONGEST_FRAME:
-            _refuse(viewer, None, "malformed", "Commands are JSON texts of at most 16 MB.")
+            _refuse(outbox, None, "malformed", "Commands are JSON texts of at most 16 MB.")
         else:
-            await self._obey(viewer, text_data)
+            await self._read(outbox, text_data)
 
-    async def _obey(self, viewer: Viewer, frame: str) -> None:
+    async def _read(self, outbox: Outbox, frame: str) -> None:
         try:
             command = parse(frame)
         except Malformed as error:
-            _refuse(viewer, error.ref, "malformed", str(error))
+            _refuse(outbox, error.ref, "malformed", str(error))
             return
-        if isinstance(command, Sync):
-            self._catch_up(viewer, command)
-        elif isinstance(command, Ping):
-            viewer.outbox.answer(PONG[self.face])
+        if isinstance(command, Ping):
+            outbox.answer(PONG[self.face])
         else:
-            await _answered(viewer, command, self._execute(viewer, command))
+            await self.obey(outbox, command)
 
-    def _catch_up(self, viewer: Viewer, command: Sync) -> None:
-        """Catch up beside the commands, which need not wait for it. Of several that wait the last one counts."""
-        viewer.wanted = command
-        if viewer.syncing is None:
-            viewer.syncing = asyncio.get_running_loop().create_task(self._catch_up_all(viewer))
+    def make_outbox(self, role: Role | None = None) -> Outbox:
+        key = self.scope["session"].session_key
+        return Outbox(
+            self.face,
+            self._send_text,
+            self._close_with,
+            user_id=self.user.pk,
+            login=Login(key, self.user.pk, self.user.get_session_auth_hash()) if key else None,
+            name=self.user.sender,
+            language=self.language(),
+            role=role,
+        )
 
-    async def _catch_up_all(self, viewer: Viewer) -> None:
-        while (command := viewer.wanted) is not None and not viewer.outbox.closed:
-            viewer.wanted = None
-            have = {message_id: _known(known) for message_id, known in command.have.items()}
-            await _answered(viewer, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
-        viewer.syncing = None
+    def language(self) -> str:
+        """What the person is spoken to in: what their page says that it was drawn in."""
+        return languages.offered(self.asked("lang"))
 
-    async def _execute(self, viewer: Viewer, command: Request) -> None:
-        result = await self.hub.threads.run(execute, self.user, self.session_id, command)
-        viewer.outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
+    def asked(self, name: str) -> str:
+        """What the address says behind its "?"."""
+        return parse_qs(self.scope["query_string"].decode("latin-1")).get(name, [""])[-1]
 
     def _may_send(self, size: int) -> bool:
         now = time.monotonic()
@@ -142,24 +128,113 @@ class SessionConsumer(AsyncWebsocketConsumer):
         await self.close(code)
 
 
-async def _answered(viewer: Viewer, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:
+class MeConsumer(PersonConsumer):
+    """For pages that show no session: they are told when the lists of sessions have news (docs/protocol.md, 5)."""
+
+    async def enter(self) -> None:
+        self.outbox = self.make_outbox()
+        self.hub.enter(self.outbox)
+
+    async def disconnect(self, code: int) -> None:
+        if self.outbox is not None:
+            self.outbox.leave()
+            self.hub.exit(self.outbox)
+
+    async def obey(self, outbox: Outbox, command: AnyCommand) -> None:
+        _refuse(outbox, command.ref, "no_such_session", "This socket is on no session.")
+
+
+@dataclass(slots=True)
+class Viewer:
+    """Somebody who was let into a session: what goes out to them, and their catching up."""
+
+    outbox: Outbox
+    feed: Feed
+    wanted: Sync | None = None
+    syncing: asyncio.Task[None] | None = None
+
+
+class SessionConsumer(PersonConsumer):
+    """One socket on one session. Subclasses differ only in the face that the hub shows them."""
+
+    session_id: str
+    viewer: Viewer | None = None
+
+    async def enter(self) -> None:
+        """Let whoever may see the session watch it."""
+        self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
+        try:
+            _session, role = await self.hub.threads.run(session_for, self.user, self.session_id)
+        except NoSuchSession:
+            await self.close(NO_SUCH_SESSION)
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("A socket could not be let in: %s", error)
+            await self.close(TRY_LATER)
+        else:
+            self.outbox = self.make_outbox(role)
+            self.viewer = Viewer(self.outbox, self.hub.watch(self.session_id, self.outbox))
+
+    async def disconnect(self, code: int) -> None:
+        if self.viewer is not None:
+            if self.viewer.syncing is not None:
+                self.viewer.syncing.cancel()
+            self.viewer.outbox.leave()
+            self.hub.unwatch(self.viewer.feed, self.viewer.outbox)
+
+    async def obey(self, outbox: Outbox, command: AnyCommand) -> None:
+        if self.viewer is None or isinstance(command, Ping):
+            return
+        if isinstance(command, Sync):
+            self._catch_up(self.viewer, command)
+        else:
+            await _answered(self.viewer.outbox, command, self._execute(outbox, command))
+
+    def _catch_up(self, viewer: Viewer, command: Sync) -> None:
+        """Catch up beside the commands, which need not wait for it. Of several that wait the last one counts."""
+        viewer.wanted = command
+        if viewer.syncing is None:
+            viewer.syncing = asyncio.get_running_loop().create_task(self._catch_up_all(viewer))
+
+    async def _catch_up_all(self, viewer: Viewer) -> None:
+        while (command := viewer.wanted) is not None and not viewer.outbox.closed:
+            viewer.wanted = None
+            have = {message_id: _known(known) for message_id, known in command.have.items()}
+            await _answered(viewer.outbox, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
+        viewer.syncing = None
+
+    async def _execute(self, outbox: Outbox, command: Request) -> None:
+        result = await self.hub.threads.run(
+            languages.speaking, outbox.language, execute, self.user, self.session_id, command
+        )
+        outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
+
+
+async def _answered(outbox: Outbox, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:
     """Do what a command asks; a failure is an answer too."""
     try:
         await work
     except NoSuchSession:
-        viewer.outbox.close(NO_ACCESS)
+        outbox.close(NO_ACCESS)
     except Refused as error:
-        _refuse(viewer, command.ref, error.code, error.message)
+        _refuse(outbox, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):
         logger.exception("A command could not be carried out")
-        _refuse(viewer, command.ref, "unavailable", "Parley cannot reach its database right now. Try again.")
+        _refuse(outbox, command.ref, "unavailable", languages.speaking(outbox.language, _unavailable))
     except Exception:
         logger.exception("A command failed")
-        _refuse(viewer, command.ref, "internal", "Something went wrong inside Parley. It has been logged.")
+        _refuse(outbox, command.ref, "internal", languages.speaking(outbox.language, _internal))
 
 
-def _refuse(viewer: Viewer, ref: str | None, code: str, message: str) -> None:
-    viewer.outbox.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message}))
+def _unavailable() -> str:
+    return _("Parley cannot reach its database right now. Try again.")
+
+
+def _internal() -> str:
+    return _("Something went wrong inside Parley. It has been logged.")
+
+
+def _refuse(outbox: Outbox, ref: str | None, code: str, message: str, **details: Any) -> None:
+    outbox.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message, **details}))
 
 
 def _known(known: Known | int) -> Json:
@@ -175,12 +250,22 @@ PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class EventsConsumer(SessionConsumer):
-    """Events as JSON (docs/protocol.md, 1)."""
+    """Events as JSON (docs/protocol.md, 1). Refusals are in the language that the client accepts."""
 
     face = "events"
 
+    def language(self) -> str:
+        header = dict(self.scope["headers"]).get(b"accept-language", b"")
+        return languages.of_header(header.decode("latin-1"))
+
 
 class PageConsumer(SessionConsumer):
-    """Events as HTML for Parley's own page (docs/protocol.md, 2)."""
+    """Events as HTML for Parley's own page (docs/protocol.md, 4)."""
 
     face = "page"
+
+    async def enter(self) -> None:
+        """Let the page in, and have it drawn anew if the viewer is not what it was drawn for any more."""
+        await super().enter()
+        if self.outbox is not None and self.asked("role") not in ("", self.outbox.role):
+            self.outbox.answer(RELOAD)

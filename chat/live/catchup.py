@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from chat.live.outbox import Face
-from chat.live.wire import changes_frames
+from chat.languages import speaking
+from chat.live.listener import Face
+from chat.live.wire import changes_frames, dump
 from chat.models import User
 from chat.rendering.frames import message_frame, session_frame
 from chat.services.access import session_for
 from chat.services.errors import NoSuchSession
 from chat.services.reading import Changes, changes_since
+from chat.services.steps import StepChanges, steps_since
 from chat.snapshots import MessageSnapshot
 
 Json = dict[str, Any]
@@ -34,11 +35,24 @@ class Answer:
     reload: bool = False
 
 
-def read(face: Face, user: User, session_id: str, since: int, have: dict[str, Json]) -> Answer:
+def read(face: Face, language: str, user: User, session_id: str, since: int, have: dict[str, Json]) -> Answer:
     """Read what changed since a revision, and the messages that the viewer `have`s a part of (LIVE-02).
 
     Raises NoSuchSession: it has gone, or the viewer may not see it any more.
     """
+    return speaking(language, _read, face, user, session_id, since, have)
+
+
+def read_steps(user: User, session_id: str, since: int) -> StepChanges:
+    """Read which steps may have changed since a revision (LIVE-03). Raises NoSuchSession, as `read` does."""
+    session_for(user, session_id)
+    changes = steps_since(session_id, since)
+    if changes is None:
+        raise NoSuchSession
+    return changes
+
+
+def _read(face: Face, user: User, session_id: str, since: int, have: dict[str, Json]) -> Answer:
     session_for(user, session_id)
     changes = changes_since(session_id, since, list(have))
     if changes is None:
@@ -80,7 +94,3 @@ def _page_anew(changes: Changes) -> Answer:
 
 def _streaming(changes: Changes) -> list[MessageSnapshot]:
     return [message for message in changes.messages if message.status == "streaming"]
-
-
-def dump(frame: Json) -> str:
-    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))

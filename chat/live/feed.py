@@ -5,30 +5,39 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from chat.db import Threads
 from chat.events import (
     AccessChanged,
     ChatEvent,
+    ContextChanged,
+    Durable,
     MessageChanged,
     MessageRemoved,
+    MessagesShifted,
     RunCancelled,
     SessionChanged,
     StatusChanged,
     TextAppended,
     UsageChanged,
 )
+from chat.languages import speaking
 from chat.live import catchup
-from chat.live.catchup import Answer, dump
+from chat.live.audience import Audience
+from chat.live.catchup import Answer
 from chat.live.growing import Growing
-from chat.live.outbox import Face, Outbox
+from chat.live.listener import Face, Listener
+from chat.live.outbox import Outbox
+from chat.live.people import People
+from chat.live.presence import presence_event, presence_frame
 from chat.live.texts import Texts
-from chat.live.wire import event_frame, rest_frame
+from chat.live.wire import dump, event_frame, rest_frame
 from chat.models import User
-from chat.rendering.frames import message_frame, session_frame, status_frame, usage_frame
+from chat.rendering.frames import context_frame, message_frame, session_frame, status_frame, usage_frame
 from chat.services import reading
+from chat.services.steps import StepChanges
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
@@ -41,34 +50,37 @@ class Feed:
     """One session's viewers in this process, and the text that grows in it.
 
     `revision` is the last that every viewer was told of, -1 before the first; `subscribed` is set once the layer's
-    events come in, or cannot: then the beacon alone keeps the viewers up to date.
+    events come in, or cannot: then the beacon alone keeps the viewers up to date. `hub` names its hub to the others.
     """
 
-    def __init__(self, session_id: str, threads: Threads) -> None:
+    def __init__(self, session_id: str, threads: Threads, hub: str = "") -> None:
         self.session_id = session_id
         self.revision = -1
         self.subscribed = asyncio.Event()
-        self._viewers: dict[Face, set[Outbox]] = {"events": set(), "page": set()}
+        self._audience = Audience()
+        self.people = People(session_id, hub, self._audience.people, self._tell_presence)
         self._threads = threads
-        self._texts = Texts(threads, self._tell_page, self._text_healed)
+        self._texts = Texts(threads, self._audience.tell_pages, self._text_healed)
         self._heard = 0
         self._inbox: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
 
     @property
-    def outboxes(self) -> list[Outbox]:
-        return [*self._viewers["events"], *self._viewers["page"]]
+    def listeners(self) -> list[Listener]:
+        return list(self._audience)
 
-    def join(self, outbox: Outbox) -> None:
-        self._viewers[outbox.face].add(outbox)
+    def join(self, listener: Listener) -> None:
+        self._audience.join(listener)
 
-    def leave(self, outbox: Outbox) -> None:
-        self._viewers[outbox.face].discard(outbox)
+    def leave(self, listener: Listener) -> None:
+        self._audience.leave(listener)
+        self.people.left()
 
     def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
         self._texts.close()
+        self.people.close()
 
     # -- what comes in ----------------------------------------------------------------------------------------------
 
@@ -113,7 +125,7 @@ class Feed:
     def _failed(self, event: ChatEvent) -> None:
         """One event that cannot be told must not cost the others: viewers are sent to the rows."""
         logger.exception("A %s of session %s could not be told", type(event).__name__, self.session_id)
-        if isinstance(event, MessageChanged | MessageRemoved | SessionChanged):
+        if isinstance(event, Durable):
             self.tell_head(event.revision)
 
     def _handle(self, event: ChatEvent) -> None:
@@ -121,10 +133,15 @@ class Feed:
             case TextAppended():
                 self._texts.hear(event)
                 self._tell_events(event)
+                self._audience.stir_steps()
             case MessageChanged():
                 self._message_changed(event, event.message)
             case MessageRemoved():
                 self._removed(event)
+            case MessagesShifted():
+                self._shifted(event)
+            case ContextChanged():
+                self._context_changed(event)
             case SessionChanged():
                 raise AssertionError("needs its row")
             case _:
@@ -132,15 +149,13 @@ class Feed:
 
     def _hint(self, event: StatusChanged | UsageChanged | RunCancelled | AccessChanged) -> None:
         self._tell_events(event)
-        if not self._viewers["page"]:
-            return
         match event:
             case StatusChanged(status, tool_name):
-                self._tell_page(status_frame(status, tool_name))
+                self._audience.show(lambda: status_frame(status, tool_name))
             case UsageChanged():
-                self._tell_page(usage_frame(event))
+                self._audience.show(lambda: usage_frame(event))
             case RunCancelled():
-                self._tell_page({"op": "cancelled"})
+                self._audience.tell_pages({"op": "cancelled"})
             case AccessChanged():
                 pass  # the hub looks again who may listen
 
@@ -152,16 +167,28 @@ class Feed:
             self._texts.finish(event.id, message.text)
         elif event.revision > self.revision or event.id in self._texts:  # else it may be over by now
             self._texts.begin(event.id, message.text)
+        if message.role == "user":
+            self.people.stops(message.user_id)
         self._tell_events(event, message)
-        if self._viewers["page"]:
-            self._tell_page({**message_frame(message), "revision": event.revision}, event.revision)
-            self._tell_snap(event.id, event.revision)
+        self._audience.show(lambda: {**message_frame(message), "revision": event.revision}, event.revision)
+        self._tell_snap(event.id, event.revision)
         self._reached(event.revision)
 
     def _removed(self, event: MessageRemoved) -> None:
         self._texts.forget(event.id)
         self._tell_events(event)
-        self._tell_page({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
+        self._audience.tell_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
+        self._reached(event.revision)
+
+    def _shifted(self, event: MessagesShifted) -> None:
+        self._tell_events(event)
+        frame = {"op": "shift", "revision": event.revision, "from": event.start, "by": event.by}
+        self._audience.tell_pages(frame, event.revision)
+        self._reached(event.revision)
+
+    def _context_changed(self, event: ContextChanged) -> None:
+        self._tell_events(event)
+        self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
         self._reached(event.revision)
 
     def _text_healed(self, text: TextAppended) -> None:
@@ -171,38 +198,36 @@ class Feed:
             self._tell_snap(text.id)
         if text.text:
             self._tell_events(text)
+            self._audience.stir_steps()
 
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
         self._tell_events(event, session=session)
-        if session is not None and self._viewers["page"]:
-            self._tell_page(session_frame(session, event.revision), event.revision)
+        if session is not None:
+            self._audience.show(lambda: session_frame(session, event.revision), event.revision)
         self._reached(event.revision)
 
     def _reached(self, revision: int) -> None:
         self.revision = max(self.revision, revision)
+        self._audience.stir_steps(revision)
 
     # -- what goes out ----------------------------------------------------------------------------------------------
 
     def _tell_snap(self, message_id: str, revision: int | None = None) -> None:
         """Let pages begin a growing text."""
         growing = self._texts.get(message_id)
-        if growing is not None and self._viewers["page"]:
-            self._tell_page(growing.snapshot({}), revision)
+        if growing is not None and self._audience.pages:
+            self._audience.tell_pages(growing.snapshot({}), revision)
 
     def _tell_events(
         self, event: ChatEvent, message: MessageSnapshot | None = None, session: SessionSnapshot | None = None
     ) -> None:
-        if self._viewers["events"] and (frame := event_frame(event, message, session)) is not None:
-            self._tell("events", frame, frame.get("revision"))
+        if self._audience.events and (frame := event_frame(event, message, session)) is not None:
+            self._audience.tell_events(frame, frame.get("revision"))
 
-    def _tell_page(self, frame: Json, revision: int | None = None) -> None:
-        self._tell("page", frame, revision)
-
-    def _tell(self, face: Face, frame: Json, revision: int | None) -> None:
-        if viewers := self._viewers[face]:
-            text = dump(frame)
-            for outbox in viewers:
-                outbox.put(text, revision)
+    def _tell_presence(self) -> None:
+        people = self.people.shown
+        self._audience.tell_events(presence_event(people))
+        self._audience.show(lambda: presence_frame(people))
 
     def beat(self, revision: int) -> None:
         """Make good what may be lost: the last event (LIVE-02), the last words of a text that has paused."""
@@ -213,8 +238,9 @@ class Feed:
         """Say what the rows' revision is when it is past what was told: the last event may be lost (LIVE-02)."""
         if revision > self.revision:
             self.revision = revision
-            self._tell("events", {"type": "head", "revision": revision}, revision)
-            self._tell("page", {"op": "head", "revision": revision}, revision)
+            self._audience.tell_events({"type": "head", "revision": revision}, revision)
+            self._audience.tell_pages({"op": "head", "revision": revision}, revision)
+            self._audience.stir_steps(revision)
 
     # -- catching up ------------------------------------------------------------------------------------------------
 
@@ -230,14 +256,33 @@ class Feed:
         frames: list[str] = []
         reached = 0
         try:
-            await self._subscribed_soon()
-            answer = await self._threads.run(catchup.read, outbox.face, user, self.session_id, since, have)
-            await self._texts.healed_soon()
-            self._learn(answer)
+            await self.arrived()
+            viewer = outbox.face, outbox.language, user
+            answer = await self._threads.run(catchup.read, *viewer, self.session_id, since, have)
+            await self._learn(answer.revision, {message.id: message.text for message in answer.streaming})
             frames = [*answer.frames, *map(dump, self._grown(outbox.face, answer, have))]
             reached = answer.revision
         finally:
             outbox.release(frames, reached)
+        if people := self.people.shown:
+            make = presence_event if outbox.face == "events" else presence_frame
+            outbox.put(dump(speaking(outbox.language, make, people)))
+
+    async def arrived(self) -> None:
+        """Wait, not for ever, until what is read from now on cannot be passed by what happens."""
+        await self._subscribed_soon()
+        self.people.arrived()
+
+    async def steps_since(self, user: User, since: int) -> StepChanges:
+        """Read which steps may have changed (LIVE-03). Raises NoSuchSession when it is none of theirs any more."""
+        changes = await self._threads.run(catchup.read_steps, user, self.session_id, since)
+        await self._learn(changes.revision, dict(changes.growing.values()))
+        return changes
+
+    def text_from(self, message_id: str, known: int) -> str:
+        """What is known here of a text that grows, beyond its first `known` characters; "" if nothing is."""
+        growing = self._texts.get(message_id)
+        return growing.text_from(known) if growing else ""
 
     async def _subscribed_soon(self) -> None:
         try:
@@ -246,13 +291,17 @@ class Feed:
         except TimeoutError:  # the layer hangs; the beacon tells what the layer does not
             logger.warning("Session %s is shown without its live stream for now", self.session_id)
 
-    def _learn(self, answer: Answer) -> None:
-        """Take growing text from the rows; a text that is not known here may have ended since they were read."""
+    async def _learn(self, revision: int, texts: Mapping[str, str]) -> None:
+        """Take growing texts from rows that were read at a revision; one that is not known here may have ended since.
+
+        Text that has passed this process by is waited for, not for long.
+        """
+        await self._texts.healed_soon()
         if self.revision < 0:  # the first viewer: none was told of anything yet
-            self.revision = answer.revision
-        for message in answer.streaming:
-            if message.id in self._texts or self.revision <= answer.revision:
-                self._texts.learn(message.id, message.text)
+            self.revision = revision
+        for message_id, text in texts.items():
+            if message_id in self._texts or self.revision <= revision:
+                self._texts.learn(message_id, text)
 
     def _grown(self, face: Face, answer: Answer, have: dict[str, Json]) -> Iterator[Json]:
         """The live text of the streaming messages: rows are up to a writer's interval behind it."""

@@ -43,6 +43,16 @@ class Growing:
         self._parts = ["".join(self._parts)]
         return self._parts[0]
 
+    def text_from(self, known: int) -> str:
+        """What comes after the first `known` characters; costs as much as that is long, however long the text is."""
+        found, lacking = list[str](), self.length - known
+        for part in reversed(self._parts):
+            if lacking <= 0:
+                break
+            found.append(part[-lacking:])
+            lacking -= len(part)
+        return "".join(reversed(found))
+
     @property
     def is_drawn(self) -> bool:
         return self._live is not None

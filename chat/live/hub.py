@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
-from django.contrib.sessions.models import Session as Login
 from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import ModelSignal, post_delete, post_save
-from django.utils import timezone
 
 from chat.db import Threads
 from chat.events import AccessChanged, decode
+from chat.live import logins
+from chat.live.doorbells import Doorbells
 from chat.live.feed import Feed
-from chat.live.outbox import AWAY, NO_ACCESS, SIGN_IN_AGAIN, Outbox
+from chat.live.listener import AWAY, SIGN_IN_AGAIN, Listener
+from chat.live.logins import Login
+from chat.live.outbox import Outbox
 from chat.live.publish import HUBS, layer, person_changed
 from chat.live.subscriptions import Subscriptions
 from chat.models import Membership, Share, User
@@ -40,8 +42,11 @@ class Hub:
 
     def __init__(self) -> None:
         self.threads = Threads(THREADS, "parley-hub")
-        self._readers = Threads(READERS, "parley-reader")
         self._feeds: dict[str, Feed] = {}
+        self._elsewhere: set[Outbox] = set()
+        self._readers = Threads(READERS, "parley-reader")
+        self._doorbells = Doorbells(self.threads, self._pages)
+        self._ending = False
         self._channel = ""
         self._subscriptions = Subscriptions("", self._subscribed)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,30 +67,49 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._subscriptions.close()
+        self._doorbells.close()
         for feed in self._feeds.values():
             feed.close()
-        self._close_where(lambda outbox: True, AWAY)
+        self._close_where(lambda each: True, AWAY)
         self._feeds.clear()
         await self._readers.close()
         await self.threads.close()
 
-    def watch(self, session_id: str, outbox: Outbox) -> Feed:
-        """Let a viewer listen. Its frames are held back until its first sync."""
-        outbox.hold()
+    def watch(self, session_id: str, listener: Listener) -> Feed:
+        """Let somebody listen. What happens is held back until they are told what there is."""
+        listener.hold()
         feed = self._feeds.get(session_id)
         if feed is None:
-            feed = self._feeds[session_id] = Feed(session_id, self._readers)
+            feed = self._feeds[session_id] = Feed(session_id, self._readers, self._channel)
             self._subscriptions.look(session_id)
-        feed.join(outbox)
+        feed.join(listener)
+        if self._ending and listener.face == "steps":
+            listener.close(AWAY)
         return feed
 
-    def unwatch(self, feed: Feed, outbox: Outbox) -> None:
-        feed.leave(outbox)
-        if not feed.outboxes:
+    def unwatch(self, feed: Feed, listener: Listener) -> None:
+        feed.leave(listener)
+        if not feed.listeners:
             asyncio.get_running_loop().call_later(LINGER, self._drop_if_unwatched, feed)
 
+    def enter(self, outbox: Outbox) -> None:
+        """Let a page listen that shows no session."""
+        self._elsewhere.add(outbox)
+
+    def exit(self, outbox: Outbox) -> None:
+        self._elsewhere.discard(outbox)
+
+    def _listeners(self) -> Iterator[Listener]:
+        yield from list(self._elsewhere)
+        for feed in list(self._feeds.values()):
+            yield from feed.listeners
+
+    def _pages(self) -> Iterator[Outbox]:
+        open_ones = (each for each in self._listeners() if each.face == "page" and not each.closed)
+        return (each for each in open_ones if isinstance(each, Outbox))
+
     def _drop_if_unwatched(self, feed: Feed) -> None:
-        if feed.outboxes or self._feeds.get(feed.session_id) is not feed:
+        if feed.listeners or self._feeds.get(feed.session_id) is not feed:
             return
         del self._feeds[feed.session_id]
         feed.close()
@@ -115,16 +139,26 @@ class Hub:
     def _heard(self, message: Message) -> None:
         match message["type"]:
             case "signed.out":
-                self._close_where(lambda outbox: outbox.session_key == message["key"], SIGN_IN_AGAIN)
+                self._close_where(lambda each: isinstance(each.login, Login) and each.login.key == message["key"])
             case "person.changed":
-                self._look_at_access(self._feeds_of(message["user"]))
+                self._look_at_person(message["user"])
+            case "news":
+                self._doorbells.hear(message["sessions"], message["people"])
             case _:
-                self._told(message)
+                feed = self._feeds.get(message["session"])
+                if feed is not None:
+                    self._told(feed, message)
 
-    def _told(self, message: Message) -> None:
-        feed = self._feeds.get(message["session"])
-        if feed is None:
-            return
+    def _told(self, feed: Feed, message: Message) -> None:
+        match message["type"]:
+            case "session.people":
+                feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"])
+            case "session.typing":
+                feed.people.types(message["user"])
+            case _:
+                self._happened(feed, message)
+
+    def _happened(self, feed: Feed, message: Message) -> None:
         events = [decode(event) for event in message["events"]]
         feed.receive(events, message.get("head"))
         if any(isinstance(event, AccessChanged) for event in events):
@@ -136,8 +170,10 @@ class Hub:
         """Make good what was lost: events, subscriptions, and the news that somebody has lost access."""
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
+            self._elsewhere = {outbox for outbox in self._elsewhere if not outbox.closed}
             try:
-                await self._beacon([feed for feed in self._feeds.values() if feed.outboxes])
+                await self._beacon([feed for feed in self._feeds.values() if feed.listeners])
+                await self._check_logins(list(self._listeners()))
             except Exception as error:  # whatever it is, most likely the database: the next one may do better
                 logger.warning("The beacon failed: %r", error)
 
@@ -145,61 +181,69 @@ class Hub:
         if not feeds:
             return
         for feed in feeds:
+            feed.people.beat()
             if not self._subscriptions.has(feed.session_id):
                 self._subscriptions.look(feed.session_id)
-            for outbox in feed.outboxes:
-                if outbox.closed:  # its end has not been told by the server, or not yet
-                    self.unwatch(feed, outbox)
+            for each in feed.listeners:
+                if each.closed:  # its end has not been told by the server, or not yet
+                    self.unwatch(feed, each)
         heads = await self.threads.run(reading.revisions, [feed.session_id for feed in feeds])
         for feed in feeds:
             feed.beat(heads.get(feed.session_id, 0))
         await self._check_access(feeds)
-        await self._check_logins(feeds)
 
     # -- who may listen (LIVE-06) -----------------------------------------------------------------------------------
 
-    def _feeds_of(self, user_id: int) -> list[Feed]:
-        return [feed for feed in self._feeds.values() if any(outbox.user_id == user_id for outbox in feed.outboxes)]
+    def _look_at_person(self, user_id: int) -> None:
+        """Where they may listen, as what, and whether they still are who they were; their lists change with it."""
+        theirs = [each for each in self._listeners() if each.user_id == user_id]
+        if theirs:
+            watched = [feed for feed in self._feeds.values() if any(each in theirs for each in feed.listeners)]
+            self._spawn(self._or_warn(self._check_person(watched, theirs)))
+            self._doorbells.hear(people=[user_id])
+
+    async def _check_person(self, feeds: list[Feed], listeners: list[Listener]) -> None:
+        await self._check_access(feeds)
+        await self._check_logins(listeners)
 
     def _look_at_access(self, feeds: list[Feed]) -> None:
         """Soon, and without holding up the stream."""
-        if feeds:
-            self._spawn(self._check_access_or_warn(feeds))
+        self._spawn(self._or_warn(self._check_access(feeds)))
 
-    async def _check_access_or_warn(self, feeds: list[Feed]) -> None:
+    async def _or_warn(self, check: Coroutine[Any, Any, None]) -> None:
         try:
-            await self._check_access(feeds)
+            await check
         except Exception as error:  # the beacon looks again
             logger.warning("Access could not be checked: %r", error)
 
     async def _check_access(self, feeds: Iterable[Feed]) -> None:
-        pairs = {(outbox.user_id, feed.session_id) for feed in feeds for outbox in feed.outboxes}
-        lost = pairs - (await self.threads.run(access.roles, pairs)).keys()
+        pairs = {(each.user_id, feed.session_id) for feed in feeds for each in feed.listeners}
+        roles = await self.threads.run(access.roles, pairs) if pairs else {}
         for feed in feeds:
-            for outbox in feed.outboxes:
-                if (outbox.user_id, feed.session_id) in lost:
-                    outbox.close(NO_ACCESS)
+            for each in feed.listeners:
+                if (each.user_id, feed.session_id) in pairs:
+                    each.become(roles.get((each.user_id, feed.session_id)))
 
-    async def _check_logins(self, feeds: list[Feed]) -> None:
-        keys = {outbox.session_key for feed in feeds for outbox in feed.outboxes if outbox.session_key}
-        over = keys - await self.threads.run(_alive, keys)
-        self._close_where(lambda outbox: outbox.session_key in over, SIGN_IN_AGAIN)
+    async def _check_logins(self, listeners: list[Listener]) -> None:
+        known = {each.login for each in listeners if each.login}
+        over = await self.threads.run(logins.ended, known) if known else set()
+        self._close_where(lambda each: each.login in over)
 
-    def _close_where(self, condition: Callable[[Outbox], bool], code: int) -> None:
-        for feed in self._feeds.values():
-            for outbox in feed.outboxes:
-                if condition(outbox):
-                    outbox.close(code)
+    def end_streams(self) -> None:
+        """End streams of steps, and those that still come; sockets are ended by the server itself."""
+        self._ending = True
+        self._close_where(lambda each: each.face == "steps", AWAY)
 
-
-def _alive(keys: set[str]) -> set[str]:
-    logins = Login.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
-    return set(logins.values_list("session_key", flat=True))
+    def _close_where(self, condition: Callable[[Listener], object], code: int = SIGN_IN_AGAIN) -> None:
+        for each in self._listeners():
+            if condition(each):
+                each.close(code)
 
 
 # However it is done, in the admin too. What needs no signal (an update of many rows) the beacon finds.
 ACCESS_MAY_CHANGE: tuple[tuple[ModelSignal, type[Model]], ...] = (
     (post_save, User),
+    (post_save, Share),
     (post_delete, Share),
     (post_delete, Membership),
 )

@@ -6,25 +6,19 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
+
+from chat.live.listener import BROKEN, TOO_SLOW, Face, Listener
+from chat.live.logins import Entry
+from chat.models import Role
 
 logger = logging.getLogger(__name__)
 
-Face = Literal["events", "page"]
 MOST_FRAMES = 1000
 MOST_CHARS = 8_000_000
 SEND_TIMEOUT = 10.0
+RELOAD = '{"op":"reload"}'
 RESYNC = {"events": '{"type":"resync"}', "page": '{"op":"resync"}'}
-
-# Close codes (docs/protocol.md).
-SIGN_IN_AGAIN = 4401
-NO_ACCESS = 4403
-NO_SUCH_SESSION = 4404
-TOO_SLOW = 4408
-TOO_MANY_FRAMES = 4429
-BROKEN = 1011
-AWAY = 1012
-TRY_LATER = 1013
 
 
 class Waiting(NamedTuple):
@@ -34,7 +28,7 @@ class Waiting(NamedTuple):
     asked: bool
 
 
-class Outbox:
+class Outbox(Listener):
     """One viewer's socket as the hub sees it.
 
     A viewer that falls behind by too much loses what waits of the live stream and is told to `resync` once; one that
@@ -49,12 +43,12 @@ class Outbox:
         close: Callable[[int], Coroutine[Any, Any, None]],
         *,
         user_id: int,
-        session_key: str,
+        login: Entry | None = None,
+        name: str = "",
+        language: str = "en",
+        role: Role | None = None,
     ) -> None:
-        self.face = face
-        self.user_id = user_id
-        self.session_key = session_key
-        self.closed = False
+        super().__init__(face, user_id=user_id, login=login, name=name, language=language, role=role)
         self.synced = 0
         self._send = send
         self._close = close
@@ -114,6 +108,13 @@ class Outbox:
         for frame, revision in held:
             self._queue(frame, revision)
         self._start()
+
+    def become(self, role: Role | None) -> None:
+        """Follow it: nobody's page offers what they may not do, or hides what they may."""
+        before = self.role
+        super().become(role)
+        if before not in (None, role) and self.face == "page":
+            self.answer(RELOAD)
 
     def close(self, code: int) -> None:
         """Close the socket at once; what waits is not sent any more."""

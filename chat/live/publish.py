@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,17 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from chat.events import ChatEvent, Durable, TextAppended, encode, weight
+from chat.events import (
+    AccessChanged,
+    ChatEvent,
+    Durable,
+    MessageChanged,
+    SessionChanged,
+    StatusChanged,
+    TextAppended,
+    encode,
+    weight,
+)
 
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
@@ -23,6 +33,14 @@ Message = dict[str, Any]
 HUBS = "hubs"
 # Characters in one message of the layer: at most four bytes each, and room for the rest, below 64 KB.
 LARGEST_MESSAGE = 14_000
+# What one hub tells of a crowd.
+MOST_PEOPLE = 100
+LONGEST_NAME = 80
+# Where much stirs it is told together, so many ids in one message.
+NEWS_INTERVAL = 0.1
+MOST_NEWS = 400
+NEWS = ("turn_start", "turn_done", "user_message")
+WAITING = StatusChanged("waiting")
 # A layer that takes nothing for so long is as good as down.
 SEND_TIMEOUT = 5.0
 # What waits for a layer that is down or slow; beyond it the oldest go, and viewers catch up from the rows.
@@ -48,6 +66,8 @@ class Publisher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._queue: deque[tuple[str, Message]] = deque(maxlen=MOST_WAITING)
+        self._stirred: set[str] = set()
+        self._concerned: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._down = False
 
@@ -55,6 +75,8 @@ class Publisher:
         """Send from the running loop from now on."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._stirred.clear()
+        self._concerned.clear()
 
     async def close(self) -> None:
         """Send what is queued, as far as the layer takes it soon, then stop."""
@@ -62,6 +84,28 @@ class Publisher:
         if (task := self._task) is not None:
             await asyncio.wait([task], timeout=SEND_TIMEOUT)
             task.cancel()
+
+    def stir(self, sessions: Iterable[str], people: Iterable[int]) -> None:
+        """Tell all hubs of news, together with what else there is within a moment; from any thread."""
+        if self._loop is None:
+            for message in _news(sessions, people):
+                _send_without_loop(HUBS, message)
+        elif threading.get_ident() == self._thread:
+            self._stir(sessions, people)
+        else:
+            self._loop.call_soon_threadsafe(self._stir, sessions, people)
+
+    def _stir(self, sessions: Iterable[str], people: Iterable[int]) -> None:
+        if self._loop is not None and not (self._stirred or self._concerned):
+            self._loop.call_later(NEWS_INTERVAL, self._tell_news)
+        self._stirred.update(sessions)
+        self._concerned.update(people)
+
+    def _tell_news(self) -> None:
+        for message in _news(self._stirred, self._concerned):
+            self._enqueue(HUBS, message)
+        self._stirred.clear()
+        self._concerned.clear()
 
     def put(self, group: str, message: Message) -> None:
         """Queue a message; from any thread."""
@@ -116,6 +160,27 @@ def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
     """Tell the viewers of a session. Call after the commit that the events speak of, once, with all of them."""
     for message in messages(session_id, events):
         publisher.put(group_of(session_id), message)
+    if any(map(_is_news, events)):
+        stirred(sessions=[session_id])
+
+
+def stirred(*, sessions: Iterable[str] = (), people: Iterable[int] = ()) -> None:
+    """Let the lists of sessions be looked at again: of all who may see these sessions, and of these people."""
+    publisher.stir(sessions, people)
+
+
+def _is_news(event: ChatEvent) -> bool:
+    """Whether it shows in a list of sessions: a turn's beginning or end, a person's message, a title, access."""
+    if isinstance(event, MessageChanged):
+        return event.name in NEWS
+    return isinstance(event, SessionChanged | AccessChanged) or event == WAITING
+
+
+def _news(sessions: Iterable[str], people: Iterable[int]) -> Iterator[Message]:
+    sessions, people = list(sessions), list(people)
+    for start in range(0, max(len(sessions), len(people)), MOST_NEWS):
+        part = slice(start, start + MOST_NEWS)
+        yield {"type": "news", "sessions": sessions[part], "people": people[part]}
 
 
 def messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Message]:
@@ -127,6 +192,18 @@ def messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Message]:
     for portion in _portions(events):
         told = [encode(event) for event in portion]
         yield {"type": "session.events", "session": session_id, "head": head, "events": told}
+
+
+def people(session_id: str, hub: str, here: dict[int, str], *, asks: bool) -> None:
+    """Tell the other hubs who watches a session in this process: user ids with names (LIVE-05)."""
+    told = [[user_id, name[:LONGEST_NAME]] for user_id, name in list(here.items())[:MOST_PEOPLE]]
+    message = {"type": "session.people", "session": session_id, "hub": hub, "people": told, "asks": asks}
+    publisher.put(group_of(session_id), message)
+
+
+def typing(session_id: str, user_id: int) -> None:
+    """Tell a session's viewers that somebody is typing (LIVE-05)."""
+    publisher.put(group_of(session_id), {"type": "session.typing", "session": session_id, "user": user_id})
 
 
 def sign_out(session_key: str) -> None:

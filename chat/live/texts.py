@@ -131,4 +131,4 @@ class Texts:
             return
         before = growing.length
         growing.mend(message.text)
-        self._healed_text(TextAppended(message_id, before, growing.text[before:], message.type == "reasoning"))
+        self._healed_text(TextAppended(message_id, before, growing.text_from(before), message.type == "reasoning"))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
 from chat.events import (
     AccessChanged,
     ChatEvent,
+    ContextChanged,
     MessageChanged,
     MessageRemoved,
+    MessagesShifted,
     RunCancelled,
     SessionChanged,
     StatusChanged,
@@ -25,6 +28,11 @@ MOST_MESSAGES = 200
 MOST_CHARS = 200_000
 
 
+def dump(frame: Json) -> str:
+    """Write a frame as it is sent, on either face."""
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+
+
 def event_frame(event: ChatEvent, message: MessageSnapshot | None, session: SessionSnapshot | None) -> Json | None:
     """Give an event its wire form; `message` and `session` are what it speaks of. None: it is not for clients."""
     match event:
@@ -32,6 +40,10 @@ def event_frame(event: ChatEvent, message: MessageSnapshot | None, session: Sess
             return _message(event, message) if message else _gone(event)
         case MessageRemoved(revision, message_id):
             return {"type": "message_removed", "revision": revision, "id": message_id}
+        case MessagesShifted(revision, start, by):
+            return {"type": "messages_shifted", "revision": revision, "from": start, "by": by}
+        case ContextChanged(revision, included, places):
+            return {"type": "context_changed", "revision": revision, "included": included, "places": places}
         case SessionChanged(revision):
             return {"type": "session_updated", "revision": revision, "session": session.to_json() if session else None}
         case TextAppended():

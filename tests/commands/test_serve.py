@@ -13,6 +13,7 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 
 from tests.commands.process import Started, manage, serving, workers
+from tests.support.entering import enter
 
 pytestmark = pytest.mark.server
 
@@ -35,14 +36,14 @@ async def heard(socket: ClientWebSocketResponse, kind: str) -> None:
         pass
 
 
-async def test_link_signs_in_once_and_lands_in_a_fresh_session(tmp_path: Path) -> None:
+async def test_link_signs_in_once_and_lands_at_home(tmp_path: Path) -> None:
     """Section “two commands”: on an empty folder, everything is made and one line is printed."""
     with serving(tmp_path) as server:
         assert re.fullmatch(r"Parley is ready\..* http://127\.0\.0\.1:\d+/accounts/link/[\w-]{43,}", server.line)
         async with browser() as first, browser() as second:
             async with first.get(server.link) as page:
                 assert page.status == 200
-                assert re.fullmatch(r"/sessions/s_[0-9a-f]{24}/", page.url.path)
+                assert page.url.path == "/"
             async with first.get(page.url) as again:
                 assert again.status == 200
             async with second.get(server.link) as used:
@@ -73,8 +74,8 @@ async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals) -> No
 async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     """RUN-15: what was running is given back, not waited for."""
     with serving(tmp_path) as server:
-        async with browser() as person, person.get(server.link) as page:
-            path = page.url.path
+        async with browser() as person:
+            path = await enter(person, server.link)
             async with events(person, server, path) as socket:
                 await socket.send_json({"type": "send", "text": "slow", "key": "only once"})
                 await heard(socket, "text_delta")

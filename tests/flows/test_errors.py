@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import pytest
 import pytest_asyncio
-from django.db import connection
 
 from agents.errors import AuthenticationFailed, ConnectionLost, ProviderError, RateLimited
 from agents.events import ProviderEvent, StopReason
@@ -21,6 +20,7 @@ from chat.models import ChatMessage, Session, User
 from chat.running.bridge import BROKEN
 from chat.services.errors import Refused
 from tests.support.house import CONFIG, House, ScriptedRegistry
+from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
 
@@ -240,18 +240,12 @@ async def test_answer_that_cannot_be_written_is_not_lost_without_a_word(
 @pytest_asyncio.fixture
 async def poison(house: House) -> AsyncIterator[Callable[[str], str]]:
     """A database that refuses what begins with "poison"."""
-
-    def execute(sql: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-
-    refuse = "BEGIN SELECT RAISE(ABORT, 'poisoned'); END"
     for number, (event, column) in enumerate([("INSERT", "text"), ("UPDATE", "result"), ("UPDATE", "text")]):
-        trigger = f"CREATE TRIGGER poison_{number} BEFORE {event} ON chat_chatmessage"
-        await house.do(execute, f"{trigger} WHEN NEW.{column} LIKE 'poison%' {refuse}")
+        when = f"NEW.{column} LIKE 'poison%'"
+        await house.do(refuse, f"poison_{number}", event=event, table="chat_chatmessage", when=when)
     yield lambda text: f"poison {text}"
     for number in range(3):
-        await house.do(execute, f"DROP TRIGGER poison_{number}")
+        await house.do(permit, f"poison_{number}")
 
 
 @pytest.mark.parametrize("at", ["first words", "later words", "result", "one of two results"])

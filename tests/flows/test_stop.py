@@ -13,6 +13,7 @@ from agents.errors import RateLimited
 from agents.events import ReasoningDelta, Usage
 from agents.loop import Agent
 from agents.providers.scripted import Gate, Reply
+from agents.registry import AgentPreset
 from chat import agents_setup
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED
@@ -168,10 +169,10 @@ class SlowRegistry(ScriptedRegistry):
         super().__init__(house.provider)
         self.asked, self.go = threading.Event(), threading.Event()
 
-    def build_agent(self, **choice: Any) -> Agent:
+    def build_agent(self, preset: AgentPreset) -> Agent:
         self.asked.set()
         assert self.go.wait(20)
-        return super().build_agent(**choice)
+        return super().build_agent(preset)
 
 
 async def test_stop_works_while_the_context_is_read(house: House, ana: User) -> None:

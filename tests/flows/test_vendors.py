@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.support.entering import enter
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
@@ -42,9 +43,7 @@ async def test_environment_alone_connects_a_model(vendor: str, tmp_path: Path) -
 async def _ask(server: Server, text: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Sign in by the link, send over the events socket, and collect frames until the turn is done."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
-        async with client.get(server.link) as page:
-            session_id = page.url.parts[2]
-        url = f"{server.address}/ws/sessions/{session_id}/"
+        url = f"{server.address}/ws{await enter(client, server.link)}"
         async with client.ws_connect(url, origin=server.address) as socket:
             await socket.send_json({"type": "sync", "since": 0})
             await socket.send_json({"type": "send", "text": text, "key": "k1"})

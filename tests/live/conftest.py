@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pytest_django.fixtures import Settings
 
 from chat.live import hub as hubs
 from chat.live.hub import Hub
+from tests.support.catalog import write_catalog
 from tests.support.house import House
+
+# Words that the server puts into what it pushes.
+SENTENCES = {
+    "Edit": "编辑",
+    "Interrupted": "已中断",
+    "Queued by %(name)s": "%(name)s 的待发消息",
+    "Retry": "重试",
+    "Thinking…": "思考中…",
+    "Calling %(tool_name)s…": "调用 %(tool_name)s…",
+    "New session": "新会话",
+    "Context:": "上下文：",
+    "The message is empty.": "消息为空。",
+}
+LANGUAGES = ("en", "zh-hans", "zh-hant")
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +52,11 @@ async def second_hub(house: House) -> AsyncIterator[Hub]:
     await hub.start()
     yield hub
     await hub.stop()
+
+
+@pytest.fixture
+def translated(tmp_path: Path, settings: Settings) -> None:
+    """Catalogs of some sentences, in place of those that Parley comes with."""
+    write_catalog(tmp_path, "zh-hans", SENTENCES)
+    write_catalog(tmp_path, "zh-hant", {english: f"繁{words}" for english, words in SENTENCES.items()})
+    settings.LOCALE_PATHS = [tmp_path]

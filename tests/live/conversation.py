@@ -12,7 +12,7 @@ from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate, Reply, Step
 from chat.models import ChatMessage, MessageStatus, RunState, Session, SessionRun, User
-from chat.services import messages, runs, sessions
+from chat.services import editing, leaving_out, messages, runs, sessions
 from chat.services.errors import Refused
 from tests.support.house import House
 
@@ -59,7 +59,9 @@ async def _let_it_work(house: House, session: Session, chance: Random) -> None:
 
 
 async def _act(house: House, session: Session, person: User, chance: Random) -> None:
-    match chance.choice(["send"] * 6 + ["stop"] * 2 + ["edit", "withdraw", "rename", "model", "prompt", "retry"]):
+    match chance.choice(
+        ["send"] * 6 + ["stop"] * 2 + ["edit", "withdraw", "rename", "model", "prompt", "retry", *["change"] * 4]
+    ):
         case "send":
             await house.send(session, person, _text(chance, 5))
         case "stop":
@@ -78,6 +80,33 @@ async def _act(house: House, session: Session, person: User, chance: Random) -> 
             await house.do(sessions.set_system_prompt, session=session, author=person, system_prompt="Be brief.")
         case "retry":
             await house.do(runs.retry, session=session, author=person, message_id=await _any(house, session, chance))
+        case "change":
+            await _change(house, session, person, chance)
+
+
+async def _change(house: House, session: Session, person: User, chance: Random) -> None:
+    """Change what has been said, as far as the agent lets go of it."""
+    message_id = await _any(house, session, chance)
+    match chance.choice(["edit", "include", "include", "include_before", "remove", "restore"]):
+        case "edit":
+            await house.do(editing.edit, session=session, author=person, message_id=message_id, text=_text(chance, 5))
+        case "include":
+            included = chance.random() < 0.5
+            await house.do(editing.include, session=session, author=person, message_id=message_id, included=included)
+        case "include_before":
+            included = chance.random() < 0.5
+            await house.do(
+                leaving_out.include_before, session=session, author=person, message_id=message_id, included=included
+            )
+        case "remove":
+            await house.do(editing.remove, session=session, author=person, message_id=message_id)
+        case "restore":
+            await house.do(editing.restore, session=session, author=person, message_id=await _gone(house, session))
+
+
+async def _gone(house: House, session: Session) -> str:
+    row = await house.do(ChatMessage.objects.filter(session=session, removed_at__isnull=False).last)
+    return row.pk if row else "m_none"
 
 
 async def _queued(house: House, session: Session) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from chat.languages import speaking
 from chat.rendering.frames import message_html
-from chat.rendering.markdown import blocks
 from chat.services.reading import Changes
 from tests.support.client import EventsClient, Json
 from tests.support.page_client import PageClient
@@ -15,20 +17,23 @@ def rows_state(changes: Changes) -> Json:
     return {"messages": rows, "session": changes.session.to_json()}
 
 
-def drawn_rows(changes: Changes) -> dict[str, str]:
-    drawn = {message.id: str(message_html(message)).strip() for message in changes.messages}
+def drawn_rows(changes: Changes, language: str = "en") -> dict[str, str]:
+    drawn = {message.id: str(speaking(language, message_html, message)).strip() for message in changes.messages}
     return {message_id: html for message_id, html in drawn.items() if html}
 
 
-def assert_shows(client: EventsClient | PageClient, changes: Changes) -> None:
+def as_body(blocks: Iterable[str]) -> str:
+    return "".join(f'<div class="block">{block}</div>' for block in blocks)
+
+
+def assert_shows(client: EventsClient | PageClient, changes: Changes, language: str = "en") -> None:
     """The client's fold is what the rows say: whole messages, or the articles that a page load draws."""
     if isinstance(client, EventsClient):
         assert client.state() == rows_state(changes)
         return
-    assert {id: article.html for id, article in client.articles.items()} == drawn_rows(changes)
-    texts = {message.id: message.text for message in changes.messages}
-    drawn = {id: streamed for id, streamed in client.drawn.items() if id in texts}
-    assert drawn == {id: list(blocks(texts[id])) for id in drawn}
+    assert {id: article.html for id, article in client.articles.items()} == drawn_rows(changes, language)
+    for streamed, ended in client.drawn:
+        assert f'data-body dir="auto">{as_body(streamed)}</div>' in ended
     assert (client.revision, client.status) == (changes.revision, changes.session.agent_status)
 
 

@@ -42,11 +42,13 @@ REFUSED: list[tuple[str, str]] = [
     (json.dumps({"type": "set_system_prompt", "system_prompt": "x" * 200_001}), "malformed"),
     (json.dumps({"type": "set_model", "provider": NUL, "model": "m"}), "no_such_model"),
     (json.dumps({"type": "set_model", "provider": "scripted", "model": "other"}), "no_such_model"),
+    (json.dumps({"type": "set_agent", "agent": NUL}), "no_such_agent"),
+    (json.dumps({"type": "set_agent", "agent": ""}), "no_such_agent"),
     (json.dumps({"type": "retry", "id": "m_none"}), "no_such_message"),
     (json.dumps({"type": "retry", "id": ""}), "no_such_message"),
     (json.dumps({"type": "withdraw", "id": "m_none"}), "no_such_message"),
     (json.dumps({"type": "edit_queued", "id": "m_none", "text": "a"}), "no_such_message"),
-    (json.dumps({"type": "edit_queued", "id": "m_none", "text": LONE}), "not_storable"),
+    (json.dumps({"type": "edit_queued", "id": "m_none", "text": LONE}), "no_such_message"),
 ]
 
 

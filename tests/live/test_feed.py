@@ -17,7 +17,7 @@ from chat.live.feed import Feed
 from chat.live.publish import group_of, layer
 from chat.live.texts import Texts
 from chat.models import ChatMessage, Session, User
-from chat.services import messages, sessions
+from chat.services import editing, messages, sessions
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.house import House
@@ -39,7 +39,8 @@ class Tape:
 
     async def next(self) -> tuple[int | None, list[ChatEvent]]:
         async with asyncio.timeout(20):
-            message = await layer().receive(self.channel)
+            while (message := await layer().receive(self.channel))["type"] != "session.events":
+                pass
         return message["head"], [decode(event) for event in message["events"]]
 
     async def until(self, kind: type[ChatEvent], name: str = "") -> list[tuple[int | None, list[ChatEvent]]]:
@@ -160,11 +161,12 @@ async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> 
     recorded = await tape.until(TextAppended)
     tape.play_without_text(*recorded)
     await tape.house.until(lambda: ChatMessage.objects.filter(deltas__text__contains="lost").exists())
-    tape.feed.beat(0)
-    tape.feed.beat(0)
     events, page = (viewer.client for viewer in viewers)
     assert isinstance(events, EventsClient)
     assert isinstance(page, PageClient)
+    await viewers[0].until(lambda: events.texts[-1:] == ["First "])  # rows are read for the events before it
+    tape.feed.beat(0)
+    tape.feed.beat(0)
     await viewers[0].until(lambda: events.texts[-1] == "First lost")
     await viewers[1].until(lambda: [page.text_of(id) for id in page.bodies] == ["<p>First lost</p>"])
     gate.open()
@@ -218,6 +220,24 @@ async def test_text_of_a_message_that_is_not_known_is_looked_up(house: House, of
     await texts.healed_soon()
     assert ("m_none" in texts, told) == (False, [])
     texts.close()
+
+
+async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:
+    """LIVE-01, MSG-09: what its stream had made of it gives way."""
+    viewers = await tape.both()
+    tape.house.script([["Some *text*\n\n", "and more"]])
+    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.play(*await tape.until(MessageChanged, "turn_done"))
+    await tape.house.idle(tape.session)
+    await tape.assert_shown_to(viewers)
+    page = viewers[1].client
+    assert isinstance(page, PageClient)
+    ((streamed, _),) = page.drawn
+    assert streamed == ["<p>Some <em>text</em></p>", "<p>and more</p>"]
+    answer = (await tape.house.rows(tape.session))[-2]
+    await tape.house.do(editing.edit, session=tape.session, author=tape.owner, message_id=answer.pk, text="Less")
+    tape.play(*await tape.until(MessageChanged, "message_updated"))
+    await tape.assert_shown_to(viewers)
 
 
 async def test_events_told_twice_change_nothing(tape: Tape) -> None:

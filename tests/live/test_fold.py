@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from chat.models import User
+from tests.live.conftest import LANGUAGES
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
@@ -14,25 +15,27 @@ from tests.support.house import House, let_in
 from tests.support.page_client import PageClient
 from tests.support.viewer import BadLink, SocketViewer
 
+pytestmark = pytest.mark.usefixtures("translated")
+
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_folded_events_equal_the_rows(house: House, ana: User, bo: User, seed: int) -> None:
-    """LIVE-01: fold(snapshot, events) == snapshot taken later: messages, figures and status, on both faces."""
+    """LIVE-01, UI-13: fold(snapshot, events) == snapshot taken later: messages, figures and status, on both faces, in
+    each language."""
     chance = Random(seed)
     session = await house.session(ana)
     await house.do(let_in, session, bo, "editor")
-    events = await SocketViewer(EventsClient(), session, bo).open()
-    page = await SocketViewer(PageClient(), session, ana).open()
-    await events.until(lambda: events.client.caught_up)
-    await page.until(lambda: page.client.caught_up)
+    viewers: list[SocketViewer[EventsClient | PageClient]] = [SocketViewer(EventsClient(), session, bo)]
+    viewers += [SocketViewer(PageClient(), session, ana, language=language) for language in LANGUAGES]
+    for viewer in viewers:
+        await viewer.open()
+        await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
     await converse(house, session, [ana, bo], chance)
     truth = await house.snapshot(session)
-    await events.until(lambda: is_at(events.client, truth))
-    await page.until(lambda: is_at(page.client, truth))
-    assert_shows(events.client, truth)
-    assert_shows(page.client, truth)
-    await events.leave()
-    await page.leave()
+    for viewer in viewers:
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
+        assert_shows(viewer.client, truth, viewer.language)
+        await viewer.leave()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -44,7 +47,8 @@ async def test_bad_link_loses_nothing_for_good(house: House, ana: User, bo: User
     viewers: list[SocketViewer[EventsClient | PageClient]] = []
     for number in range(4):
         client: EventsClient | PageClient = EventsClient() if number % 2 else PageClient()
-        viewers.append(await SocketViewer(client, session, bo, BadLink(Random(chance.random()))).open())
+        link = BadLink(Random(chance.random()))
+        viewers.append(await SocketViewer(client, session, bo, link, LANGUAGES[number % 3]).open())
 
     async def now_and_then() -> None:
         if chance.random() < 0.3:
@@ -56,5 +60,5 @@ async def test_bad_link_loses_nothing_for_good(house: House, ana: User, bo: User
         await viewer.settle()
         if isinstance(viewer.client, PageClient):
             viewer.client.drawn.clear()  # what a bad link made of it on the way does not matter
-        assert_shows(viewer.client, truth)
+        assert_shows(viewer.client, truth, viewer.language)
         await viewer.leave()

@@ -22,7 +22,7 @@ class Peer:
         self.flowing.set()
         self.failure: Exception | None = None
         self.changed = asyncio.Event()
-        self.outbox = Outbox("events", self._take, self._close, user_id=1, session_key="")
+        self.outbox = Outbox("events", self._take, self._close, user_id=1)
 
     async def _take(self, frame: str) -> None:
         if self.failure is not None:

@@ -39,16 +39,16 @@ def fill(session: Session, count: int, *, status: str = "complete") -> dict[str,
 
 def queries_of(face: str, user: User, session: Session, have: dict[str, dict[str, int]]) -> int:
     with CaptureQueriesContext(connection) as queries:
-        catchup.read("page" if face == "page" else "events", user, session.pk, 0, have)
+        catchup.read("page" if face == "page" else "events", "en", user, session.pk, 0, have)
     return len(queries)
 
 
 @pytest.mark.parametrize("face", ["events", "page"])
-@pytest.mark.parametrize(("status", "most"), [("complete", 6), ("streaming", 8)])
+@pytest.mark.parametrize(("status", "most"), [("complete", 7), ("streaming", 9)])
 def test_sync_costs_the_same_for_one_message_and_for_thirty(
     ana: User, bo: User, face: str, status: str, most: int
 ) -> None:
-    """LIVE-02: the gate, the session, its run, the messages; two more where text is streaming."""
+    """LIVE-02: the gate, the session, its run, the agents, the messages; two more where text is streaming."""
     costs = []
     for count in (1, 30):
         session = create_session(owner=ana)

@@ -23,7 +23,7 @@ from chat.services import sessions
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House
+from tests.support.house import House, let_in
 from tests.support.page_client import PageClient
 from tests.support.redis import Redis
 from tests.support.viewer import HubViewer, SocketViewer, Viewer
@@ -93,6 +93,23 @@ async def test_viewers_of_all_processes_see_the_same(
     await converse(team, session, [ana], Random(seed))
     await assert_all_show(team, session, viewers)
     await leave(viewers)
+
+
+async def test_people_on_all_processes_are_here(team: House, second_hub: Hub, ana: User, bo: User) -> None:
+    """LIVE-05: who is here and who is typing, and the news of their lists, through Redis as through memory."""
+    session = await team.session(ana)
+    await team.do(let_in, session, bo, "editor")
+    there = HubViewer(EventsClient(), session, bo).open(second_hub)
+    await there.until(lambda: there.client.people)
+    here = await SocketViewer(PageClient(), session, ana).open()
+    await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
+    await here.socket.ask(type="typing")
+    await there.until(lambda: there.client.people["Ana"])
+    await team.do(sessions.rename, session=session, author=ana, title="New")
+    await here.until(lambda: {"op": "rail"} in here.client.others)
+    await here.leave()
+    await there.until(lambda: set(there.client.people) == {"Bo"})
+    there.leave()
 
 
 async def test_viewers_catch_up_after_redis_was_killed(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:

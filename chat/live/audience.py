@@ -1,0 +1,83 @@
+"""The viewers of one session in one process, by what is made for them: events, steps, or pages in their languages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from chat.languages import speaking
+from chat.live.listener import Listener
+from chat.live.outbox import Outbox
+from chat.live.step_stream import StepStream
+from chat.live.wire import dump
+
+Json = dict[str, Any]
+
+
+class Audience:
+    """Each frame is made once for all who get the same: `pages` are those who watch the page, by language."""
+
+    def __init__(self) -> None:
+        self.events: set[Outbox] = set()
+        self.steps: set[StepStream] = set()
+        self.pages: dict[str, set[Outbox]] = defaultdict(set)
+
+    def __iter__(self) -> Iterator[Listener]:
+        yield from self.events
+        yield from self.steps
+        for viewers in self.pages.values():
+            yield from viewers
+
+    def join(self, listener: Listener) -> None:
+        match listener:
+            case StepStream():
+                self.steps.add(listener)
+            case Outbox(face="events"):
+                self.events.add(listener)
+            case Outbox():
+                self.pages[listener.language].add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        match listener:
+            case StepStream():
+                self.steps.discard(listener)
+            case Outbox(face="events"):
+                self.events.discard(listener)
+            case Outbox():
+                self._leave_page(listener)
+
+    def _leave_page(self, outbox: Outbox) -> None:
+        self.pages[outbox.language].discard(outbox)
+        if not self.pages[outbox.language]:
+            del self.pages[outbox.language]
+
+    def people(self) -> dict[int, str]:
+        """Who they are: user ids with names. Two tabs are one person."""
+        return {each.user_id: each.name for each in self if not each.closed}
+
+    def tell_events(self, frame: Json, revision: int | None = None) -> None:
+        if self.events:
+            _hand_out(self.events, dump(frame), revision)
+
+    def stir_steps(self, revision: int | None = None) -> None:
+        """Let streams of steps look at what is new: a revision has been reached, or a text has grown."""
+        for stream in self.steps:
+            stream.stir(revision)
+
+    def tell_pages(self, frame: Json, revision: int | None = None) -> None:
+        """Tell all pages what has no words of ours in it, such as the text that a model writes."""
+        if self.pages:
+            text = dump(frame)
+            for viewers in self.pages.values():
+                _hand_out(viewers, text, revision)
+
+    def show(self, draw: Callable[[], Json], revision: int | None = None) -> None:
+        """Show pages what `draw` makes, drawn once in each language that is read here (UI-13)."""
+        for language, viewers in self.pages.items():
+            _hand_out(viewers, dump(speaking(language, draw)), revision)
+
+
+def _hand_out(viewers: set[Outbox], text: str, revision: int | None) -> None:
+    for outbox in viewers:
+        outbox.put(text, revision)

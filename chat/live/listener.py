@@ -1,0 +1,57 @@
+"""Somebody who listens to what happens, as the hub sees them: who it is, by what right, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chat.live.logins import Entry
+from chat.models import Role
+
+Face = Literal["events", "page", "steps"]
+
+# Close codes (docs/protocol.md).
+SIGN_IN_AGAIN = 4401
+NO_ACCESS = 4403
+NO_SUCH_SESSION = 4404
+TOO_SLOW = 4408
+TOO_MANY_FRAMES = 4429
+BROKEN = 1011
+AWAY = 1012
+TRY_LATER = 1013
+
+
+class Listener:
+    """`face` is what is made for them, `login` by what they were let in, `name` what others call them, `language` what
+    they are spoken to in, `role` what they were last known to be."""
+
+    def __init__(
+        self,
+        face: Face,
+        *,
+        user_id: int,
+        login: Entry | None = None,
+        name: str = "",
+        language: str = "en",
+        role: Role | None = None,
+    ) -> None:
+        self.face = face
+        self.user_id = user_id
+        self.login = login
+        self.name = name
+        self.language = language
+        self.role = role
+        self.closed = False
+
+    def hold(self) -> None:
+        """Keep what happens back until the state that goes before it is told."""
+        raise NotImplementedError
+
+    def close(self, code: int) -> None:
+        """End it at once: nothing more is told."""
+        raise NotImplementedError
+
+    def become(self, role: Role | None) -> None:
+        """Follow their role in the session. None: it is none of theirs any more (LIVE-06)."""
+        self.role = role
+        if role is None:
+            self.close(NO_ACCESS)

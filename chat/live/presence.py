@@ -1,0 +1,57 @@
+"""Who is here, in the forms of both faces (LIVE-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.template.loader import get_template
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.live.people import Present
+
+Json = dict[str, Any]
+
+# So many faces stand in the header; who does not find room is counted.
+MOST_FACES = 4
+MOST_ON_PHONES = 2
+
+
+def presence_event(people: Sequence[Present]) -> Json:
+    told = [{"user_id": person.user_id, "name": person.name, "typing": person.typing} for person in people]
+    return {"type": "presence", "people": told}
+
+
+def presence_frame(people: Sequence[Present]) -> Json:
+    """Make the frame for pages. Whose own typing it is, the page knows."""
+    typing = [{"id": person.user_id, "name": person.name} for person in people if person.typing]
+    values = {
+        "people": people,
+        "faces": people[:MOST_FACES],
+        "more": max(0, len(people) - MOST_FACES),
+        "more_on_phones": max(0, len(people) - MOST_ON_PHONES),
+        "words": here_words(people),
+    }
+    return {"op": "presence", "html": get_template("chat/parts/presence.html").render(values), "typing": typing}
+
+
+def here_words(people: Sequence[Present]) -> str:
+    """Say who is here, in one sentence."""
+    names = dict(zip(("first", "second", "third"), (person.name for person in people), strict=False))
+    match len(people):
+        case 0:
+            return _("Nobody is here now")
+        case 1:
+            return _("Here now: %(first)s") % names
+        case 2:
+            return _("Here now: %(first)s and %(second)s") % names
+        case 3:
+            return _("Here now: %(first)s, %(second)s and %(third)s") % names
+    rest = len(people) - 2
+    words = ngettext(
+        "Here now: %(first)s, %(second)s and %(count)d other",
+        "Here now: %(first)s, %(second)s and %(count)d others",
+        rest,
+    )
+    return words % {**names, "count": rest}

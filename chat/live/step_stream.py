@@ -1,0 +1,175 @@
+"""A session's steps as a stream of server-sent events, what was and what comes alike (LIVE-03, docs/protocol.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+from django.db import DatabaseError, InterfaceError
+
+from chat.live.listener import Listener
+from chat.live.logins import Entry
+from chat.live.wire import dump
+from chat.models import Role, User
+from chat.projections.steps import Step
+from chat.services.errors import NoSuchSession
+from chat.services.steps import StepChanges
+
+logger = logging.getLogger(__name__)
+Json = dict[str, Any]
+
+HEARTBEAT = 15.0
+# When a client whose stream has ended may come again, in milliseconds.
+RETRY = 1000
+OPENING = f"retry: {RETRY}\n\n"
+BEAT = ": still here\n\n"
+BYE = ": that is all\n\n"
+# Steps are sent together up to so many characters.
+LARGEST_PIECE = 64_000
+# So many steps are written down before others get their turn.
+AT_ONCE = 50
+
+
+class Source(Protocol):
+    """The session's feed, as far as this needs it."""
+
+    async def arrived(self) -> None: ...
+    async def steps_since(self, user: User, since: int) -> StepChanges: ...
+    def text_from(self, message_id: str, known: int) -> str: ...
+
+
+class StepStream(Listener):
+    """One client. It is not sent what happens but told that something has, and reads what it lacks when it can take it:
+    nothing piles up for a slow one, which gets less often more.
+
+    `since` is the revision that the client has, 0: none. An `id:` line bears the revision that a client has reached who
+    has folded everything up to its event.
+    """
+
+    def __init__(self, user: User, since: int, role: Role | None = None, login: Entry | None = None) -> None:
+        super().__init__("steps", user_id=user.pk, login=login, name=user.sender, role=role)
+        self._user = user
+        self._since = since
+        self._read_to, self._reached = -1, 0
+        self._news = asyncio.Event()
+        # What the client was told of each step, and of those that grow, which message it is and how much of its text.
+        self._told: dict[str, int] = {}
+        self._growing: dict[str, tuple[str, int]] = {}
+        self._knows_all = not since
+
+    def hold(self) -> None:
+        """Nothing is told before what there is has been read."""
+
+    def stir(self, revision: int | None = None) -> None:
+        """Something has happened; None: a text has grown."""
+        if revision is not None:
+            self._reached = max(self._reached, revision)
+        self._news.set()
+
+    def close(self, code: int) -> None:
+        self.leave()
+        self._news.set()
+
+    def leave(self) -> None:
+        self.closed = True
+
+    async def follow(self, source: Source) -> AsyncIterator[str]:
+        """Tell what changed since, then what changes, until it is closed or the client goes."""
+        yield OPENING
+        await source.arrived()
+        while not self.closed:
+            self._news.clear()
+            for piece in [*await self._catch_up(source), *self._grown(source)]:
+                if self.closed:
+                    break
+                yield piece
+            if not await self._stirred():
+                yield BEAT
+        yield BYE
+
+    async def _stirred(self) -> bool:
+        """Wait for news; False: there were none for a while."""
+        try:
+            async with asyncio.timeout(HEARTBEAT):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _catch_up(self, source: Source) -> list[str]:
+        if self._reached <= self._read_to:
+            return []
+        try:
+            changes = await source.steps_since(self._user, self._since)
+        except NoSuchSession:
+            self.leave()
+            return []
+        except (DatabaseError, InterfaceError) as error:  # the client comes again
+            logger.warning("A stream of steps ends, the database is not there: %s", error)
+            self.leave()
+            return []
+        updates: list[str] = []
+        for update in self._changed(changes, source):
+            updates.append(update)
+            if not len(updates) % AT_ONCE:
+                await asyncio.sleep(0)  # a long history is not drawn at the cost of everybody's answers
+        return list(_pieces(updates, changes.revision))
+
+    def _changed(self, changes: StepChanges, source: Source) -> Iterator[str]:
+        """Tell of steps that are not as the client knows them."""
+        for step_id in changes.gone:
+            if self._told.pop(step_id, None) is not None or not self._knows_all:
+                yield _update(step_id, snapshot={"id": step_id, "removed": True})
+        self._growing = {id: known for id, known in self._growing.items() if id not in changes.gone}
+        for step in changes.steps:
+            yield from self._snapshot(step, changes, source)
+        self._since = self._read_to = changes.revision
+
+    def _snapshot(self, step: Step, changes: StepChanges, source: Source) -> Iterator[str]:
+        """Tell of a step unless the client knows it; of one that only grows, it is told by `_grown`."""
+        content = step.content or ""
+        message_id, text = changes.growing.get(step.id, ("", ""))
+        known = replace(step, content=content.removesuffix(text)) if message_id else step
+        mark = hash((message_id, dump(known.to_json())))
+        if self._told.get(step.id) == mark:
+            return
+        self._told[step.id] = mark
+        self._growing.pop(step.id, None)
+        if message_id:
+            more = source.text_from(message_id, len(text))
+            step = replace(step, content=content + more)
+            self._growing[step.id] = message_id, len(text) + len(more)
+        yield _update(step.id, snapshot=step.to_json())
+
+    def _grown(self, source: Source) -> list[str]:
+        """Tell what texts have grown by."""
+        pieces = []
+        for step_id, (message_id, known) in self._growing.items():
+            if more := source.text_from(message_id, known):
+                self._growing[step_id] = message_id, known + len(more)
+                pieces.append(_event(_update(step_id, delta={"content": more})))
+        return pieces
+
+
+def _update(step_id: str, **what: Json) -> str:
+    return dump({"type": "step_update", "id": step_id, **what})
+
+
+def _event(data: str) -> str:
+    return f"data: {data}\n\n"
+
+
+def _pieces(told: Iterable[str], revision: int) -> Iterator[str]:
+    """Put events together; the last one bears the revision that all of them make, or says it alone."""
+    events = list(map(_event, told)) or ["\n"]
+    events[-1] = f"id: {revision}\n{events[-1]}"
+    piece = ""
+    for event in events:
+        if piece and len(piece) + len(event) > LARGEST_PIECE:
+            yield piece
+            piece = ""
+        piece += event
+    yield piece

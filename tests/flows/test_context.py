@@ -1,0 +1,117 @@
+"""What the panel shows as the next request is what a vendor's server is sent then, whatever people do to the rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from agents.config import Config
+from agents.messages import Message
+from agents.providers.base import Request, ToolSpec
+from agents.providers.openai_request import Dialect, to_request
+from agents.registry import Registry
+from chat import agents_setup
+from chat.models import ChatMessage, ModelRequest, Session, User
+from chat.projections.briefed import blocks
+from chat.projections.context import context, system_prompt
+from chat.running.briefing import agent_of, gather
+from chat.services import editing, leaving_out, runs, sessions
+from chat.services.errors import Refused
+from chat.services.requests_made import past_request
+from tests.support.house import House
+from tests.wire.server import WireServer
+
+STEPS = 12
+ASKS = ("Hello", "calculate 6 * 7", "再见", "calculate 2 ** 10")
+
+
+def config(model: WireServer) -> Config:
+    wire = {"type": "openai", "base_url": model.openai_url, "models": {"wire-large": {"context_window": 100_000}}}
+    agent = {"model": "wire/wire-large", "tools": ["calculator"], "system_prompt": "Be kind."}
+    return Config.model_validate({"providers": {"wire": wire}, "agents": {"agent": agent}})
+
+
+def expected(session_id: str, before: str) -> list[dict[str, Any]]:
+    """The messages of the vendor's form, made of what the panel shows up to a message."""
+    session = Session.objects.get(pk=session_id)
+    rows = gather(session)
+    last = next(index for index, row in enumerate(rows) if row.pk == before)
+    rows = rows[: last + 1]
+    agent = agent_of(session, rows)
+    shown = tuple(Message(block.role, block.parts) for block in blocks(rows, provider="wire") if block.role)
+    return body(shown, agent.system, agent.tools)
+
+
+def body(messages: tuple[Message, ...], system: str, tools: Any) -> list[dict[str, Any]]:
+    specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+    made: list[dict[str, Any]] = to_request(Request("wire-large", messages, system, specs), "wire", Dialect())[
+        "messages"
+    ]
+    return made
+
+
+def last_words(session: Session) -> str | None:
+    """The last message of a person that the model is sent, if there is one."""
+    rows = ChatMessage.objects.live(session.pk).filter(role="user", include_in_context=True).exclude(text="")
+    found = rows.order_by("sequence").last()
+    return found.pk if found else None
+
+
+def change(chance: random.Random, session: Session, author: User) -> None:
+    """Do something to some message, or to the prompt."""
+    rows = list(ChatMessage.objects.live(session.pk).exclude(type__startswith="turn").order_by("sequence"))
+    what: dict[str, Any] = {"session": session, "author": author, "message_id": chance.choice(rows).pk}
+    deeds: list[Callable[[], object]] = [
+        lambda: editing.edit(text=f"Edited {chance.random()}", **what),
+        lambda: editing.include(included=chance.random() < 0.5, **what),
+        lambda: editing.remove(**what),
+        lambda: leaving_out.include_before(included=chance.random() < 0.7, **what),
+        lambda: sessions.set_system_prompt(session=session, author=author, system_prompt=f"Be {chance.random()}."),
+    ]
+    try:
+        chance.choice(deeds)()
+    except Refused:
+        return
+
+
+def rebuilt(session: Session) -> list[list[dict[str, Any]]]:
+    """Every request of the session, built again, in the vendor's form."""
+    present = Session.objects.get(pk=session.pk)
+    found = []
+    for made in ModelRequest.objects.filter(session=session).order_by("revision"):
+        past = past_request(present, made.pk)
+        assert past is not None
+        agent = replace(agent_of(present, past.rows), system=system_prompt(past.rows, past.system_prompt))
+        found.append(body(tuple(context(past.rows)), agent.system, agent.tools))
+    return found
+
+
+async def test_panel_shows_what_the_server_is_sent(house: House, ana: User) -> None:
+    """CTX-01, CTX-02, MSG-09, MSG-11, ADM-02: edited, left out, removed and asked again; and each request that was
+    ever sent can be built again from the records."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201  # shown when it fails, to be put in its place
+    chance = random.Random(seed)
+    async with WireServer() as model:
+        agents_setup.install(Registry(config(model), {}))
+        session = await house.session(ana)
+        for text in ASKS:
+            await house.send(session, ana, text)
+            await house.idle(session)
+        for _ in range(STEPS):
+            for _ in range(chance.randint(1, 3)):
+                await house.do(change, chance, session, ana)
+            asked = await house.do(last_words, session)
+            if asked is None:
+                await house.send(session, ana, chance.choice(ASKS))
+                await house.idle(session)
+                continue
+            shown = await house.do(expected, session.pk, asked)
+            before = len(model.requests)
+            await house.do(runs.retry_here, session=session, author=ana, message_id=asked)
+            await house.idle(session)
+            assert model.requests[before].body["messages"] == shown
+        sent = [request.body["messages"] for request in model.requests]
+    assert await house.do(rebuilt, session) == sent

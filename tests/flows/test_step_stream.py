@@ -1,0 +1,284 @@
+"""The stream of steps, read by a client that knows one kind of update, over connections that break."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from random import Random
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from agents.events import ReasoningDelta, Usage
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate
+from chat.live import hub as hubs
+from chat.live import step_stream
+from chat.models import ApiToken, ChatMessage, Session, Share, User
+from chat.running import embedded
+from chat.services import api_tokens, editing, runs, sessions
+from chat.services.steps import steps_since
+from tests.api.asking import token_of
+from tests.live.conversation import converse
+from tests.support.house import House, let_in
+from tests.support.step_viewer import StepViewer
+
+Json = dict[str, Any]
+
+
+async def bearer(house: House, user: User) -> dict[str, str]:
+    return {"Authorization": f"Bearer {await house.do(token_of, user, 'read')}"}
+
+
+async def follow(house: House, session: Session, user: User) -> StepViewer:
+    return await StepViewer(session, asked=await bearer(house, user)).open()
+
+
+async def truth(house: House, session: Session) -> tuple[str, dict[str, Json]]:
+    changes = await house.do(steps_since, session.pk, 0)
+    assert changes is not None
+    return str(changes.revision), {step.id: step.to_json() for step in changes.steps}
+
+
+async def assert_follows(house: House, session: Session, *viewers: StepViewer) -> None:
+    revision, steps = await truth(house, session)
+    for viewer in viewers:
+        await viewer.until(lambda: viewer.client.last_event_id == revision)  # noqa: B023  # waits within the round
+        assert viewer.client.steps == steps
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User, seed: int) -> None:
+    """LIVE-03, CTX-04: whatever people and agents do, and wherever connections break, the fold is the rows' steps."""
+    chance = Random(seed)
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    steady = await follow(house, session, ana)
+    viewers = [await follow(house, session, bo) for _ in range(2)]
+
+    async def now_and_then() -> None:
+        if chance.random() < 0.5:
+            viewer = chance.choice(viewers)
+            await viewer.cut(chance)
+            await viewer.open()
+
+    await converse(house, session, [ana, bo], chance, now_and_then)
+    await assert_follows(house, session, steady, *viewers)
+    for viewer in (steady, *viewers):
+        await viewer.cut()
+
+
+async def test_answer_streams_as_deltas(house: House, ana: User) -> None:
+    """LIVE-03: a step begins with its snapshot, grows by deltas, and ends with the truth; reasoning is none of it."""
+    more, yet, end = Gate(), Gate(), Gate()
+    call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
+    house.script([[ReasoningDelta("hm"), "Let ", more, "me ", yet, "see.", end, call], ["Two.", Usage(10, 2)]])
+    session = await house.session(ana)
+    viewer = await follow(house, session, ana)
+    await house.send(session, ana, "Sum!")
+    await viewer.until(lambda: any(step["role"] == "assistant" for step in viewer.client.steps.values()))
+    snapshots = viewer.text.count('"role":"assistant"')
+    for gate, words in ((more, "me "), (yet, "see.")):
+        gate.open()
+        await viewer.until(lambda: words in viewer.text)  # noqa: B023  # waits within the round
+        assert f'"delta":{{"content":"{words}"}}' in viewer.text
+    assert viewer.text.count('"role":"assistant"') == snapshots
+    assert [step["content"] for step in viewer.client.steps.values()] == ["Sum!", "Let me see."]
+    end.open()
+    await house.idle(session)
+    await assert_follows(house, session, viewer)
+    said = [(step["role"], step["content"]) for step in viewer.client.steps.values()]
+    assert said == [("user", "Sum!"), ("assistant", "Let me see."), ("tool", "2"), ("assistant", "Two.")]
+    assert "hm" not in viewer.text
+    await viewer.cut()
+
+
+async def test_resume_brings_what_changed_alone(house: House, ana: User) -> None:
+    """LIVE-03: history is the same stream; who comes again is not told what they know."""
+    house.script([["First."], ["Second."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "One")
+    await house.idle(session)
+    viewer = await follow(house, session, ana)
+    await assert_follows(house, session, viewer)
+    await viewer.cut()
+    first = next(step for step in viewer.client.steps if viewer.client.steps[step]["content"] == "One")
+    await house.send(session, ana, "Two")
+    await house.idle(session)
+    before = len(viewer.text)
+    await viewer.open()
+    await assert_follows(house, session, viewer)
+    assert first not in viewer.text[before:]
+    assert viewer.text[before:].count("data: ") == viewer.text[before:].count('"snapshot"')
+    await viewer.cut()
+
+
+async def test_what_is_taken_away_is_told(house: House, ana: User) -> None:
+    """LIVE-03, MSG-09, RUN-12: excluded, removed and withdrawn steps go; what is included again comes."""
+    house.script([["First."], ["Second."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "One")
+    await house.idle(session)
+    viewer = await follow(house, session, ana)
+    rows = await house.rows(session)
+    for included in (False, True):
+        await house.do(editing.include, session=session, author=ana, message_id=rows[2].pk, included=included)
+        await assert_follows(house, session, viewer)
+        assert (rows[2].pk in viewer.client.steps) is included
+    await house.do(runs.retry, session=session, author=ana, message_id=rows[2].pk)
+    await house.idle(session)
+    await assert_follows(house, session, viewer)
+    assert [step["content"] for step in viewer.client.steps.values()] == ["One", "Second."]
+    assert f'"snapshot":{{"id":"{rows[2].pk}","removed":true}}' in viewer.text
+    await viewer.cut()
+
+
+async def test_late_joiner_gets_what_is_being_said(house: House, ana: User) -> None:
+    """LIVE-02, LIVE-03: its snapshot has the text so far, and the rest comes as deltas."""
+    joined = Gate()
+    house.script([["Hel", "lo ", joined, "there"]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Hi")
+    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    viewer = await follow(house, session, ana)
+    await viewer.until(lambda: any((step["content"] or "") == "Hello " for step in viewer.client.steps.values()))
+    joined.open()
+    await house.idle(session)
+    await assert_follows(house, session, viewer)
+    await viewer.cut()
+
+
+async def test_slow_client_gets_more_at_a_time(house: House, ana: User) -> None:
+    """LIVE-03: nothing piles up for it, nothing is lost, and who has lost access meanwhile is told no more."""
+    house.script([["word "] * 300])
+    session = await house.session(ana)
+    asked = await bearer(house, ana)
+    slow, cut_off = [await StepViewer(session, asked=asked).open(room=1) for _ in range(2)]
+    await house.send(session, ana, "Speak")
+    await house.idle(session)
+    slow.go_on()
+    await assert_follows(house, session, slow)
+    assert slow.text.count("data: ") < 20
+    await house.do(_end_token, session, ana)
+    await slow.until(lambda: slow.over)
+    cut_off.go_on()
+    await cut_off.until(lambda: cut_off.over)
+    assert "word" not in cut_off.text
+
+
+async def test_headers_say_that_it_streams(house: House, ana: User) -> None:
+    """LIVE-03: nobody keeps it, no proxy holds it back, nothing packs it."""
+    session = await house.session(ana)
+    asked = {**await bearer(house, ana), "Accept-Encoding": "gzip"}
+    viewer = await StepViewer(session, asked=asked).open()
+    await viewer.until(lambda: viewer.client.last_event_id)
+    assert viewer.status == 200
+    assert viewer.headers["content-type"] == "text/event-stream"
+    assert viewer.headers["cache-control"] == "private, no-store"
+    assert viewer.headers["x-accel-buffering"] == "no"
+    assert "content-encoding" not in viewer.headers
+    await viewer.cut()
+
+
+async def test_silence_is_filled_with_heartbeats(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-03: comments keep the connection alive."""
+    monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
+    viewer = await follow(house, await house.session(ana), ana)
+    await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
+    await viewer.cut()
+
+
+@pytest.mark.parametrize("how", ["share", "token", "person"])
+async def test_lost_access_ends_it_at_once(
+    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """LIVE-06: whatever was taken away, without waiting for the beacon; coming again is refused."""
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
+    await house.restart()
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "viewer")
+    viewer = await follow(house, session, bo)
+    await viewer.until(lambda: viewer.client.last_event_id)
+    await house.do(TAKEN_AWAY[how], session, bo)
+    await viewer.until(lambda: viewer.over)
+    await house.do(sessions.rename, session=session, author=ana, title="Secret")
+    await viewer.open()
+    assert viewer.status == (404 if how == "share" else 401)
+    await viewer.until(lambda: viewer.over)
+
+
+def _end_share(session: Session, user: User) -> None:
+    Share.objects.get(session=session, user=user).delete()
+
+
+def _end_token(session: Session, user: User) -> None:
+    api_tokens.revoke(user=user, token_id=ApiToken.objects.get(user=user).pk)
+
+
+def _end_person(session: Session, user: User) -> None:
+    user.is_active = False
+    user.save()
+
+
+TAKEN_AWAY = {"share": _end_share, "token": _end_token, "person": _end_person}
+
+
+async def test_signing_out_ends_the_stream_of_a_page(house: House, ana: User) -> None:
+    """LIVE-06: who is let in by a cookie is let in as long as that holds."""
+    browser = Client()
+    await house.do(browser.force_login, ana)
+    session = await house.session(ana)
+    cookie = browser.cookies[settings.SESSION_COOKIE_NAME]
+    viewer = await StepViewer(session, asked={"Cookie": f"{cookie.key}={cookie.value}"}).open()
+    await viewer.until(lambda: viewer.client.last_event_id)
+    await house.do(browser.logout)
+    await viewer.until(lambda: viewer.over)
+    await viewer.open()
+    assert viewer.status == 401
+    await viewer.until(lambda: viewer.over)
+
+
+async def test_server_that_stops_waits_for_no_stream(house: House, ana: User) -> None:
+    """LIVE-03: those that are there end, and those that come meanwhile."""
+    viewer = await follow(house, await house.session(ana), ana)
+    await viewer.until(lambda: viewer.client.last_event_id)
+    embedded.end_streams()
+    await viewer.until(lambda: viewer.over)
+    await viewer.open()
+    await viewer.until(lambda: viewer.over)
+    assert viewer.text.endswith(step_stream.BYE)
+
+
+@pytest.mark.parametrize(
+    ("header", "status"), [("999", 409), ("-1", 422), ("m_1", 422), ("9" * 40, 422), ("", 422), ("0", 200)]
+)
+async def test_odd_places_are_refused(house: House, ana: User, header: str, status: int) -> None:
+    """MSG-12, LIVE-03: no revision of this session's, and what is none at all."""
+    session = await house.session(ana)
+    viewer = await StepViewer(session, asked={**await bearer(house, ana), "Last-Event-ID": header}).open()
+    assert viewer.status == status
+    if status == 200:
+        await viewer.cut()
+    else:
+        await viewer.until(lambda: viewer.over)
+
+
+async def test_stream_holds_no_thread_and_leaves_nothing(house: House, ana: User) -> None:
+    """LIVE-03: many streams share what the process has; each that ends is forgotten."""
+    session = await house.session(ana)
+    asked = await bearer(house, ana)
+    first = await StepViewer(session, asked=asked).open()
+    await first.until(lambda: first.client.last_event_id)
+    threads = threading.active_count()
+    viewers = [await StepViewer(session, asked=asked).open() for _ in range(10)]
+    for viewer in viewers:
+        await viewer.until(lambda: viewer.client.last_event_id)  # noqa: B023  # waits within the round
+    await asyncio.to_thread(lambda: None)
+    assert threading.active_count() - threads < len(viewers)
+    feed = embedded.hub().watch(session.pk, (probe := step_stream.StepStream(ana, 0, None)))
+    assert len(feed.listeners) == 12
+    for viewer in (first, *viewers):
+        await viewer.cut()
+    assert feed.listeners == [probe]

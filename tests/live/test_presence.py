@@ -1,0 +1,238 @@
+"""Who is here and who is typing, on one process and on several."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from django.utils import translation
+
+from chat.live import hub as hubs
+from chat.live import people as peoples
+from chat.live import publish
+from chat.live.hub import Hub
+from chat.live.people import Present
+from chat.live.presence import here_words, presence_frame
+from chat.live.publish import group_of, layer
+from chat.models import User
+from tests.live.conftest import LANGUAGES
+from tests.support.client import EventsClient
+from tests.support.house import House, let_in
+from tests.support.page_client import PageClient
+from tests.support.socket import Socket, path_of
+from tests.support.viewer import HubViewer, SocketViewer
+
+FACES = (EventsClient, PageClient)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is about how long one is waited for."""
+    monkeypatch.setattr(peoples, "ARRIVING", 0.0)
+    monkeypatch.setattr(peoples, "LEAVING", 0.0)
+
+
+@pytest.fixture
+def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
+
+
+class Names(HTMLParser):
+    """The people whose faces are drawn in a frame's HTML, and what its button says."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.faces: list[str] = []
+        self.label = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.label = self.label or values.get("aria-label") or ""
+        if "title" in values:
+            self.faces.append(values["title"] or "")
+
+
+def label_of(client: PageClient) -> str:
+    return Names(client.parts.get("presence", "")).label
+
+
+async def test_everybody_is_told_who_is_here(house: House, ana: User, bo: User) -> None:
+    """LIVE-05: on both faces; two tabs are one person; who closes the last one has gone."""
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "viewer")
+    events = await SocketViewer(EventsClient(), session, ana).open()
+    page = await SocketViewer(PageClient(), session, ana).open()
+    await events.until(lambda: events.client.people == {"Ana": False})
+    tabs = [await SocketViewer(PageClient(), session, bo).open() for _ in range(2)]
+    await events.until(lambda: events.client.people == {"Ana": False, "Bo": False})
+    await page.until(lambda: label_of(page.client) == "Here now: Ana and Bo")
+    await tabs[1].until(lambda: label_of(tabs[1].client) == "Here now: Ana and Bo")
+    told = len(events.socket.presence)
+    await tabs.pop().leave()
+    await tabs.pop().leave()
+    await events.until(lambda: events.client.people == {"Ana": False})
+    await page.until(lambda: label_of(page.client) == "Here now: Ana")
+    assert len(events.socket.presence) == told + 1
+    await events.leave()
+    await page.leave()
+
+
+@pytest.mark.parametrize("client", FACES)
+async def test_typing_is_shown_until_the_message_comes(
+    house: House, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-05."""
+    monkeypatch.setattr(peoples, "TYPING", 3600.0)
+    house.script(lambda request: ["Yes."])
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    viewer: SocketViewer[EventsClient | PageClient] = await SocketViewer(client(), session, bo).open()
+    async with Socket(path_of(session, "page"), ana) as anas:
+        anas.send(type="sync")
+        await anas.next(op="synced")
+        for _ in range(2):
+            assert (await anas.ask(type="typing"))["type"] == "ack"
+            await viewer.until(lambda: typing(viewer.client) == ["Ana"])
+            assert (await anas.ask(type="send", text="Done"))["type"] == "ack"
+            await viewer.until(lambda: not typing(viewer.client))
+    await house.idle(session)
+    await viewer.leave()
+
+
+def typing(client: EventsClient | PageClient) -> list[str]:
+    if isinstance(client, PageClient):
+        return client.typing
+    return [name for name, is_typing in client.people.items() if is_typing]
+
+
+async def test_typing_that_is_not_renewed_ends(
+    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-05: whoever stops in the middle is not shown as typing for ever."""
+    monkeypatch.setattr(peoples, "TYPING", 0.05)
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    viewer = await SocketViewer(EventsClient(), session, bo).open()
+    async with Socket(path_of(session), ana) as anas:
+        anas.send(type="sync")
+        await anas.next(type="changes")
+        await anas.ask(type="typing")
+        await viewer.until(lambda: viewer.client.people.get("Ana"))
+        await viewer.until(lambda: not viewer.client.people.get("Ana"))
+    await viewer.leave()
+
+
+async def test_hubs_tell_each_other(house: House, second_hub: Hub, ana: User, bo: User) -> None:
+    """LIVE-05: people on another process are here too; a new feed asks for them."""
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    there = HubViewer(EventsClient(), session, bo).open(second_hub)
+    await there.until(lambda: there.client.people)
+    here = await SocketViewer(EventsClient(), session, ana).open()
+    await here.until(lambda: set(here.client.people) == {"Ana", "Bo"})
+    await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
+    await here.socket.ask(type="typing")
+    await there.until(lambda: there.client.people["Ana"])
+    there.leave()
+    await here.until(lambda: set(here.client.people) == {"Ana"})
+    await here.leave()
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+async def test_killed_process_takes_its_people_along(
+    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-05: it says nothing any more, and after a while nobody believes what it said last."""
+    monkeypatch.setattr(peoples, "SILENT", 0.3)
+    session = await house.session(ana)
+    viewer = await SocketViewer(EventsClient(), session, ana).open()
+    await viewer.until(lambda: viewer.client.people)
+    publish.people(session.pk, "killed", {bo.pk: "Bo"}, asks=False)
+    await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
+    await viewer.until(lambda: set(viewer.client.people) == {"Ana"})
+    await viewer.leave()
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+async def test_what_was_missed_is_repeated(
+    house: House, second_hub: Hub, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-05: the layer may lose a word."""
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    channel = await layer().new_channel("tape")
+    await layer().group_add(group_of(session.pk), channel)
+    there = HubViewer(EventsClient(), session, bo).open(second_hub)
+    here = await SocketViewer(EventsClient(), session, ana).open()
+    await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
+    while ((said := await layer().receive(channel)).get("people") or [[0]])[0][0] != ana.pk:
+        pass
+    there.feed.people.hear(said["hub"], {}, asks=False)
+    assert set(there.client.people) == {"Ana", "Bo"}
+    await there.until(lambda: set(there.client.people) == {"Bo"})
+    monkeypatch.setattr(peoples, "REPEAT", 0.0)
+    await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
+    there.leave()
+    await here.leave()
+
+
+@pytest.mark.usefixtures("translated")
+async def test_presence_is_told_in_the_page_s_language(house: House, ana: User) -> None:
+    """UI-13, LIVE-05: one frame for each language."""
+    session = await house.session(ana)
+    for language in LANGUAGES:
+        viewer = await SocketViewer(PageClient(), session, ana, language=language).open()
+        with translation.override(language):
+            words = here_words([Present(ana.pk, "Ana", typing=False)])
+        await viewer.until(lambda: label_of(viewer.client) == words)  # noqa: B023  # waits within the round
+        await viewer.leave()
+
+
+def present(*names: str) -> list[Present]:
+    return [Present(number, name, typing=False) for number, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(
+    ("names", "words", "faces", "more"),
+    [
+        ("", "Nobody is here now", 0, ""),
+        ("A", "Here now: A", 1, ""),
+        ("AB", "Here now: A and B", 2, ""),
+        ("ABC", "Here now: A, B and C", 3, "+1"),
+        ("ABCD", "Here now: A, B and 2 others", 4, "+2"),
+        ("ABCDEF", "Here now: A, B and 4 others", 4, "+2+4"),
+    ],
+)
+def test_some_faces_stand_for_all(names: str, words: str, faces: int, more: str) -> None:
+    """LIVE-05."""
+    frame = presence_frame(present(*names))
+    drawn = Names(frame["html"])
+    assert (drawn.label, drawn.faces) == (words, list(names[:faces]))
+    assert "".join(re.findall(r"\+\d", frame["html"])) == more  # those without a face: on wide screens, on phones
+
+
+def test_names_are_text() -> None:
+    """LIVE-05: a name cannot become markup."""
+    frame = presence_frame(present("<img src=x>", '"><script>'))
+    assert "<img" not in frame["html"]
+    assert "<script" not in frame["html"]
+    assert Names(frame["html"]).faces == ["<img src=x>", '"><script>']
+
+
+async def test_crowd_s_names_fit_the_layer(house: House, ana: User) -> None:
+    """LIVE-05: what one hub tells of is bounded."""
+    sent: list[dict[str, object]] = []
+
+    class Spy(publish.Publisher):
+        def put(self, group: str, message: dict[str, object]) -> None:
+            sent.append(message)
+
+    before = publish.publisher
+    publish.publisher = Spy()
+    try:
+        publish.people("s_1", "hub", dict.fromkeys(range(5000), "名" * 300), asks=True)
+    finally:
+        publish.publisher = before
+    assert len(str(sent[0]).encode()) < 60_000

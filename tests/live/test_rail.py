@@ -1,0 +1,147 @@
+"""News for lists of sessions: who is rung, for what, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chat.live import doorbells
+from chat.live.hub import Hub
+from chat.live.outbox import Outbox
+from chat.live.publish import HUBS, layer, stirred
+from chat.models import Role, Session, User
+from chat.services import access, sessions, sharing
+from chat.services.sessions import create_session
+from tests.support.house import House, let_in, person
+from tests.support.socket import Socket, path_of
+
+pytestmark = pytest.mark.usefixtures("no_beacon")
+RAIL = {"op": "rail"}
+
+
+@pytest.fixture(autouse=True)
+def _rings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doorbells, "RING_INTERVAL", 0.0)
+
+
+async def new_sessions(house: House, *owners: User) -> list[Session]:
+    """Sessions of which everybody has been told by now."""
+    channel = await layer().new_channel("tape")
+    await layer().group_add(HUBS, channel)
+    made = [await house.session(owner) for owner in owners]
+    told: set[str] = set()
+    async with asyncio.timeout(20):
+        while {session.pk for session in made} - told:
+            told.update((await layer().receive(channel))["sessions"])
+    await layer().group_discard(HUBS, channel)
+    return made
+
+
+def rings(socket: Socket) -> int:
+    return socket.frames.count(RAIL)
+
+
+async def test_lists_hear_of_what_happens_in_other_sessions(house: House, ana: User, bo: User) -> None:
+    """ui.md: a turn, a new title, sharing: at once, on pages that show another session or none; nobody else is told."""
+    house.script(lambda request: ["Yes."])
+    session, other = await new_sessions(house, ana, bo)
+    async with Socket("/ws/me", ana) as home, Socket(path_of(other, "page"), bo) as elsewhere:
+        await home.let_in()
+        elsewhere.send(type="sync")
+        await elsewhere.next(op="synced")
+        heard = rings(home)
+        await house.send(session, ana, "Go")
+        await house.idle(session)
+        await home.until(lambda: rings(home) > heard)
+        heard = rings(home)
+        await house.do(sessions.rename, session=session, author=ana, title="New")
+        await home.until(lambda: rings(home) > heard)
+        await elsewhere.let_in()
+        assert rings(elsewhere) == 0
+        await house.do(sharing.share, session=session, author=ana, user=bo, role=Role.VIEWER)
+        await elsewhere.until(lambda: rings(elsewhere) > 0)
+        heard = rings(elsewhere)
+        await house.do(sharing.unshare, session=session, author=ana, user=bo)
+        await elsewhere.until(lambda: rings(elsewhere) > heard)
+
+
+async def test_new_session_is_in_the_lists_at_once(house: House, ana: User) -> None:
+    """ui.md: on one's other pages and devices."""
+    async with Socket("/ws/me", ana) as home:
+        await home.let_in()
+        await house.do(create_session, owner=ana)
+        await home.next(**RAIL)
+
+
+async def test_news_for_one_person_reach_all_processes(house: House, second_hub: Hub, ana: User, bo: User) -> None:
+    """ui.md: a pin or what was read on another device."""
+    async with Socket("/ws/me", ana) as anas, Socket("/ws/me", bo) as bos:
+        for socket in (anas, bos):
+            await socket.let_in()
+        stirred(people=[ana.pk])
+        await anas.next(**RAIL)
+        await bos.let_in()
+        assert rings(bos) == 0
+
+
+async def test_events_clients_hear_no_bell(house: House, ana: User) -> None:
+    """ui.md: programs have no list."""
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as events, Socket("/ws/me", ana) as home:
+        for socket in (events, home):
+            await socket.let_in()
+        stirred(sessions=[session.pk])
+        await home.next(**RAIL)
+        await events.let_in()
+        assert all(frame == {"type": "pong"} for frame in events.frames)
+
+
+async def test_much_at_once_is_one_message(house: House, ana: User) -> None:
+    """ui.md: three hundred sessions that stir within a moment are one message to each process."""
+    made = await new_sessions(house, ana, ana, ana)
+    channel = await layer().new_channel("tape")
+    await layer().group_add(HUBS, channel)
+    for _ in range(100):
+        for session in made:
+            stirred(sessions=[session.pk])
+    stirred(people=[ana.pk])
+    heard = await layer().receive(channel)
+    assert sorted(heard["sessions"]) == sorted(session.pk for session in made)
+    assert heard["people"] == [ana.pk]
+
+
+async def test_pages_are_not_rung_all_the_time(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ui.md: what comes while the bell still sounds waits for the next ring."""
+    monkeypatch.setattr(doorbells, "RING_INTERVAL", 3600.0)
+    session = await house.session(ana)
+    rung: asyncio.Queue[str] = asyncio.Queue()
+
+    async def closed(code: int) -> None:
+        raise AssertionError(code)
+
+    page = Outbox("page", rung.put, closed, user_id=ana.pk)
+    bells = doorbells.Doorbells(house.threads, lambda: [page])
+    bells.hear(sessions=[session.pk])
+    assert await asyncio.wait_for(rung.get(), 20) == doorbells.RING
+    bells.hear(sessions=[session.pk])
+    await house.do(access.people_in, [session.pk])  # as long as a ring takes
+    assert rung.empty()
+    bells.close()
+
+
+def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
+    """ui.md: of one session as of thirty: its owner and those in it, as long as they may see it."""
+    gone, stranger = person("Gone", ana.memberships.get().workspace), person("Stranger")
+    made = [create_session(owner=ana) for _ in range(30)]
+    for session in made:
+        for user in (bo, gone, stranger):
+            let_in(session, user, "viewer")
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    Session.objects.filter(pk=made[0].pk).update(status=Session.Status.DELETED)
+    for some in (made[:1], made):
+        with CaptureQueriesContext(connection) as queries:
+            assert access.people_in([session.pk for session in some]) == {ana.pk, bo.pk}
+        assert len(queries) == 1

@@ -1,0 +1,120 @@
+"""Conversations in which everything occurs that a client can meet, over the events socket and as a stream of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agents.errors import ProviderError
+from agents.events import ReasoningDelta, Usage
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate, Reply
+from chat.models import Session, User
+from chat.services import editing
+from tests.api.asking import token_of
+from tests.support.house import House
+from tests.support.socket import Socket, path_of
+from tests.support.step_viewer import StepViewer
+
+Json = dict[str, Any]
+SUM = ToolCall("call_1", "calculator", {"expression": "6 * 7"}, '{"expression":"6 * 7"}')
+
+
+class Exchange:
+    """`sent` and `received` are the frames, in their order on the wire."""
+
+    def __init__(self, house: House, session: Session, user: User) -> None:
+        self._house = house
+        self._session = session
+        self._socket = Socket(path_of(session), user)
+        self._refs = iter(range(1, 1000))
+        self._gates = [Gate(), Gate()]
+        self.sent: list[Json] = []
+        self.lines: list[tuple[str, Json]] = []
+
+    @property
+    def received(self) -> list[Json]:
+        return [frame for way, frame in self.lines if way == "<"]
+
+    async def run(self) -> None:
+        """Be told, think, calculate, answer; be queued, stopped, refused, changed, taken away and forked; fail."""
+        self._house.script(self._replies())
+        self._socket.on_frame = lambda frame: self.lines.append(("<", frame))
+        async with self._socket:
+            await self._ask("sync", since=0, have={})
+            await self._socket.next(type="changes")
+            said = await self._ask("send", text="What is 6 times 7?", key="k-1", attachments=[])
+            await self._grown(self._gates[0], "text_delta")
+            waiting = await self._ask("send", text="And 7 times 7?", key="k-2", attachments=[])
+            await self._ask("edit_queued", id=waiting["id"], text="And 7 squared?")
+            self._gates[0].open()
+            await self._until(lambda: self._count("turn_done") == 1)
+            await self._grown(self._gates[1], "reasoning_delta")
+            await self._ask("cancel")
+            await self._house.idle(self._session)
+            await self._until(lambda: self._count("turn_done") == 2)
+            await self._change(said["id"])
+            await self._ask("send", text="Once more?")
+            await self._until(lambda: self._count("turn_done") == 3)
+            await self._ask("sync", since=self._head() - 1, have={})
+            await self._until(lambda: self._count("changes") == 2)
+            await self._socket.until(lambda: self._socket.presence)
+            await self._ask("ping")
+
+    async def _change(self, message_id: str) -> None:
+        tool = next(frame["id"] for frame in self.received if frame["type"] == "tool_exec_end")
+        await self._ask("rename", title="Six times seven")
+        await self._ask("edit", id=message_id, text="What is six times seven?", revision=2)
+        await self._ask("edit", id=message_id, text="What is 6 · 7?", revision=2)
+        await self._ask("remove", id=tool)
+        await self._until(lambda: self._count("messages_shifted") > 0)
+        await self._ask("fork", id=message_id, text="What is 7 times 6?", run=False)
+
+    def _replies(self) -> list[Reply]:
+        first, second = self._gates
+        return [
+            [ReasoningDelta("A sum. "), "I shall ", first, "calculate.", SUM, Usage(812, 31)],
+            [ReasoningDelta("Squared: "), ReasoningDelta("forty-"), second, "…"],
+            [ProviderError("The model is overloaded. Try again in a minute.")],
+        ]
+
+    async def _ask(self, kind: str, **fields: Any) -> Json:
+        """Send a command and wait for its answer, where it has one with its `ref`."""
+        command = {"type": kind, "ref": str(next(self._refs)), **fields}
+        self.lines.append((">", command))
+        self._socket.send(**command)
+        if kind == "ping":
+            return await self._socket.next(type="pong")
+        return {} if kind == "sync" else await self._socket.next(ref=command["ref"])
+
+    def _head(self) -> int:
+        return max(int(frame.get("revision", 0)) for frame in self.received)
+
+    async def _grown(self, gate: Gate, kind: str) -> None:
+        """Wait until what the model has said before a gate is told."""
+        await gate.reached()
+        await self._until(lambda: self._count(kind) > 0)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        await self._socket.until(condition)
+
+    def _count(self, kind: str) -> int:
+        return sum(frame["type"] == kind for frame in self.received)
+
+
+async def followed(house: House, session: Session, user: User) -> StepViewer:
+    """Let somebody follow a session's steps: a question, a call, an answer; and then the question is left out."""
+    gate = Gate()
+    house.script([["I shall ", gate, "calculate.", SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
+    token = await house.do(token_of, user, "read")
+    viewer = await StepViewer(session, asked={"Authorization": f"Bearer {token}"}).open()
+    sent = await house.send(session, user, "What is 6 times 7?")
+    await gate.reached()
+    await viewer.until(lambda: "I shall" in viewer.text)
+    gate.open()
+    await viewer.until(lambda: "It is 42." in viewer.text)
+    await house.idle(session)
+    await house.do(editing.include, session=session, author=user, message_id=sent.id, included=False)
+    await viewer.until(lambda: '"removed":true' in viewer.text)
+    await viewer.cut()
+    return viewer

@@ -1,0 +1,113 @@
+"""docs/protocol.md says what Parley does: all of it, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from typing import Any, get_args
+
+from chat.api import problems
+from chat.commands import AnyCommand, parse
+from chat.events import MessageEventName
+from chat.live import listener
+from chat.models import User
+from chat.projections.steps import Step
+from chat.snapshots import AttachmentSnapshot, MessageSnapshot, SessionSnapshot, ToolSnapshot, UsageSnapshot
+from tests.protocol import document
+from tests.protocol.exchange import Exchange, followed
+from tests.support.house import House
+
+SOURCES = [path.read_text() for path in sorted((document.ROOT / "chat").rglob("*.py"))]
+# The modules that make frames of the events socket.
+WIRE = [(document.ROOT / "chat" / name).read_text() for name in ("live/wire.py", "live/presence.py", "live/feed.py")]
+SOCKET = [(document.ROOT / "chat" / name).read_text() for name in ("consumers.py", "live/outbox.py")]
+
+
+def found(pattern: str, sources: list[str]) -> set[str]:
+    return {name for source in sources for name in re.findall(pattern, source)}
+
+
+def names_of(kind: Any) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def type_of(command: Any) -> str:
+    return str(get_args(command.model_fields["type"].annotation)[0])
+
+
+def test_every_command_is_described() -> None:
+    """LIVE-02: with its fields, and what may be left out."""
+    said: dict[str, dict[str, bool]] = {}
+    for row in document.rows("Commands"):
+        told = {name: not sign for name, sign in re.findall(r"`([a-z_]+)(\??)`", row[1])}
+        said |= dict.fromkeys(document.WORD.findall(row[0]), told)
+    assert said == {
+        type_of(kind): {
+            name: field.is_required() for name, field in kind.model_fields.items() if name not in ("type", "ref")
+        }
+        for kind in get_args(AnyCommand)
+    }
+
+
+def test_every_event_is_described() -> None:
+    """RUN-02: the named events, and the frames beside them."""
+    made = found(r'"type": "([a-z_]+)"', [*WIRE, *SOCKET]) | found(r'"type":"([a-z_]+)"', SOCKET)
+    deltas = {"text_delta", "reasoning_delta"}
+    assert set(document.names("Event types")) == made | set(get_args(MessageEventName)) | deltas
+
+
+def test_every_field_is_described() -> None:
+    """MSG-10: what a message and a session are made of."""
+    message, session = document.rows("A message"), document.rows("A session")
+    assert {name for row in message for name in document.WORD.findall(row[0])} == set(names_of(MessageSnapshot))
+    told = {name: set(document.WORD.findall(text)) for name, text in ((row[0].strip("`"), row[1]) for row in message)}
+    assert told["tool"] >= set(names_of(ToolSnapshot))
+    assert told["usage"] == set(names_of(UsageSnapshot))
+    assert told["attachments"] >= set(names_of(AttachmentSnapshot))
+    named = {name for row in session for name in document.WORD.findall(row[0])}
+    assert named == {*names_of(SessionSnapshot), "context_percent"}
+
+
+def test_every_code_is_described() -> None:
+    """RUN-10: why something is refused, on every face."""
+    codes = found(r'Refused\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
+    codes |= found(r'(?<!def )_refuse\([^"]*"([a-z_]+)"', SOURCES) | found(r'[^_]problem\("([a-z_]+)"', SOURCES)
+    codes |= set(problems.CODES.values())
+    of_commands = {"no_administrator"}  # of a command line, which has no codes
+    said = document.names("Codes")
+    assert len(said) == len(set(said))
+    assert set(said) == codes - of_commands
+
+
+def test_every_close_code_is_described() -> None:
+    """LIVE-06."""
+    codes = {value for name, value in vars(listener).items() if name.isupper() and isinstance(value, int)}
+    assert set(map(int, re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))))) == codes
+
+
+async def test_example_is_true(house: House, ana: User) -> None:
+    """RUN-02, LIVE-02: its commands are taken, and it is made of frames such as Parley sends; none is forgotten."""
+    real = Exchange(house, await house.session(ana), ana)
+    await real.run()
+    shapes = [document.shape(frame) for frame in real.received]
+    said = document.exchange()
+    for way, frame in said:
+        if way == ">":
+            parse(json.dumps(frame))
+        else:
+            like = document.shape(frame)
+            assert any(document.is_like(like, each) for each in shapes), f"nothing like it is sent: {frame}"
+    seldom = {"head"}  # comes by the clock
+    assert {frame["type"] for way, frame in said if way == "<"} == {frame["type"] for frame in real.received} - seldom
+
+
+async def test_example_of_steps_is_true(house: House, ana: User) -> None:
+    """LIVE-03: each update has the shape of one that is sent; the fields of a step are those that are named."""
+    viewer = await followed(house, await house.session(ana), ana)
+    sent = [line.removeprefix("data: ") for line in viewer.text.splitlines() if line.startswith("data: ")]
+    shapes = [document.shape(json.loads(update)) for update in sent]
+    for update in document.updates():
+        assert any(document.is_like(document.shape(update), each) for each in shapes), f"nothing like it: {update}"
+    fields_of_step = document.TEXT.partition("in which models are told of it")[2].partition(". A response")[0]
+    assert document.WORD.findall(fields_of_step) == names_of(Step)
