@@ -8,9 +8,9 @@ from markdown_it.token import Token
 
 from chat.rendering.growth import open_fence
 
-# No letter is part of a block marker, so a letter settles what kind of line this is. Except behind what may be a fence,
-# whose kind shows at the line's end only, and the x of a task's box.
-_SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\[[xX])[\W\d_])*+[^\W\d_]")
+# No letter is part of a block marker, so a letter settles what kind of line this is. Except behind what may be a fence
+# or a formula, whose kind shows at the line's end only, and the x of a task's box.
+_SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\$\$|\\\[|\[[xX])[\W\d_])*+[^\W\d_]")
 _MARKER = re.compile(r"( *)(?:(\d+)([.)])|([-*+])) +")
 _ROW = re.compile(r"\|")
 

@@ -1,7 +1,7 @@
 """The one configured Markdown parser: from source to tokens, and from tokens to our markup (not yet sanitised).
 
-CommonMark without raw HTML, plus tables, strikethrough and task lists. Inline text is parsed only when it is drawn, so
-that a growing message can keep what has not changed.
+CommonMark without raw HTML, plus tables, strikethrough, task lists and formulas. Inline text is parsed only when it is
+drawn, so that a growing message can keep what has not changed.
 """
 
 import re
@@ -15,7 +15,10 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.rendering.highlight import highlight
+from chat.rendering import formulas
+from chat.rendering.highlight import highlight, known_as
+from chat.rendering.languages import label
+from chat.rendering.pictures import place
 
 # Deeper blocks would be dropped by the parser without a word; they are shown as source instead.
 MAX_NESTING = 40
@@ -82,23 +85,23 @@ class _Markup(RendererHTML):
         return _code(tokens[idx].content, "", final=False)
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Never load a picture from elsewhere by itself: link to it, or name it where a link already surrounds it."""
+        """Never load a picture from elsewhere by itself: offer it, or name it where a link already surrounds it."""
         token = tokens[idx]
         source = str(token.attrs["src"])
-        alt = escapeHtml(self.renderInlineAsText(token.children, options, env) or source)
-        if _inside_link(tokens[:idx]):
-            return f'<span class="ext-img">{alt}</span>'
-        return f'<a class="ext-img" href="{escapeHtml(source)}">{alt}</a>'
+        alt = self.renderInlineAsText(token.children, options, env)
+        if _inside_link(tokens[:idx]) or not source.lower().startswith("http"):
+            return f'<span class="ext-img">{escapeHtml(alt or source)}</span>'
+        return place(source, alt)
 
     def list_item_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
         if "checked" not in token.meta:
             return self.renderToken(tokens, idx, options, env)
         checked = ' checked=""' if token.meta["checked"] else ""
-        return f'<li class="task"><input type="checkbox" disabled=""{checked}> '
+        return f'<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"{checked}> '
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return '<div class="table-wrap"><table>\n'
+        return '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return "</table></div>\n"
@@ -114,12 +117,19 @@ def _inside_link(before: Sequence[Token]) -> bool:
     return sum(token.nesting for token in before if token.tag == "a") > 0
 
 
+# Bodies are the same for readers of all languages: buttons take their names from hidden words of the page.
+_CODE_BUTTONS = (
+    '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
+    '<button type="button" class="copy" data-action="copy-code" aria-labelledby="w-copy"></button>'
+)
+
+
 def _code(code: str, language: str, *, final: bool) -> str:
     body = (final and highlight(code, language)) or escapeHtml(code)
+    name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
     return (
-        f'<div class="code"><div class="code-head"><span class="code-lang">{escapeHtml(language[:MAX_LABEL])}</span>'
-        '<button type="button" class="copy" data-action="copy-code">Copy</button></div>'
-        f'<pre><code class="hl">{body}</code></pre></div>\n'
+        f'<div class="code"><div class="code-head"><span class="code-lang">{name}</span>{_CODE_BUTTONS}</div>'
+        f'<pre tabindex="0"><code class="hl">{body}</code></pre></div>\n'
     )
 
 
@@ -128,6 +138,7 @@ _md = _Parser(
     {"html": False, "xhtmlOut": False, "tasklists": True, "maxNesting": MAX_NESTING},
     renderer_cls=_Markup,
 ).enable(["table", "strikethrough"])
+formulas.use(_md)
 
 
 def parse(source: str, references: References) -> list[Token]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -38,6 +39,17 @@ def tokens(count: int) -> str:
         if count < limit:
             return f"{count / divisor:.1f}{unit}" if unit else str(count)
     return f"{count / 1_000_000:.1f}M"
+
+
+def count(number: int) -> str:
+    """`15,234`, as the reader's language groups digits."""
+    return number_format(number, force_grouping=True)
+
+
+def window(count: int) -> str:
+    """A context window: `16K`, `200K`, `1M`, `1.05M`."""
+    thousands = round(count / 1000)
+    return f"{thousands}K" if thousands < 1000 else f"{count / 1_000_000:.3g}M"
 
 
 def initials(name: str) -> str:

@@ -6,14 +6,17 @@ Pure: no database. What differs between viewers (mine or theirs, time zone) is d
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from django.template.loader import get_template
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from chat.rendering import figures, markdown
+from chat.models import Session
+from chat.rendering import figures, markdown, plain
 from chat.rendering.tool_card import ToolCard
+from chat.rendering.words import said
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
@@ -44,6 +47,12 @@ def message_frame(message: MessageSnapshot) -> Json:
     return {"op": "message", "revision": message.revision, "id": message.id, "sequence": message.sequence, "html": html}
 
 
+def context_frame(revision: int, included: bool, places: Sequence[Sequence[int]]) -> Json:
+    """Make the frame that marks what is said in these places as left out of the context, or as it was."""
+    mark = EMPTY if included else _render("messages/left_out", {})
+    return {"op": "context", "revision": revision, "included": included, "places": places, "mark": mark}
+
+
 def message_html(message: MessageSnapshot, *, with_body: bool = True) -> SafeString:
     """Render one message; a card that says so where that fails, so that the rest of the page stands (MSG-10)."""
     try:
@@ -56,17 +65,25 @@ def message_html(message: MessageSnapshot, *, with_body: bool = True) -> SafeStr
 
 def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
     """Make the frame that brings a page's session parts up to date."""
-    return {"op": "session", "revision": revision, "status": session.agent_status, "parts": session_parts(session)}
+    archived = session.status == Session.Status.ARCHIVED
+    parts = session_parts(session)
+    return {"op": "session", "revision": revision, "status": session.agent_status, "archived": archived, "parts": parts}
 
 
 def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
     """Render what a page shows of its session, by the name of the place."""
     return {
         "title": _render("parts/title", {"session": session}),
+        "agent": agent_html(session.agent_title),
         "model": _render("parts/model", {"session": session}),
         "status": status_html(session.agent_status, session.tool_name),
         "usage": usage_html(session),
     }
+
+
+def agent_html(title: str) -> SafeString:
+    """Render which agent answers; nothing where there is but one."""
+    return _render("parts/agent", {"title": title}) if title else EMPTY
 
 
 def status_frame(status: str, tool_name: str) -> Json:
@@ -92,6 +109,7 @@ def usage_html(usage: Usage) -> SafeString:
             "percent": f"{percent or 0:.1f}",
             "level": _level(percent or 0),
             "context_used": usage.context_used,
+            "context_window": usage.context_window,
             "total": usage.session_total_tokens,
         },
     )
@@ -111,7 +129,7 @@ def _message_html(message: MessageSnapshot, with_body: bool) -> SafeString:
             words = turn_words(message)
             return _render("messages/turn_done", {"message": message, "words": words}) if words else EMPTY
         case "text", "system":
-            return _render("messages/system", {"message": message})
+            return _render("messages/system", {"message": message, "text": said(message.text, message.words)})
         case "text", "user":
             return _row("user", message, **_person(message))
         case "text", _:
@@ -122,7 +140,7 @@ def _message_html(message: MessageSnapshot, with_body: bool) -> SafeString:
         case "tool_group", _:
             return _row("tool_group", message, card=ToolCard.of(message))
         case _:
-            return _row("error", message)
+            return _row("error", message, text=said(message.text, message.words))
 
 
 def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
@@ -134,7 +152,8 @@ def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
 
 def _person(message: MessageSnapshot) -> Json:
     speaker = f"user:{message.user_id or message.sender}"
-    return {"name": message.sender, "speaker": speaker, "person": True, "long": _is_long(message.text)}
+    words = {"body": plain.dressed(message.text), "long": _is_long(message.text)}
+    return {"name": message.sender, "speaker": speaker, "person": True, **words}
 
 
 def _body(message: MessageSnapshot, with_body: bool) -> SafeString:

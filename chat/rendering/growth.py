@@ -16,7 +16,7 @@ from chat.rendering.sanitize import clean, escape
 
 # What follows text in a line without meaning anything: no character that could complete, open or escape markup.
 # Outside ASCII only white space has a meaning; \s covers all of it.
-_SAFE = r" A-Za-z0-9,.!?:'\"/=+$%@^{}\-" + "\\U000000a1-\\U0010ffff"
+_SAFE = r" A-Za-z0-9,.!?:'\"/=+%@^{}\-" + "\\U000000a1-\\U0010ffff"
 _NOT_SAFE = "(?![\\s\\ud800-\\udfff\\ufeff])"
 _CAREFUL = re.compile(f"(?:[ ]|{_NOT_SAFE}[{_SAFE}])+")
 # With no bracket, entity or angle bracket open, these complete nothing either.

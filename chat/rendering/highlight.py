@@ -13,7 +13,7 @@ from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Ope
 
 # Lexers are regular expressions that run in the server, and some take minutes for a page of empty lines: only
 # well-known ones, only on what a person would read, and no longer than any honest code needs.
-MAX_CODE = 12_000
+MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
 _GAP = re.compile(r"\s{400}")
@@ -108,12 +108,20 @@ _CLASSES: dict[_TokenType, str] = {
 CODE_CLASSES = frozenset(_CLASSES.values())
 
 
+def known_as(language: str) -> str | None:
+    """Return the name under which a language is known here, if it is."""
+    name = _ALIASES.get(language.lower(), language.lower())
+    return name if name in _LANGUAGES else None
+
+
 def highlight(code: str, language: str) -> str | None:
     """Return the code as HTML with coloured spans, or None if it is better left plain."""
-    name = _ALIASES.get(language.lower(), language.lower())
-    if name not in _LANGUAGES or not _is_readable(code):
+    name = known_as(language)
+    if name is None or not _is_readable(code):
         return None
     pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code))
+    if name == "diff":
+        pieces = _whole_lines(pieces)
     # A lexer may give up, or drop or change characters: what was said goes before its colours.
     if "".join(text for _, text in pieces) != code:
         return None
@@ -138,6 +146,12 @@ def _pieces(lexer: Lexer, code: str) -> Iterator[tuple[str, str]]:
         if not count % 64 and thread_time() > deadline:
             return
         yield ("" if text.isspace() else _class(kind)), text
+
+
+def _whole_lines(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Let the end of a line belong to it: a line that was added or removed is marked over its whole width."""
+    before = ["", *(css for css, _ in pieces)]
+    return [(before[index] if text == "\n" else css, text) for index, (css, text) in enumerate(pieces)]
 
 
 @cache

@@ -3,30 +3,39 @@
 import nh3
 
 from chat.rendering.highlight import CODE_CLASSES
+from chat.rendering.mathml import ALLOWED as MATH
 
 _BLOCKS = {"p", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "input"}
 _TABLE = {"table", "thead", "tbody", "tr"}
-_INLINE = {"br", "em", "s", "strong"}
+_INLINE = {"a", "bdi", "br", "em", "s", "strong"}
 _ALIGNED = {"left", "center", "right"}
 _CLASSES = {
-    "a": {"ext-img"},
-    "button": {"copy"},
-    "code": {"hl"},
-    "div": {"code", "code-head", "table-wrap"},
+    "button": {"copy", "load", "wrap"},
+    "code": {"hl", "tex"},
+    "div": {"code", "code-head", "formula", "table-wrap"},
     "li": {"task"},
     "pre": {"plain"},
     "span": {"code-lang", "ext-img", *CODE_CLASSES},
+    "mtd": {"left", "right"},
     "td": _ALIGNED,
     "th": _ALIGNED,
 }
 _VALUES = {
-    "button": {"type": {"button"}, "data-action": {"copy-code"}},
-    "input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}},
+    "button": {
+        "type": {"button"},
+        "data-action": {"copy-code", "load-picture", "wrap-code"},
+        "aria-labelledby": {"w-copy", "w-wrap"},
+    },
+    "div": {"tabindex": {"0"}, "role": {"group"}, "aria-labelledby": {"w-formula", "w-table"}},
+    "pre": {"tabindex": {"0"}},
+    "input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}, "aria-labelledby": {"w-task"}},
 }
+# Their values have been checked where the formula was written.
+_MATH_ATTRIBUTES = {tag: {*names} - {"class"} for tag, names in MATH.items()}
 
 _cleaner = nh3.Cleaner(
-    tags={*_BLOCKS, *_TABLE, *_INLINE, *_CLASSES},
-    attributes={"a": {"href", "title"}, "ol": {"start"}},
+    tags={*_BLOCKS, *_TABLE, *_INLINE, *_CLASSES, *MATH},
+    attributes={"a": {"href", "title"}, "button": {"data-picture"}, "ol": {"start"}, **_MATH_ATTRIBUTES},
     tag_attribute_values=_VALUES,
     allowed_classes=_CLASSES,
     set_tag_attribute_values={"a": {"target": "_blank"}},

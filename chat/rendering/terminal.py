@@ -8,12 +8,14 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
+from chat.rendering.ansi import PLAIN, Style, styled
+
 TOOLS = frozenset({"bash", "shell", "execute", "run"})
 WHOLE_LINES = 500
 FIRST_LINES = 200
 
-_ESCAPE = re.compile(r"\x1b(?:\[([0-9;?]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_BASIC = {1: "bold", 2: "dim", 3: "italic", 4: "underline"}
+_ESCAPE = re.compile(r"\x1b(?:\[([0-9;:?<=>!]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][0-9A-B]|[@-Z\\^_=>78])|\x07")
+_UP = re.compile(r"(?:\r|\x1b\[[0-9;]*[GHJK])*\x1b\[(\d{0,4})[AF]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,61 +31,49 @@ def screen(output: str) -> Screen:
     """Lay out `output`: up to 500 lines whole, of more the first 200 and the rest apart."""
     lines = _overwritten(output).rstrip("\n").split("\n")
     cut = FIRST_LINES if len(lines) > WHOLE_LINES else len(lines)
-    shown, style = _coloured("\n".join(lines[:cut]), frozenset())
+    shown, style = _coloured("\n".join(lines[:cut]), PLAIN)
     rest, _ = _coloured("\n".join(lines[cut:]), style)
     return Screen(shown, rest, len(lines))
 
 
 def _overwritten(output: str) -> str:
-    """Keep what a carriage return leaves on the screen: the last writing of each line."""
+    """Keep what is left on the screen of lines that were written over: progress bars, spinners, counters."""
     text = output.replace("\r\n", "\n")
-    if "\r" not in text:
+    if "\b" in text:
+        text = _rubbed_out(text)
+    if "\r" not in text and "\x1b[" not in text:
         return text
-    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if up := _UP.match(line):
+            del lines[max(0, len(lines) - int(up[1] or 1)) :]
+        lines.append(line.rstrip("\r").rsplit("\r", 1)[-1])
+    return "\n".join(lines)
 
 
-def _coloured(text: str, style: frozenset[str]) -> tuple[SafeString, frozenset[str]]:
+def _rubbed_out(text: str) -> str:
+    kept: list[str] = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept and kept[-1] != "\n":
+            kept.pop()
+    return "".join(kept)
+
+
+def _coloured(text: str, style: Style) -> tuple[SafeString, Style]:
     parts: list[str] = []
     position = 0
     for match in _ESCAPE.finditer(text):
         parts.append(_span(text[position : match.start()], style))
         position = match.end()
         if match[2] == "m":
-            style = _styled(style, match[1])
+            style = styled(style, match[1])
     parts.append(_span(text[position:], style))
     return mark_safe("".join(parts)), style  # noqa: S308  # every part is escaped in _span
 
 
-def _span(text: str, style: frozenset[str]) -> str:
+def _span(text: str, style: Style) -> str:
     if not text or not style:
         return escape(text, quote=False)
     return f'<span class="{" ".join(sorted(style))}">{escape(text, quote=False)}</span>'
-
-
-def _styled(style: frozenset[str], parameters: str) -> frozenset[str]:
-    codes = [int(code) if code.isdigit() else 0 for code in parameters.split(";")]
-    while codes:
-        code = codes.pop(0)
-        if code in (38, 48):  # 256 colours and true colour: not shown, but their parameters must be eaten
-            del codes[: 2 if codes[:1] == [5] else 4]
-        else:
-            style = _after(style, code)
-    return style
-
-
-def _after(style: frozenset[str], code: int) -> frozenset[str]:
-    if code == 0:
-        return frozenset()
-    if code in _BASIC:
-        return style | {_BASIC[code]}
-    if 30 <= code <= 37 or 90 <= code <= 97:
-        return _without(style, "fg") | {f"fg{code % 10 + (8 if code >= 90 else 0)}"}
-    if code == 39:
-        return _without(style, "fg")
-    if code == 22:
-        return style - {"bold", "dim"}
-    return style
-
-
-def _without(style: frozenset[str], prefix: str) -> frozenset[str]:
-    return frozenset(name for name in style if not name.startswith(prefix))

@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from chat.rendering import terminal
-from chat.rendering.json_text import laid_out
+from chat.rendering.output import Output, output
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LINE = 120
 _ICONS = {"web_fetch": "globe", "web_search": "globe", "calculator": "calculator", "current_time": "clock"}
+# Of several arguments, the one that says most.
+_TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
     "pending": "waiting",
     "running": "running",
@@ -72,10 +74,8 @@ class ToolCard:
 
     @cached_property
     def line(self) -> str:
-        """The arguments on one line: the value alone when there is only one."""
-        arguments = self.tool.arguments
-        values = list(arguments.values()) if isinstance(arguments, dict) else [arguments]
-        value = values[0] if len(values) == 1 else arguments
+        """The arguments on one line: the value alone when there is only one, or one that says most."""
+        value = _telling(self.tool.arguments)
         text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value, None)
         text = " ".join(text[: 4 * LINE].split())
         return text if len(text) <= LINE else f"{text[: LINE - 1]}…"
@@ -91,17 +91,26 @@ class ToolCard:
         return self.line
 
     @cached_property
-    def arguments(self) -> str:
-        return _json(self.tool.arguments, 2) if self.tool.arguments not in ({}, None) else ""
+    def arguments(self) -> Output:
+        """The arguments in full; in colour once nothing changes any more."""
+        text = _json(self.tool.arguments, 2) if self.tool.arguments not in ({}, None) else ""
+        return output(text, in_colour=self.is_over)
 
     @cached_property
-    def result(self) -> str:
-        """The result; JSON is laid out."""
-        return laid_out(self.tool.result)
+    def result(self) -> Output:
+        return output(self.tool.result, in_colour=True)
 
     @cached_property
     def screen(self) -> terminal.Screen:
         return terminal.screen(self.tool.result)
+
+
+def _telling(arguments: object) -> object:
+    if not isinstance(arguments, dict):
+        return arguments
+    if len(arguments) == 1:
+        return next(iter(arguments.values()))
+    return next((arguments[name] for name in _TELLING if isinstance(arguments.get(name), str)), arguments)
 
 
 def _json(value: object, indent: int | None) -> str:

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chat import styles
 from chat.rendering import figures
+from chat.rendering.attached import attached
+from chat.scripts import modules_of
+from chat.static_files import bundled, is_prepared
 
 register = template.Library()
 register.filter("duration", figures.duration)
 register.filter("spelled_duration", figures.spelled_duration)
 register.filter("tokens", figures.tokens)
+register.filter("count", figures.count)
+register.filter("window", figures.window)
 register.filter("initials", figures.initials)
 register.filter("colour", figures.colour)
+
+
+register.simple_tag(attached)
 
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """Draw an icon of static/icons.svg; the words beside it say what it means."""
     return _icon(name)
+
+
+@register.simple_tag
+def stylesheets(names: Iterable[str] = ()) -> SafeString:
+    """Load style sheets of static/; those of every page without `names`. Once prepared, one file has them all."""
+    wanted = names or styles.EVERYWHERE
+    if is_prepared():
+        wanted = () if names else (styles.ALL,)
+    links = ((static(name),) for name in wanted)
+    return format_html_join("\n", '<link rel="stylesheet" href="{}">', links)
+
+
+@register.simple_tag
+def script(name: str) -> SafeString:
+    """Load a module of static/ and, at once with it, all that it imports; what is done before waits for it."""
+    whole = bundled(name)
+    imports = ((static(module),) for module in modules_of(name) if not whole or module.startswith("vendor/"))
+    preloads = format_html_join("\n", '<link rel="modulepreload" href="{}">', imports)
+    early = format_html('<script src="{}"></script>', static("js/early.js"))
+    return format_html('{}\n{}\n<script type="module" src="{}"></script>', early, preloads, static(whole or name))
 
 
 @cache

@@ -6,17 +6,23 @@ from html.parser import HTMLParser
 from pygments.token import STANDARD_TYPES
 
 _TAGS = {"p", "hr", "br", "h1", "h2", "h3", "h4", "h5", "h6", "em", "s", "strong", "blockquote", "ul", "ol", "li"}
-_TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "pre", "code", "div", "span", "a", "button", "input"}
+_TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "pre", "code", "div", "span", "a", "bdi", "button", "input"}
+_TAGS |= {"math", "mi", "mn", "mo", "mtext", "mspace", "mrow", "mfrac", "msqrt", "mroot", "msub", "msup", "msubsup"}
+_TAGS |= {"munder", "mover", "munderover", "mmultiscripts", "mprescripts", "mphantom", "mstyle", "mtable", "mtr", "mtd"}
 _CLASSES = {
     "block",
     "code",
     "code-head",
     "code-lang",
     "copy",
+    "wrap",
+    "load",
     "hl",
     "table-wrap",
     "task",
     "plain",
+    "formula",
+    "tex",
     "ext-img",
     "left",
     "center",
@@ -26,10 +32,28 @@ _VALUES = {
     ("a", "target"): {"_blank"},
     ("a", "rel"): {"noopener noreferrer nofollow"},
     ("button", "type"): {"button"},
-    ("button", "data-action"): {"copy-code"},
+    ("button", "data-action"): {"copy-code", "load-picture", "wrap-code"},
+    ("button", "aria-labelledby"): {"w-copy", "w-wrap"},
+    ("div", "aria-labelledby"): {"w-formula", "w-table"},
+    ("div", "role"): {"group"},
+    ("div", "tabindex"): {"0"},
+    ("pre", "tabindex"): {"0"},
     ("input", "type"): {"checkbox"},
     ("input", "disabled"): {""},
     ("input", "checked"): {""},
+    ("input", "aria-labelledby"): {"w-task"},
+}
+_FLAG = re.compile("true|false")
+_MATH = {
+    **dict.fromkeys(("stretchy", "fence", "separator", "accent", "accentunder", "movablelimits", "largeop"), _FLAG),
+    **dict.fromkeys(("symmetric", "displaystyle"), _FLAG),
+    **dict.fromkeys(("minsize", "maxsize", "width"), re.compile(r"-?0?[.]\d+em|[0-3]([.]\d+)?em|0")),
+    "display": re.compile("block|inline"),
+    "form": re.compile("prefix|infix|postfix"),
+    "linethickness": re.compile("0"),
+    "mathcolor": re.compile("[a-z]+|#[0-9a-fA-F]+"),
+    "mathvariant": re.compile("normal"),
+    "scriptlevel": re.compile("[0-3]"),
 }
 _VOID = {"hr", "br", "input"}
 
@@ -56,6 +80,10 @@ class Checker(HTMLParser):
             assert value in _CLASSES, value
         elif (tag, name) == ("ol", "start"):
             assert value.isdecimal(), value
+        elif name == "data-picture":
+            assert re.fullmatch(r"[\w-]{43}", value), value
+        elif tag.startswith("m"):
+            assert _MATH[name].fullmatch(value), (tag, name, value)
         elif (tag, name) != ("a", "title"):
             assert value in _VALUES[tag, name], (tag, name, value)
 

@@ -28,7 +28,11 @@ def f(x: int) -> str:
 ```
 
 > Quoted,
-lazily.
+lazily: $O(n^2)$ for $5.
+
+$$
+\\sum_{i=1}^n i = \\frac{n(n+1)}{2}
+$$
 
 [m]: https://example.org/manual "The manual"
 
@@ -94,6 +98,13 @@ TRAPS = (
     "".join(f"{'  ' * depth}- level {depth}\n" for depth in range(22)) + "\nafter",
     "*" * 50 + "a" + "[" * 50 + "b" + "![" * 30,
     "1. a\n\n   ```py\n   x\n   ```\n\n   | a |\n   |---|\n   | b |\n2. c",
+    "a $x^2$ b $5 and $10 c $y_1$5 d\\$e$ f$g$ $h$",
+    "$$\nx^2\n$$\nafter\n\n$$x$$\n$$y$$ z\n$$\\alpha\n\nopen",
+    "text\n$$ \\begin{aligned} a &= b \\\\\n- c &= d\n\\end{aligned} $$\nmore",
+    "\\[\nx\n\\]\n\\[1\\] \\[ y \\] \\(z\\) \\[a\nb=c\\]\n\n\\[d\\]: https://u\n\\[e=f\\]",
+    "- $$\n  x\n  $$\n- $$\ny\n$$\n> $$\n> a\nb\n$$",
+    "$$ \\a | b $$\n---|---\nc | d\n\n| $x$ | \\(y\\) |\n|--|--|\n| $$ |\n$$\n$$",
+    "[foo]: https://u\n$$x$$\n[foo] $[foo]$ `$a` $`b$`",
     ANSWER,
 )
 
@@ -105,10 +116,12 @@ _ATOMS = (
     *("|", " | ", "|-|-|\n", "| a | b |\n", "|:-|-:|\n", "- [x] ", "[ ] ", "x] "),
     *("[", "]", "(", ")", "[a]", "[a]: /u", "[a]: https://u", '[b]: https://v "t"\n', '"', "'", "(t)", "](https://x)"),
     *("![", "![a](https://i)", "<", "<https://a.b>", "<b>", "&", "&amp;", ";", "&#32;", "amp;", "\\"),
+    *("$", "$$", "$x$", "\n$$\n", "$$\n", "\\(", "\\)", "\\[", "\\]", "\\frac{a}{b}", "x^2", "$$\\a"),
     *("!", "?", ".", ":", "/", ",", "=", "{", "}", "$", "%", "^", "@", "\ud83d", "\ude00", "\u2028", "\x0c", "\ufeff"),
 )
 _WORDS = (
     "the quick 狐狸 jumps over **lazy** dogs and `cats` say *hello* [here](https://x) in 2024, 10:30 (see) a_b it's"
+    " $x_1$ $5 \\(y\\)"
 )
 
 

@@ -112,7 +112,7 @@ def test_usage_frame_shows_context_and_tokens(
 def test_session_frame_brings_all_parts() -> None:
     frame = frames.session_frame(session(title="<i>Plan</i>", agent_status="thinking"), 12)
     assert (frame["op"], frame["revision"], frame["status"]) == ("session", 12, "thinking")
-    assert set(frame["parts"]) == {"title", "model", "status", "usage"}
+    assert set(frame["parts"]) == {"title", "agent", "model", "status", "usage"}
     assert frame["parts"]["title"].strip() == "&lt;i&gt;Plan&lt;/i&gt;"
     assert 'data-model="one"' in frame["parts"]["model"]
 
@@ -204,7 +204,7 @@ def test_queued_message_is_a_chip_with_its_actions() -> None:
         message(role="user", sender="Ana", user_id=3, status="queued", sequence=None, text="later")
     )
     assert frame["sequence"] is None
-    assert text_of(frame["html"]).startswith("Queued by Ana later")
+    assert text_of(frame["html"]).startswith("AN Ana later")
     assert 'data-action="edit-queued"' in frame["html"]
     assert 'data-action="withdraw"' in frame["html"]
 
@@ -237,8 +237,8 @@ def test_tool_card_is_folded_over_arguments_and_result() -> None:
     """UI-10: other tools show arguments and result folded."""
     html = frames.message_html(tool(arguments={"url": "https://x.y", "n": 2}, result='{"a":[1]}'))
     assert '<details class="tool" data-state="done" data-default="closed">' in html
-    assert "&quot;url&quot;: &quot;https://x.y&quot;" in html
-    assert "{\n  &quot;a&quot;: [\n    1\n  ]\n}" in html
+    assert '<span class="nt">"url"</span>: <span class="s">"https://x.y"</span>' in html
+    assert '{\n  <span class="nt">"a"</span>: [\n    <span class="m">1</span>\n  ]\n}' in html
     assert "terminal" not in html
 
 
@@ -249,7 +249,7 @@ def test_terminal_tool_shows_its_output_once_finished(name: str) -> None:
     done = frames.message_html(tool(tool_name=name, arguments={"command": "ls -l"}, result="a\x1b[1mb"))
     assert 'class="terminal"' not in running
     assert 'data-state="running"' in running
-    assert '<span class="prompt">$</span> ls -l\na<span class="bold">b</span></pre>' in done
+    assert '<span class="prompt">$</span> ls -l</pre><pre data-copy>\na<span class="bold">b</span></pre>' in done
 
 
 def test_failed_and_interrupted_tools_are_marked() -> None:
@@ -279,7 +279,7 @@ def test_tool_without_a_name_is_unknown() -> None:
 
 
 class Unshowable(dict[str, str]):
-    def values(self) -> Any:
+    def __len__(self) -> int:
         raise RuntimeError("no")
 
 

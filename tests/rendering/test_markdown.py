@@ -4,6 +4,7 @@ import pytest
 
 from chat.rendering import highlight, markdown
 from chat.rendering.cache import BlockCache
+from chat.rendering.pictures import is_signed, signature
 from chat.rendering.source import normalise
 from tests.rendering.documents import ANSWER, TRAPS
 
@@ -55,20 +56,36 @@ def test_code_is_coloured_and_complete(language: str, code: str) -> None:
     assert plain == code + "\n"
 
 
-def test_code_block_has_a_head_with_language_and_copy() -> None:
-    """UI-11: the label and the copy button stand over the code."""
-    assert markdown.blocks("```text x=1\na < b\n```") == (
-        '<div class="code"><div class="code-head"><span class="code-lang">text</span>'
-        '<button type="button" class="copy" data-action="copy-code">Copy</button></div>'
-        '<pre><code class="hl">a &lt; b\n</code></pre></div>',
+def test_code_block_has_a_head_with_language_and_buttons() -> None:
+    """UI-11, UI-13: label, wrap and copy stand over the code; their names are the page's, in the reader's language."""
+    assert markdown.blocks("```JS x=1\na < b\n```")[0].replace('<span class="o">&lt;</span>', "&lt;") == (
+        '<div class="code"><div class="code-head"><span class="code-lang">JavaScript</span>'
+        '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
+        '<button type="button" class="copy" data-action="copy-code" aria-labelledby="w-copy"></button></div>'
+        '<pre tabindex="0"><code class="hl">a &lt; b\n</code></pre></div>'
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "label"),
+    [("py", "Python"), ("c++", "C++"), ("sh", "Bash"), ("svg", "SVG"), ("rust", "Rust"), ("text", ""), ("foo", "foo")],
+)
+def test_language_is_called_what_people_call_it(written: str, label: str) -> None:
+    """UI-11: a name for the language, none for plain text, and what was written for one that is not known."""
+    assert f'<span class="code-lang">{label}</span>' in markdown.blocks(f"```{written}\nx\n```")[0]
+
+
+def test_changed_lines_of_a_diff_are_marked_whole() -> None:
+    """UI-11: with their line ends, so that the mark reaches from side to side."""
+    (block,) = markdown.blocks("```diff\n x\n-a\n-b\n+c\n```")
+    assert ' x\n<span class="gd">-a\n-b\n</span><span class="gi">+c\n</span></code>' in block
 
 
 @pytest.mark.parametrize("code", ["x = 1\n" * 5_000, "x = '" + "a" * 2_000 + "'", "x = 1" + "\n" * 500 + "y = 2"])
 def test_code_too_long_to_read_stays_plain(code: str) -> None:
     """MSG-12: a huge block is shown whole, without the cost of colours."""
     (block,) = markdown.blocks(f"```python\n{code}\n```")
-    assert "<span class=" not in block.split("<pre>")[1]
+    assert "<span class=" not in block.split("<pre")[1]
     assert code in block
 
 
@@ -81,7 +98,8 @@ def test_code_that_takes_too_long_stays_plain(monkeypatch: pytest.MonkeyPatch) -
 def test_table_scrolls_and_aligns_by_class() -> None:
     """UI-01: no inline style, which the CSP would drop."""
     assert markdown.blocks("| a | b |\n|:-:|--|\n| *c* | d |") == (
-        '<div class="table-wrap"><table>\n<thead>\n<tr>\n<th class="center">a</th>\n<th>b</th>\n</tr>\n</thead>\n'
+        '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
+        '<thead>\n<tr>\n<th class="center">a</th>\n<th>b</th>\n</tr>\n</thead>\n'
         '<tbody>\n<tr>\n<td class="center"><em>c</em></td>\n<td>d</td>\n</tr>\n</tbody>\n</table></div>',
     )
 
@@ -89,8 +107,8 @@ def test_table_scrolls_and_aligns_by_class() -> None:
 def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
     """UI-01: a list of tasks reads as one."""
     assert markdown.blocks("- [x] a\n- [ ] b") == (
-        '<ul>\n<li class="task"><input type="checkbox" disabled="" checked=""> a</li>\n'
-        '<li class="task"><input type="checkbox" disabled=""> b</li>\n</ul>',
+        '<ul>\n<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task" checked=""> a</li>\n'
+        '<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"> b</li>\n</ul>',
     )
 
 
@@ -104,18 +122,37 @@ REL = 'rel="noopener noreferrer nofollow"'
         ("<mailto:a@b.c>", f'<a href="mailto:a@b.c" target="_blank" {REL}>mailto:a@b.c</a>'),
         ("[a](/b)", "[a](/b)"),
         ("[a](ftp://b.c)", "[a](ftp://b.c)"),
-        ("![a *b*](https://c.d)", f'<a class="ext-img" href="https://c.d" target="_blank" {REL}>a b</a>'),
-        ("![](https://c.d)", f'<a class="ext-img" href="https://c.d" target="_blank" {REL}>https://c.d</a>'),
+        ("![a](mailto:b@c.d)", '<span class="ext-img">a</span>'),
         (
             "[![a](https://b.c)](https://d.e)",
             f'<a href="https://d.e" target="_blank" {REL}><span class="ext-img">a</span></a>',
         ),
-        ("*![a](https://c.d)*", f'<em><a class="ext-img" href="https://c.d" target="_blank" {REL}>a</a></em>'),
+        ("![](/a.png)", "![](/a.png)"),
     ],
 )
 def test_address_is_safe_to_follow_and_never_loads_by_itself(text: str, html: str) -> None:
-    """UI-01: links tell the other side nothing; pictures from elsewhere are links; other schemes stay text."""
+    """UI-01: links tell the other side nothing; pictures in links are their names; other schemes stay text."""
     assert markdown.blocks(text) == (f"<p>{html}</p>",)
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "name"),
+    [
+        ("![a *b*](https://c.d/e?f=g)", "https://c.d/e?f=g", "a b"),
+        ("![](https://c.d/e.png)", "https://c.d/e.png", "e.png"),
+        ("![](http://c.d)", "http://c.d", "c.d"),
+    ],
+)
+def test_picture_from_elsewhere_waits_for_a_click(text: str, address: str, name: str) -> None:
+    """UI-01: its name, its host, and a signature that lets this picture alone be fetched."""
+    host = address.split("/")[2]
+    assert markdown.blocks(text) == (
+        '<p><span class="ext-img"><button type="button" class="load" data-action="load-picture"'
+        f' data-picture="{signature(address)}"><bdi>{name}</bdi></button>'
+        f'<a href="{address}" target="_blank" {REL}>{host}</a></span></p>',
+    )
+    assert is_signed(address, signature(address))
+    assert not is_signed(address + "x", signature(address))
 
 
 def test_render_wraps_each_block() -> None:
@@ -166,5 +203,15 @@ def test_cache_is_bounded_by_characters() -> None:
 
 def test_answer_draws_every_kind_of_block() -> None:
     """UI-01: an everyday answer, block by block."""
-    starts = [block.split(">")[0] for block in markdown.blocks(ANSWER)]
-    assert starts == ["<p", '<div class="table-wrap"', "<h2", "<ol", '<div class="code"', "<blockquote", "<hr", "<p"]
+    starts = [block.split(">")[0].split(" tabindex")[0] for block in markdown.blocks(ANSWER)]
+    assert starts == [
+        "<p",
+        '<div class="table-wrap"',
+        "<h2",
+        "<ol",
+        '<div class="code"',
+        "<blockquote",
+        '<div class="formula"',
+        "<hr",
+        "<p",
+    ]

@@ -7,6 +7,7 @@ from chat.rendering import markdown
 from chat.rendering.markdown_stream import MarkdownStream
 from tests.rendering.allowed import check
 from tests.rendering.documents import pieces
+from tests.rendering.vectors import VECTORS
 
 SCHEMES = (
     "javascript:alert(1)",
@@ -111,6 +112,18 @@ def test_hostile_text_yields_only_our_markup(text: str) -> None:
         stream.feed(character)
         check(stream.tail_html())
     stream.feed(text[400:])
+    stream.finish()
+    check("".join(stream.blocks))
+
+
+@pytest.mark.parametrize("text", VECTORS)
+def test_known_vector_yields_only_our_markup(text: str) -> None:
+    """MSG-12: the same for what has broken others."""
+    check(markdown.render(text))
+    stream, step = MarkdownStream(), max(1, len(text) // 50)
+    for start in range(0, len(text), step):
+        stream.feed(text[start : start + step])
+        check(stream.tail_html())
     stream.finish()
     check("".join(stream.blocks))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import unescape
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from chat.models import ChatMessage
 from chat.rendering.frames import message_html
-from chat.rendering.json_text import DEEPEST, laid_out
+from chat.rendering.json_text import DEEPEST, coloured, laid_out
 from chat.snapshots import MessageSnapshot
 
 VALUES = st.recursive(
@@ -25,7 +26,7 @@ def shown(result: str, tool: str = "web_fetch") -> list[str]:
     row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name=tool, arguments={}, result=result)
     html = message_html(MessageSnapshot.from_row(row))
     inside = [part.split(">", 1)[1].split("</pre>")[0] for part in html.split("<pre")[1:]]
-    return [unescape(text.removeprefix("\n")) for text in inside]
+    return [unescape(re.sub("<[^>]*>", "", text.removeprefix("\n"))) for text in inside]
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,10 @@ def test_rest_of_a_long_output_keeps_its_first_newline() -> None:
     """UI-10: the cut may fall before an empty line."""
     output = "\n".join([*map(str, range(200)), "", *map(str, range(400))])
     assert shown(output, "bash")[-1].startswith("\n0\n1\n")
+
+
+@pytest.mark.parametrize("text", ['["' + '\\"' * 9_000, '{"a\\\n' * 3_000, '["' + "\\" * 18_001])
+def test_strings_that_nothing_closes_end_with_their_lines(text: str) -> None:
+    """MSG-12: a page that a tool has fetched may hold them; sought again from each place they took a core for long."""
+    assert unescape(re.sub("<[^>]*>", "", coloured(text))) == text
+    assert coloured('["a\n1]') == '[<span class="s">"a</span>\n<span class="m">1</span>]'

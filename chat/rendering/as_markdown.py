@@ -1,0 +1,35 @@
+"""A message as Markdown, for copying: texts to the letter, links to files, what a tool was asked and answered."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from django.urls import reverse
+
+from chat.projections.fences import fenced
+from chat.rendering.json_text import laid_out
+from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot
+
+
+def as_markdown(message: MessageSnapshot, site: str = "") -> str:
+    """Give a message the form in which it can be pasted elsewhere (MSG-12); its files follow, as links to a `site`."""
+    if message.tool:
+        return _tool(message.tool)
+    files = "\n".join(f"- {_link(file, site)}" for file in message.attachments if site)
+    return "\n\n".join(part for part in (message.text, files) if part)
+
+
+def _link(file: AttachmentSnapshot, site: str) -> str:
+    name = re.sub(r"([\\\[\]`*_<>&!])", r"\\\1", file.name)
+    return f"[{name}]({site}{reverse('attachment', args=[file.id])})"
+
+
+def _tool(tool: ToolSnapshot) -> str:
+    parts = [f"**{tool.name}**"]
+    if tool.arguments:
+        parts.append(fenced(laid_out(json.dumps(tool.arguments, ensure_ascii=False, default=str)), "json"))
+    if tool.result:
+        result = laid_out(tool.result)
+        parts.append(fenced(result.removesuffix("\n"), "json" if result != tool.result else ""))
+    return "\n\n".join(parts)

@@ -1,0 +1,65 @@
+"""Attached files as messages show them: pictures in a size that is known before they load, the others by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chat.snapshots import AttachmentSnapshot
+
+# A picture that stands alone, in CSS pixels.
+LARGEST = (360, 320)
+LONGEST_ENDING = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image; `width` and `height` are those in which it is shown where it stands alone."""
+
+    id: str
+    name: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Any other file. Of a long name the middle goes: `stem` may be cut, `ending` never."""
+
+    id: str
+    name: str
+    stem: str
+    ending: str
+    kind: str
+    size: int
+    pages: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """All files of a message, in the order of the sender."""
+
+    pictures: list[Picture]
+    documents: list[Document]
+
+
+def attached(files: Iterable[AttachmentSnapshot]) -> Attached:
+    """Sort a message's files into what is shown as a picture and what is not."""
+    files = list(files)
+    return Attached(
+        [_picture(file) for file in files if file.kind == "image"],
+        [_document(file) for file in files if file.kind != "image"],
+    )
+
+
+def _picture(file: AttachmentSnapshot) -> Picture:
+    width, height = file.width or LARGEST[0], file.height or LARGEST[1]
+    scale = min(1, LARGEST[0] / width, LARGEST[1] / height)
+    return Picture(file.id, file.name, max(1, round(width * scale)), max(1, round(height * scale)))
+
+
+def _document(file: AttachmentSnapshot) -> Document:
+    stem, dot, ending = file.name.rpartition(".")
+    if not stem or len(ending) > LONGEST_ENDING:
+        stem, dot, ending = file.name, "", ""
+    return Document(file.id, file.name, stem, dot + ending, file.kind, file.size, file.pages)

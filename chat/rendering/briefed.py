@@ -1,0 +1,131 @@
+"""What a model gets, as the panel shows it: short enough to be looked through, with the beginning of each text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.messages import File, Part, Text, Thinking, ToolCall, ToolResult
+from chat.models import ChatMessage, MessageRevision, MessageStatus
+from chat.projections.briefed import Block, Line, Why
+
+# Characters of a text at first sight, and of what opens below it.
+LENGTH = 180
+WHOLE = 2_000
+Tokens = Callable[[float], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A text: how it begins, in one paragraph; more of it, as it is, where that says more; characters left beyond."""
+
+    excerpt: str
+    whole: str = ""
+    beyond: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Excerpt:
+        flat = " ".join(text[: 4 * LENGTH].split())
+        if flat == text and len(text) <= LENGTH:
+            return cls(text)
+        excerpt = flat if len(flat) <= LENGTH and len(text) <= 4 * LENGTH else f"{flat[:LENGTH].rstrip()}…"
+        return cls(excerpt, text[:WHOLE], max(0, len(text) - WHOLE))
+
+
+@dataclass(frozen=True, slots=True)
+class LineView:
+    """What a message holds of one row. `by` is the record of its being left out; `since` what has become of it."""
+
+    id: str
+    kind: str
+    name: str
+    words: Excerpt
+    files: tuple[str, ...]
+    tokens: int
+    why: str
+    is_cut: bool
+    is_error: bool
+    is_included: bool
+    is_switch: bool
+    by: MessageRevision | None = None
+    since: str = ""
+    now: Excerpt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A message, or rows of which nothing is sent: `role` is "" then, "results" for those of tools."""
+
+    role: str
+    name: str
+    tokens: int
+    lines: tuple[LineView, ...]
+
+
+def block_view(
+    block: Block, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool = True
+) -> BlockView:
+    """Draw a block; `tokens` says what an estimate comes to."""
+    lines = tuple(_line(line, tokens, left_out, may_switch=may_switch) for line in block.lines)
+    role = "results" if block.is_results else block.role or ""
+    return BlockView(role, _name(role, block.lines[0].row), tokens(block.tokens) if role else 0, lines)
+
+
+def _name(role: str, row: ChatMessage) -> str:
+    return {"user": row.sender, "assistant": row.model}.get(role, "")
+
+
+def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool) -> LineView:
+    row = line.row
+    is_call = row.type == "tool_group"
+    said = line.parts or _kept(row)
+    return LineView(
+        id=row.pk,
+        kind=_kind(line),
+        name=(row.tool_name or "unknown") if is_call else "",
+        words=Excerpt.of(_said(said) if line.why != Why.AT_WORK or not line.is_result else ""),
+        files=tuple(part.name for part in said if isinstance(part, File)),
+        tokens=tokens(line.tokens),
+        why=line.why.value,
+        is_cut=row.status == MessageStatus.INTERRUPTED and row.type == "text",
+        is_error=row.is_error and line.is_result,
+        is_included=row.include_in_context,
+        is_switch=may_switch and line.why != Why.ERROR and not line.is_result,
+        by=left_out.get(row.pk) if line.why == Why.LEFT_OUT else None,
+    )
+
+
+def _kind(line: Line) -> str:
+    if line.row.type == "tool_group":
+        return "result" if line.is_result else "call"
+    return line.row.type
+
+
+def _kept(row: ChatMessage) -> Sequence[Part]:
+    """What a row holds of which the model gets nothing."""
+    if row.type == "tool_group":
+        return (ToolCall("", row.tool_name, row.arguments if isinstance(row.arguments, dict) else {}),)
+    return (Text(row.text),)
+
+
+def text_of_row(row: ChatMessage, *, is_result: bool) -> str:
+    """What stands in a row, of a tool's call or of its result."""
+    return row.result if is_result else _said(_kept(row))
+
+
+def _said(parts: Sequence[Part]) -> str:
+    return "\n\n".join(filter(None, map(text_of, parts)))
+
+
+def text_of(part: Part) -> str:
+    """A part as text; a file has none of its own."""
+    match part:
+        case Text(text) | Thinking(text):
+            return text
+        case ToolCall(_, _name, arguments, raw):
+            return raw or json.dumps(arguments, ensure_ascii=False)
+        case ToolResult(_, content):
+            return content
+        case File():
+            return ""

@@ -1,0 +1,129 @@
+r"""Formulas in Markdown: `$$…$$` and `\[…\]` on lines of their own, `\(…\)` and careful `$…$` within a line.
+
+A block opens and ends by what its own lines hold, as a fence does, and a blank line ends it at the latest: so a growing
+text can be cut behind it like behind any other block.
+"""
+
+import re
+from collections.abc import Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from chat.rendering.mathml import mathml
+
+_CLOSING = {"$$": "$$", "\\[": "\\]"}
+# Where a formula may begin, and end: $5 and $10, US$ 6, $HOME/$USER are none.
+_DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`\n])+?)(?<!\s)\$(?![0-9A-Za-z$])")
+_DOLLARS = re.compile(r"\$\$((?:\\.|[^\\$`])+?)\$\$(?!\$)", re.DOTALL)
+_ROUND = re.compile(r"\\\(((?:[^\\`]|\\[^()])+?)\\\)", re.DOTALL)
+_SQUARE = re.compile(r"\\\[((?:[^\\`]|\\[^\[\]])+?)\\\]", re.DOTALL)
+_WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}\s+[A-Za-z]{2,}|(?<![A-Za-z])[A-Za-z]{3,}\s+[A-Za-z]+\s")
+_NAMED = re.compile(r"\\[A-Za-z]+\s*(?:\{[^{}]*\})?")
+_SIGN = re.compile(r"[\\^_=+<>/{}|]|^\s.*\s$", re.DOTALL)
+
+
+def use(md: MarkdownIt) -> None:
+    """Let the parser know formulas."""
+    md.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    md.inline.ruler.before("escape", "formula", _inline)
+    md.add_render_rule("formula_block", _draw_block)
+    md.add_render_rule("formula", _draw_inline)
+
+
+def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    begin = state.bMarks[start] + state.tShift[start]
+    opening = state.src[begin : begin + 2]
+    closing = _CLOSING.get(opening)
+    if closing is None or state.is_code_block(start):
+        return False
+    first = state.src[begin + 2 : state.eMarks[start]].rstrip()
+    if not _opens(first, opening, closing):
+        return False
+    if not silent:
+        _push(state, start, start + 1 if closing in first else _end(state, start, end, closing), opening)
+    return True
+
+
+def _opens(first: str, opening: str, closing: str) -> bool:
+    """Tell by the rest of its first line: a whole formula, nothing, or the beginning of one."""
+    inner, found, behind = first.partition(closing)
+    if found:
+        return not behind and bool(inner.strip()) and (opening == "$$" or _SIGN.search(inner) is not None)
+    return not first.strip() or first.lstrip().startswith("\\")
+
+
+def _end(state: StateBlock, start: int, end: int, closing: str) -> int:
+    for line in range(start + 1, end):
+        if state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+            return line
+        if state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closing):
+            return line + 1
+    return end
+
+
+def _push(state: StateBlock, start: int, end: int, opening: str) -> None:
+    token = state.push("formula_block", "div", 0)
+    token.block, token.map, token.markup = True, [start, end], opening
+    token.content = state.getLines(start, end, state.blkIndent, False).strip()
+    state.line = end
+
+
+def _draw_block(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    token = tokens[index]
+    inner, closing = token.content[2:], _CLOSING[token.markup]
+    closed = inner.endswith(closing)
+    drawn = mathml(inner.removesuffix(closing).strip(), display=True) if closed else None
+    shown = drawn or _source(token.content)
+    return f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{shown}</div>\n'
+
+
+def _inline(state: StateInline, silent: bool) -> bool:
+    found = _found(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        token = state.push("formula", "math", 0)
+        token.content, token.markup = found[1], found[0]
+        token.hidden = found[0].startswith(("$$", "\\["))  # shown on a line of its own
+    state.pos = found.end()
+    return True
+
+
+def _found(source: str, at: int, end: int) -> re.Match[str] | None:
+    match source[at : at + 2]:
+        case "$$":
+            return _DOLLARS.match(source, at, end)
+        case "\\(":
+            return _unless_prose(_ROUND.match(source, at, end))
+        case "\\[":
+            found = _SQUARE.match(source, at, end)
+            return found if found and _SIGN.search(found[1]) else None
+        case two if two[:1] == "$" and not _follows_word(source, at):
+            return _unless_prose(_DOLLAR.match(source, at, end))
+    return None
+
+
+def _unless_prose(found: re.Match[str] | None) -> re.Match[str] | None:
+    if found is None or not found[1].strip():
+        return None
+    return None if _WORDS.search(_NAMED.sub("", found[1])) else found
+
+
+def _follows_word(source: str, at: int) -> bool:
+    before = source[at - 1 : at] if at else ""
+    return before in ("$", "\\") or (before.isascii() and before.isalnum())
+
+
+def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    token = tokens[index]
+    return mathml(token.content.strip(), display=token.hidden) or _source(token.markup)
+
+
+def _source(text: str) -> str:
+    return f'<code class="tex">{escapeHtml(text)}</code>'

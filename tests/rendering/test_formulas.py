@@ -1,0 +1,106 @@
+r"""Formulas: LaTeX between dollars or \( \) as MathML, and nothing but that."""
+
+import re
+
+import pytest
+
+from chat.rendering import markdown
+from chat.rendering.mathml import MAX_SOURCE, mathml
+from tests.rendering.allowed import check
+
+X_SQUARED = "<mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>"
+
+
+@pytest.mark.parametrize("text", ["$x^2$", r"\(x^2\)", r"\( x^2 \)"])
+def test_formula_within_a_line(text: str) -> None:
+    """UI-01: dollars and round brackets hold a formula."""
+    assert markdown.blocks(f"a {text}, b") == (f'<p>a <math display="inline">{X_SQUARED}, b</p>',)
+    assert markdown.blocks(f"是{text}的") == (f'<p>是<math display="inline">{X_SQUARED}的</p>',)
+
+
+@pytest.mark.parametrize("text", ["$$\nx^2\n$$", "$$x^2$$", "\\[\nx^2\n\\]", r"\[ x^2 \]", "$$ \\relax\nx^2 $$"])
+def test_formula_on_lines_of_its_own(text: str) -> None:
+    """UI-01: it scrolls by itself, and the text after it goes on."""
+    formula, after = markdown.blocks(text + "\nafter")
+    assert formula.startswith('<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula"><math ')
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in formula
+    assert after == "<p>after</p>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$5 and $10",
+        "from $20-$30 to $1,000.",
+        "It costs US$ 6 (or A$7).",
+        "$5 (or US$ 6)",
+        "between $5 million and 10 million$ a year",
+        "Set $HOME/$USER and $PATH:$PWD",
+        "run $(date) or $x",
+        "Ke$ha and A$AP",
+        "$ x $",
+        r"\$a\$",
+        r"[\[1\]] and \[edit\]",
+        r"an aside \(see the manual\)",
+        "$$ is the process",
+    ],
+)
+def test_what_only_looks_like_a_formula_stays_text(text: str) -> None:
+    """MSG-12: prices, variables of a shell and escaped brackets are what they were."""
+    (block,) = markdown.blocks(text)
+    assert "<math" not in block
+    assert check(block) == re.sub(r"\\([$\[\]()])", r"\1", text)
+
+
+@pytest.mark.parametrize("latex", [r"x^2^3", r"\frac{a", r"\newcommand{\a}{\b\b}\a", "{" * 900, "x" * (MAX_SOURCE + 1)])
+def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
+    """MSG-10: its source, as code."""
+    (block,) = markdown.blocks(f"a ${latex}$")
+    assert block == f'<p>a <code class="tex">${latex}$</code></p>'
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\text{<img src=x onerror=alert(1)>}",
+        r"\text{&lt;script&gt;alert(1)&lt;/script&gt;}",
+        r"\href{javascript:alert(1)}{x}",
+        r"\style{position:fixed;inset:0}{x}",
+        r"\class{message copy}{x}",
+        r"\hspace{-100em}x\hspace{900em}",
+        r"\rule{100em}{100em}",
+        r"\colorbox{red}{x}\color{url(//evil)}{x}",
+        r"\unicode{x3c}script\unicode{x3e}",
+        r"\operatorname{<style>*{display:none}</style>}",
+        r"\begin{array}{c}</math><img src=x>\end{array}",
+        r"\mathrm{<annotation-xml encoding='text/html'><script>alert(1)</script></annotation-xml>}",
+    ],
+)
+def test_formula_yields_only_mathml(latex: str) -> None:
+    """MSG-12: no link, no style, no length that leaves its line, no element but those of the allow-list."""
+    drawn = mathml(latex, display=False)
+    assert drawn is None or check(drawn) is not None
+    check("".join(markdown.blocks(f"${latex}$\n\n$$\n{latex}\n$$")))
+
+
+def test_environments_align_their_columns() -> None:
+    """UI-01: aligned equations stand under each other, by classes."""
+    drawn = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", display=True) or ""
+    assert '<mtable displaystyle="true">' in drawn
+    assert re.findall(r"<mtd[^>]*>", drawn) == ['<mtd class="right">', '<mtd class="left">'] * 2
+
+
+def test_limits_stand_under_their_name_in_display() -> None:
+    """UI-01: as in print."""
+    assert "<munder><mo>lim</mo>" in (mathml(r"\lim_{x \to 0} x", display=True) or "")
+
+
+def test_matrix_takes_an_exponent() -> None:
+    """UI-01: brackets and all."""
+    drawn = mathml(r"\begin{pmatrix} a \end{pmatrix}^{T}", display=True) or ""
+    assert drawn.count("<msup><mrow><mo>(</mo><mtable>") == 1
+
+
+def test_one_long_word_between_dollars_takes_no_longer_than_others() -> None:
+    """MSG-12: sought from each of its letters, it would keep a core for minutes."""
+    assert "a" * 300_000 in markdown.render(f"${'a' * 300_000}$")

@@ -1,0 +1,32 @@
+"""Texts that are made to be slow to draw: what is sought again from each of its places keeps a core for hours."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from chat.rendering.plain import dressed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```x\n" * 200_000,
+        "~~~\n~~~~\n" * 100_000,
+        "http://a" + ")" * 1_000_000,
+        "http://a" + ")." * 500_000,
+        "`a" * 200_000,
+    ],
+    ids=["fences", "tildes", "brackets", "stops", "ticks"],
+)
+def test_people_s_words_take_no_longer_for_being_odd(text: str) -> None:
+    """MSG-12: a million characters, whatever they are; a test that never ends has failed."""
+    assert html.unescape(re.sub(r"<[^>]*>", "", dressed(text))) == text
+
+
+def test_fences_close_each_other_in_their_order() -> None:
+    """MSG-12: by one of the same length; what nothing closes is text."""
+    text = "```py\na\n```\nb\n~~~~\n```\n~~~~\n```\nc"
+    assert re.findall('<code class="fence">([^<]*)</code>', dressed(text)) == ["```py\na\n```\n", "~~~~\n```\n~~~~\n"]

@@ -1,0 +1,106 @@
+"""People's own words on the page: exact, with links that lead where they say."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.rendering.as_markdown import as_markdown
+from chat.rendering.plain import dressed
+from chat.snapshots import AttachmentSnapshot
+from tests.rendering.test_frames import message, tool
+
+PIECES = st.sampled_from(
+    [
+        "`",
+        "``",
+        "```",
+        "~~~",
+        "\n",
+        " ",
+        "a",
+        "<b>",
+        "&amp;",
+        '"',
+        "https://x.y/z",
+        "http://",
+        ")",
+        "(",
+        ".",
+        "שלום",
+        "。",
+    ]
+)
+
+
+def shown(text: str) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", "", dressed(text)))
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_not_a_character_is_changed(text: str) -> None:
+    """MSG-12."""
+    assert shown(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("See https://example.org/a?b=1&c=2.", ["https://example.org/a?b=1&amp;c=2"]),
+        ("(https://en.wikipedia.org/wiki/A_(b))", ["https://en.wikipedia.org/wiki/A_(b)"]),
+        ("看https://example.org/中文。好", ["https://example.org/中文"]),
+        ("HTTPS://X.Y and http://z", ["HTTPS://X.Y", "http://z"]),
+        ('https://x.y/"onclick="alert(1)', ["https://x.y/"]),
+        ("javascript:alert(1) ftp://x data:text/html,x", []),
+        ("`https://not.a/link` and ``https://nor.this``", []),
+        ("```\nhttps://not.a/link\n```", []),
+    ],
+)
+def test_addresses_are_links(text: str, addresses: list[str]) -> None:
+    """They open elsewhere and tell nothing of where they were; code and other schemes are no links."""
+    made = dressed(text)
+    assert re.findall(r'<a href="([^"]*)"', made) == addresses
+    assert made.count('target="_blank" rel="noopener noreferrer nofollow"') == len(addresses)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("run `ls -l` now", ["`ls -l`"]),
+        ("```python\nprint(1)\n```\nafter", ["```python\nprint(1)\n```\n"]),
+        ("~~~\na `b`\n~~~", ["~~~\na `b`\n~~~"]),
+        ("``` not closed\n`", []),
+        ("a ` b\n` c", []),
+    ],
+)
+def test_code_stands_out(text: str, code: list[str]) -> None:
+    assert re.findall(r"<code[^>]*>([^<]*)</code>", dressed(text)) == code
+
+
+def test_long_runs_of_marks_are_quick() -> None:
+    """MSG-12: a megabyte of anything is a page, not a standstill."""
+    for piece in ("`", "``` ", "```\n", "https://", "(", "~~~\n", "`a"):
+        text = piece * (200_000 // len(piece))
+        assert shown(text) == text
+
+
+def test_copied_code_cannot_end_its_own_fence() -> None:
+    """MSG-12: fences are longer than any in what they hold; arguments and results that are JSON are laid out."""
+    copied = as_markdown(tool(arguments={"a": [1]}, result="```\nx\n```\n"))
+    assert copied == '**web_fetch**\n\n```json\n{\n  "a": [\n    1\n  ]\n}\n```\n\n````\n```\nx\n```\n````'
+    assert as_markdown(message(text=" *x*\n")) == " *x*\n"
+
+
+def test_copied_message_has_links_to_its_files() -> None:
+    """MSG-12: whatever they are called; without a site, the text is all there is."""
+    file = AttachmentSnapshot("a_1", "a [b]_*`.png", "image", "image/png", 1, 1, 1, None)
+    links = "- [a \\[b\\]\\_\\*\\`.png](https://parley.example/attachments/a_1)"
+    said, silent = (replace(message(text=text), attachments=(file,)) for text in (" Hi\n", ""))
+    assert as_markdown(said, "https://parley.example") == f" Hi\n\n\n{links}"
+    assert as_markdown(silent, "https://parley.example") == links
+    assert as_markdown(said) == " Hi\n"
