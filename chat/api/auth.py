@@ -1,0 +1,76 @@
+"""Who asks the API: a person's program by its token, or a page by its cookie."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from ninja.security import HttpBearer
+from ninja.security.apikey import APIKeyCookie
+from ninja.utils import check_csrf
+
+from chat.models import ApiToken, Role, Session, User, Workspace
+from chat.services import api_tokens
+from chat.services.access import session_for, workspace_for
+from chat.services.errors import Refused
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class ApiRequest(HttpRequest):
+    """A request that has passed one of the two: `auth` is the token, or the person where a page asks."""
+
+    user: User
+    auth: ApiToken | User
+
+
+class Bearer(HttpBearer):
+    """`Authorization: Bearer parley_…`. Who sends a token is known by it alone, whatever cookies come along."""
+
+    openapi_description: ClassVar[str] = "A token from your settings page. One that may only read is refused writing."
+
+    def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
+        found = api_tokens.recognised(token)
+        if found is None:
+            raise Refused("bad_token", _("This token is not valid, or not any more."))
+        if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
+            raise Refused("read_only_token", _("This token may only read."))
+        request.user = found.user
+        return found
+
+
+class Cookie(APIKeyCookie):
+    """The cookie of somebody who is signed in; writing needs the page's token in `X-CSRFToken`, too.
+
+    Nobody comes this far with a token: one that is not valid has been refused.
+    """
+
+    param_name: str = settings.SESSION_COOKIE_NAME
+    openapi_description: ClassVar[str] = "A browser's session. Unsafe methods need the header X-CSRFToken as well."
+
+    def _get_key(self, request: HttpRequest) -> str | None:
+        return request.COOKIES.get(self.param_name)
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        if not isinstance(user := _person(request), User):
+            return None
+        if check_csrf(request) is not None:
+            raise Refused("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
+        return user
+
+
+def _person(request: HttpRequest) -> object:
+    """The user behind Django's lazy one, which is an instance of nothing until it is looked at."""
+    return getattr(request.user, "_wrapped", request.user) if request.user.is_authenticated else None
+
+
+def session_of(request: ApiRequest, session_id: str, needs: Role = Role.VIEWER) -> Session:
+    """Fetch a session through the gate. Raises NoSuchSession, Forbidden: let them pass, they become problems."""
+    return session_for(request.user, session_id, needs)[0]
+
+
+def workspace_named(request: ApiRequest, workspace_id: int | None) -> Workspace | None:
+    """Fetch the workspace that a request names; None where it names none. Raises NoSuchWorkspace: let it pass, too."""
+    return None if workspace_id is None else workspace_for(request.user, workspace_id)

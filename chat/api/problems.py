@@ -1,0 +1,87 @@
+"""Refusals of the API: problem bodies (RFC 9457) with the codes that the sockets use."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import JsonResponse
+from django.utils.translation import gettext as _
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from chat.services.errors import Busy, Forbidden, NoSuchMessage, NoSuchSession, NoSuchWorkspace, Refused
+
+MEDIA_TYPE = "application/problem+json"
+# What a refusal means to HTTP. Others are 422: what was asked for is understood and cannot be.
+STATUS = {
+    NoSuchSession.CODE: 404,
+    NoSuchMessage.CODE: 404,
+    NoSuchWorkspace.CODE: 404,
+    "no_such_attachment": 404,
+    "not_found": 404,
+    Forbidden.CODE: 403,
+    "not_yours": 403,
+    "read_only_token": 403,
+    "untrusted_form": 403,
+    "signed_out": 401,
+    "bad_token": 401,
+    "method_not_allowed": 405,
+    Busy.CODE: 409,
+    "stale": 409,
+    "replaced": 409,
+    "key_taken": 409,
+    "already_delivered": 409,
+    "already_sent": 409,
+    "queued": 409,
+    "archived": 409,
+    "too_large": 413,
+    "unsupported": 415,
+    "not_json": 400,
+    "internal": 500,
+    "unavailable": 503,
+}
+OTHERWISE = 422
+# Those of HTTP's own ways to refuse that have no service behind them.
+CODES = {400: "malformed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+
+
+class Problem(Schema):
+    """Why a request was refused. `code` is stable and for programs, `detail` is for people, in their language."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field("about:blank", examples=["about:blank"])
+    title: str = Field(examples=["Conflict"])
+    status: int = Field(examples=[409])
+    code: str = Field(examples=["busy"])
+    detail: str = Field(examples=["The agent is working. Stop it first, or wait until it is done."])
+
+
+def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResponse:
+    """Answer with a problem; `status` is the code's own unless it is given."""
+    status = status or STATUS.get(code, OTHERWISE)
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
+    answer = JsonResponse({**details, **body, "detail": detail}, status=status, content_type=MEDIA_TYPE)
+    if status == HTTPStatus.UNAUTHORIZED:
+        answer["WWW-Authenticate"] = 'Bearer error="invalid_token"' if code == "bad_token" else "Bearer"
+    elif code == "read_only_token":
+        answer["WWW-Authenticate"] = 'Bearer error="insufficient_scope"'
+    return answer
+
+
+def refusal(refused: Refused, status: int = 0) -> JsonResponse:
+    """Answer as a service refuses."""
+    return problem(refused.code, refused.message, status, **refused.details)
+
+
+def words(status: int) -> str:
+    """What to say of a status that nobody has said anything of."""
+    known = {
+        404: _("There is nothing at this address."),
+        405: _("This address does not take that method."),
+        413: _("This is too much for one request."),
+    }
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _("Something went wrong inside Parley. It has been logged.")
+    return known.get(status) or _("This request cannot be read.")

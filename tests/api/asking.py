@@ -1,0 +1,51 @@
+"""A program that uses the API with a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from chat.models import User
+from chat.services import api_tokens
+
+Json = dict[str, Any]
+
+
+class Asker:
+    """Django's client with a token in each request, and JSON as the body; `headers` come beside it."""
+
+    def __init__(self, secret: str) -> None:
+        self._client = Client(headers={"Authorization": f"Bearer {secret}"})
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self._client.get(path, headers=_named(headers))
+
+    def post(self, path: str, body: object = None, **headers: str) -> Any:
+        return self._send("post", path, body, headers)
+
+    def patch(self, path: str, body: object = None, **headers: str) -> Any:
+        return self._send("patch", path, body, headers)
+
+    def delete(self, path: str, **headers: str) -> Any:
+        return self._send("delete", path, None, headers)
+
+    def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> Any:
+        given = {} if body is None else {"data": body, "content_type": "application/json"}
+        return getattr(self._client, method)(path, **given, headers=_named(headers))
+
+
+def _named(headers: dict[str, str]) -> dict[str, str]:
+    """`if_match` is how Python may write If-Match."""
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def token_of(user: User, scope: str = "write") -> str:
+    """Make a token of somebody; returns its secret."""
+    return api_tokens.create(user=user, name="Script", scope=scope, days=0)[1]
+
+
+def code(answer: Any) -> tuple[int, str]:
+    """How a request was refused."""
+    assert answer["Content-Type"] == "application/problem+json"
+    return answer.status_code, answer.json()["code"]

@@ -1,0 +1,28 @@
+"""Fixtures of the API's tests: a session, and people with tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.models import Role, Session, User
+from chat.services.sessions import create_session
+from tests.api.asking import Asker, token_of
+from tests.support.house import let_in
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana, title="Plan")
+
+
+@pytest.fixture
+def asker(ana: User) -> Asker:
+    """Ana's program, which may write."""
+    return Asker(token_of(ana))
+
+
+@pytest.fixture
+def reader(bo: User, session: Session) -> Asker:
+    """Bo's program; Bo may see the session."""
+    let_in(session, bo, Role.VIEWER)
+    return Asker(token_of(bo))

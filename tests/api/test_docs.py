@@ -1,0 +1,50 @@
+"""What docs/api.md says that there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from chat.api.problems import STATUS
+from chat.api.root import api
+
+DOCS = Path(__file__).parents[2] / "docs"
+CELL = re.compile(r"`([A-Z]+)(?: ([^`]+))?`")
+
+
+def operations() -> Iterator[str]:
+    """Read the table. A method alone is that of the path behind it, and “…” stands for the longer path before it."""
+    table = (DOCS / "api.md").read_text().split("## Operations")[1].split("## Refusals")[0]
+    for row in table.splitlines():
+        cells = CELL.findall(row.split("|")[1]) if row.startswith("| `") else []
+        paths = [path for _method, path in cells if path]
+        for method, path in cells:
+            last = path or paths[-1]
+            whole = last if last.startswith("/") else paths[0][: paths[0].rindex("}") + 1] + last.removeprefix("…")
+            yield f"{method} {whole}"
+
+
+def test_every_operation_is_in_the_table() -> None:
+    """LIVE-03: and nothing else is."""
+    described = {f"{m.upper()} {p[4:]}" for p, methods in api.get_openapi_schema()["paths"].items() for m in methods}
+    assert sorted(operations()) == sorted(described)
+
+
+def test_every_code_of_a_status_is_explained() -> None:
+    """LIVE-03."""
+    table = (DOCS / "protocol.md").read_text().split("## Codes")[1].split("\n## ")[0]
+    assert {code for code in STATUS if f"`{code}`" not in table} == set()
+
+
+def test_every_operation_says_what_it_does() -> None:
+    """LIVE-03: in the description of the API, with how people come in and how they are refused."""
+    schema = api.get_openapi_schema()
+    for methods in schema["paths"].values():
+        for operation in methods.values():
+            assert operation["summary"]
+            assert operation["description"]
+            assert operation["tags"]
+            assert operation["security"] == [{"Bearer": []}, {"Cookie": []}]
+            assert {401, 403, 422} <= set(operation["responses"])
+    assert set(schema["components"]["securitySchemes"]) == {"Bearer", "Cookie"}

@@ -1,0 +1,59 @@
+"""Files over the API."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chat.models import Role, Session, User
+from tests.api.asking import code, token_of
+from tests.support import files
+from tests.support.house import let_in
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+
+
+def client_of(user: User) -> Client:
+    return Client(headers={"Authorization": f"Bearer {token_of(user)}"})
+
+
+def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None:
+    """MSG-04: uploaded, sent, and read by whoever sees the session."""
+    let_in(session, bo, Role.VIEWER)
+    mine, his = client_of(ana), client_of(bo)
+    data = files.picture()
+    made = mine.post(f"/api/sessions/{session.pk}/attachments", {"file": SimpleUploadedFile("Bild ü.png", data)})
+    told = made.json()
+    assert (made.status_code, told["kind"], told["name"], made["Location"]) == (201, "image", "Bild ü.png", told["url"])
+    assert his.get(told["url"]).status_code == 404
+    body = {"text": "", "attachments": [told["id"]]}
+    sent = mine.post(f"/api/sessions/{session.pk}/messages", body, "application/json").json()
+    message = his.get(f"/api/sessions/{session.pk}/messages/{sent['id']}").json()
+    assert [each["id"] for each in message["attachments"]] == [told["id"]]
+    whole = his.get(told["url"])
+    assert (len(whole.content), whole.content[:4]) == (told["size"], b"\x89PNG")
+    assert (whole["Content-Type"], whole["Cache-Control"]) == ("image/png", "private, no-store")
+    assert whole["Content-Disposition"].startswith("attachment;")
+    assert code(mine.delete(told["url"])) == (409, "already_sent")
+
+
+def test_unsent_file_is_taken_back(session: Session, ana: User) -> None:
+    """MSG-11: it is gone."""
+    client = client_of(ana)
+    address = f"/api/sessions/{session.pk}/attachments"
+    url = client.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")}).json()["url"]
+    assert client.delete(url).status_code == 204
+    assert code(client.get(url)) == (404, "no_such_attachment")
+
+
+def test_what_is_no_file_is_refused(session: Session, ana: User, settings: Settings) -> None:
+    """MSG-12: by kind, by size, or as no form at all."""
+    client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
+    assert code(client.post(address, {"file": SimpleUploadedFile("a.exe", b"MZ\0\0")})) == (415, "unsupported")
+    assert code(client.post(address, {"file": "no file"})) == (422, "malformed")
+    assert code(client.post(address, b"--x\r\nno", "multipart/form-data; boundary=x"))[0] in (400, 422)
+    assert code(client.post(address, {"text": "Hi"}, "application/json")) == (422, "malformed")
+    settings.MAX_ATTACHMENT_MB = 0
+    assert code(client.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")})) == (413, "too_large")

@@ -1,0 +1,178 @@
+"""Messages over the API."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from chat.models import ChatMessage, MessageRevision, Role, Session, User
+from chat.services.reading import message_snapshot
+from tests.api.asking import Asker, code, token_of
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
+from tests.support.house import let_in
+
+pytestmark = pytest.mark.django_db
+TURN = [START, HI, TOOL, ANSWER, DONE]
+
+
+def path(session: Session, row: ChatMessage | None = None, rest: str = "") -> str:
+    return f"/api/sessions/{session.pk}/messages{f'/{row.pk}' if row else ''}{rest}"
+
+
+def everything(asker: Asker, session: Session, way: str) -> list[int]:
+    """The sequence numbers that pages in one direction show, in order."""
+    found: list[int] = []
+    query = "" if way == "before" else "&after=0"
+    while True:
+        page = asker.get(f"{path(session)}?limit=2{query}").json()
+        numbers = [message["sequence"] for message in page["messages"]]
+        found = [*numbers, *found] if way == "before" else [*found, *numbers]
+        if not page["more"]:
+            return found
+        query = f"&before={numbers[0]}" if way == "before" else f"&after={numbers[-1]}"
+
+
+def test_messages_are_read_both_ways(asker: Asker, session: Session) -> None:
+    """LIVE-01: each once, in order, as a socket tells them."""
+    rows = fill(session, *TURN, *TURN)
+    assert everything(asker, session, "before") == everything(asker, session, "after") == list(range(1, 11))
+    snapshots = [message_snapshot(row.pk) for row in rows]
+    told = asker.get(path(session)).json()["messages"]
+    assert told == [each.to_json() for each in snapshots if each]
+    assert asker.get(path(session, rows[2])).json() == told[2]
+
+
+def test_long_messages_make_short_pages(asker: Asker, session: Session) -> None:
+    """MSG-12: a page is of bounded size, unless one message is more than that."""
+    fill(session, *[{**HI, "text": "x" * 150_000}] * 3)
+    page = asker.get(path(session)).json()
+    assert (len(page["messages"]), page["more"]) == (2, True)
+
+
+def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> None:
+    """RUN-01, RUN-06, MSG-02: a repeated one adds nothing."""
+    first = asker.post(path(session), {"text": "Hi", "key": "k1"})
+    told = first.json()
+    assert (first.status_code, told["queued"], told["repeated"]) == (201, False, False)
+    assert asker.get(first["Location"]).json()["text"] == "Hi"
+    again = asker.post(path(session), {"text": "Hi", "key": "k1"})
+    assert (again.status_code, again.json()) == (200, {**told, "repeated": True})
+    queued = asker.post(path(session), {"text": "And then?"}).json()
+    assert queued["queued"] is True
+    assert [each["id"] for each in asker.get(path(session)).json()["queued"]] == [queued["id"]]
+    taken = asker.post(f"{path(session)}/{queued['id']}/withdraw")
+    assert taken.json() == {"attachments": []}
+    assert asker.get(path(session)).json()["queued"] == []
+    assert asker.post(f"/api/sessions/{session.pk}/cancel").json() == {"stopping": True}
+
+
+def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> None:
+    """MSG-09, MSG-11."""
+    row = fill(session, *TURN)[1]
+    told = asker.patch(path(session, row), {"text": "Hello", "include_in_context": False}).json()
+    assert (told["text"], told["edited"], told["include_in_context"]) == ("Hello", True, False)
+    assert [each.kind for each in MessageRevision.objects.order_by("pk")] == ["edit", "exclude"]
+    assert asker.patch(path(session, row), {"include_in_context": True}).json()["include_in_context"] is True
+    assert asker.patch(path(session, row), {}).status_code == 200
+
+
+def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User) -> None:
+    """MSG-11: the second is told what there is now; by tag or by revision."""
+    row = fill(session, *TURN)[1]
+    let_in(session, bo, Role.EDITOR)
+    seen = asker.get(path(session, row))
+    Asker(token_of(bo)).patch(path(session, row), {"text": "Bo's"})
+    by_tag = asker.patch(path(session, row), {"text": "Mine"}, if_match=seen["ETag"])
+    assert (code(by_tag), by_tag.json()["current"]["text"]) == ((412, "stale"), "Bo's")
+    by_revision = asker.patch(path(session, row), {"text": "Mine", "revision": seen.json()["revision"]})
+    assert (code(by_revision), by_revision.json()["current"]) == ((409, "stale"), "Bo's")
+    assert code(asker.delete(path(session, row), if_match=seen["ETag"])) == (412, "stale")
+    now = asker.get(path(session, row))["ETag"]
+    assert asker.patch(path(session, row), {"text": "Mine"}, if_match=f"W/{now}").json()["text"] == "Mine"
+
+
+def test_removed_message_comes_back(asker: Asker, session: Session) -> None:
+    """MSG-11."""
+    row = fill(session, *TURN)[2]
+    assert asker.delete(path(session, row)).status_code == 204
+    assert code(asker.get(path(session, row))) == (404, "no_such_message")
+    assert asker.post(path(session, row, "/restore")).json()["sequence"] == 3
+    assert len(live(session)) == 5
+
+
+def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
+    """RUN-12, RUN-13: a fork runs unless it is told not to; its key makes one of it."""
+    rows = fill(session, *TURN)
+    body = {"key": "k1"}
+    first, again = (asker.post(path(session, rows[1], "/fork"), body) for _ in range(2))
+    told = first.json()
+    assert (first.status_code, again.status_code, again.json()) == (201, 200, {**told, "repeated": True})
+    forked = asker.get(first["Location"]).json()
+    assert (forked["agent_status"], forked["forked_from"]) == ("thinking", session.pk)
+    still = asker.post(path(session, rows[1], "/fork"), {"text": "Other", "run": False}).json()["session"]
+    assert asker.get(f"/api/sessions/{still}").json()["agent_status"] == "idle"
+    assert asker.post(path(session, rows[3], "/retry")).status_code == 204
+    assert code(asker.post(path(session, rows[1], "/retry"))) == (409, "busy")
+
+
+def test_viewer_changes_nothing_and_may_fork(reader: Asker, session: Session) -> None:
+    """LIVE-06, RUN-13."""
+    row = fill(session, *TURN)[1]
+    refused = [
+        reader.post(path(session), {"text": "Hi"}),
+        reader.patch(path(session, row), {"text": "Hi"}),
+        reader.delete(path(session, row)),
+        reader.post(path(session, row, "/retry")),
+    ]
+    assert [code(each) for each in refused] == [(403, "forbidden")] * 4
+    assert reader.post(path(session, row, "/fork"), {"run": False}).status_code == 201
+
+
+def test_messages_of_other_sessions_are_not_found(asker: Asker, session: Session, ana: User, bo: User) -> None:
+    """LIVE-06: whatever session they are asked for in; and ids that are none."""
+    other = Session.objects.create(owner=bo, workspace=session.workspace)
+    row = fill(other, HI)[0]
+    for message_id in (row.pk, "m_none", "%00", "a%2Fb", "%F0%9F%98%80", "x" * 500):
+        address = f"{path(session)}/{message_id}"
+        for answer in (asker.get(address), asker.patch(address, {"text": "x"}), asker.delete(address)):
+            assert answer.status_code == 404
+    assert code(asker.patch(path(session, row), {})) == (404, "no_such_message")
+
+
+def test_what_stands_before_is_left_out_and_taken_in(asker: Asker, session: Session) -> None:
+    """MSG-09: all of it at once, and back by what the answer tells."""
+    rows = fill(session, *TURN, *TURN)
+    asker.patch(path(session, rows[1]), {"include_in_context": False})
+    out = asker.post(path(session, rows[6], "/exclude_before")).json()
+    assert out["count"] == 2
+    assert asker.post(path(session, rows[6], "/include_before"), {"since": out["since"]}).json()["count"] == 2
+    assert asker.get(path(session, rows[1])).json()["include_in_context"] is False
+    assert asker.post(path(session, rows[6], "/include_before"), {}).json()["count"] == 1
+
+
+def test_context_is_what_vendors_take(asker: Asker, session: Session) -> None:
+    """CTX-01, CTX-02."""
+    asker.patch(f"/api/sessions/{session.pk}", {"system_prompt": "Be brief."})
+    fill(session, *TURN, START, HI, DONE)
+    address = f"/api/sessions/{session.pk}/context"
+    openai = asker.get(address).json()["messages"]
+    assert [each["role"] for each in openai] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    anthropic = asker.get(f"{address}?form=anthropic").json()
+    assert (anthropic["system"], [each["role"] for each in anthropic["messages"]]) == (
+        "Be brief.",
+        ["user", "assistant", "user", "assistant", "user"],
+    )
+    usage = asker.get(f"/api/sessions/{session.pk}/usage").json()
+    assert (usage["turns"], usage["input_tokens"], usage["models"]) == (2, 0, [])
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_pages_cost_the_same_however_long(
+    asker: Asker, session: Session, count: int, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """LIVE-01: a constant number of queries, however many messages."""
+    fill(session, *TURN * count)
+    asker.get("/api/me")
+    for address, queries in ((path(session), 5), (f"/api/sessions/{session.pk}/context", 4)):
+        with django_assert_num_queries(queries):
+            assert asker.get(address).status_code == 200

@@ -1,0 +1,52 @@
+"""HEAD and OPTIONS, which every address of the API has beside its own methods."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from chat.models import Session, User
+from tests.api.asking import token_of
+from tests.support.filled import HI, fill
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reader(ana: User) -> Client:
+    """A program that may read and no more."""
+    return Client(headers={"Authorization": f"Bearer {token_of(ana, 'read')}"})
+
+
+def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
+    """LIVE-03: all that GET says of its answer, of streams, files and refusals, too."""
+    fill(session, HI)
+    here = f"/api/sessions/{session.pk}"
+    for path in (
+        here,
+        f"{here}/messages",
+        f"{here}/export",
+        f"{here}/steps/stream",
+        "/api/sessions/s_none",
+        "/api/none",
+    ):
+        got, told = reader.get(path), reader.head(path)
+        assert told.status_code == got.status_code
+        assert b"".join(told) == b""
+        lengths = {} if got.streaming else {"Content-Length": str(len(got.content))}
+        assert {**dict(told.headers), "Content-Length": ""} == {**dict(got.headers), "Content-Length": ""}
+        assert told.headers.get("Content-Length") == lengths.get("Content-Length")
+    tag = reader.head(here)["ETag"]
+    assert reader.head(here, headers={"If-None-Match": tag}).status_code == 304
+    assert Client().head(here).status_code == 401
+
+
+def test_options_says_what_there_is(session: Session) -> None:
+    """MSG-12: to everybody, as the description does; nothing of what is there."""
+    allowed = "DELETE, GET, HEAD, OPTIONS, PATCH"
+    for session_id in (session.pk, "s_none"):
+        answer = Client().options(f"/api/sessions/{session_id}")
+        assert (answer.status_code, answer["Allow"], answer.content) == (204, allowed, b"")
+    only_writing = Client().head(f"/api/sessions/{session.pk}/cancel")
+    assert (only_writing.status_code, only_writing["Allow"]) == (405, "OPTIONS, POST")
+    assert Client().options("/api/none").status_code == 404

@@ -1,0 +1,145 @@
+"""Requests that the API's own description makes: right ones and wrong ones, by two people, who learn nothing of each
+other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.db import transaction
+from django.test.client import ClientHandler
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    ignored_auth,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from chat.api.root import api
+from chat.models import Attachment, Role, Session, User, Workspace
+from chat.services.sessions import create_session
+from tests.api.asking import token_of
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+from tests.support.house import let_in, person
+from tests.support.rows import say
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+# More of them for a long look: PARLEY_REQUESTS=200 pytest tests/api/test_schema.py
+REQUESTS = int(os.environ.get("PARLEY_REQUESTS", "6"))
+CHECKS: list[Any] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+    ignored_auth,
+]
+# What is wrong about a request is to be its body or its query, of which unknown parts are passed over as ever.
+RIGHT_HEADERS = {"Authorization": "Bearer", "If-Match": "*", "If-None-Match": ""}
+# These never end; tests of their own follow them.
+STREAMS = ("/api/sessions/{session_id}/steps/stream",)
+
+
+def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    """Parley as a WSGI application on the test's own connection to the database, which a server would close.
+
+    Its answers are not compressed: words are looked for in them.
+    """
+    environ.pop("HTTP_ACCEPT_ENCODING", None)
+    answer: Any = ClientHandler(enforce_csrf_checks=True)(environ)
+    start_response(f"{answer.status_code} {answer.reason_phrase}", list(answer.items()))
+    return [answer.getvalue()]
+
+
+SCHEMA = schemathesis.openapi.from_dict(json.loads(json.dumps(api.get_openapi_schema())))
+SCHEMA.app = served
+FOUND: list[Any] = [each.ok() for each in SCHEMA.get_all_operations() if isinstance(each, Ok)]
+OPERATIONS = {each.label: each for each in FOUND if each.path not in STREAMS}
+
+
+def planted(owner: User, word: str) -> dict[str, str]:
+    """A session with a word wherever a session may have one; returns the ids in it."""
+    session = create_session(owner=owner, title=f"Title {word}", system_prompt=f"Prompt {word}")
+    said = {**HI, "text": f"Said {word}", "sender": word}
+    tool = {**TOOL, "result": f"Result {word}", "arguments": {"word": word}}
+    rows = fill(session, START, said, tool, {**ANSWER, "text": f"Answer {word}"}, DONE)
+    file = Attachment.objects.create(
+        session=session, user=owner, message=rows[1], name=f"{word}.txt", kind="text", media_type="text/plain", size=1
+    )
+    say(session, owner, f"Queued {word}", status="queued")
+    return {"session_id": session.pk, "message_id": rows[1].pk, "attachment_id": file.pk}
+
+
+@pytest.fixture
+def places(workspace: Workspace) -> dict[str, dict[str, str]]:
+    """Two people of one workspace, each with a session of their own; what is in one of both is no secret."""
+    people = {name: person(name, workspace) for name in ("Ana", "Bo")}
+    found = {name: planted(user, f"secret-of-{name}") for name, user in people.items()}
+    found["both"] = planted(people["Ana"], "plan")
+    let_in(Session.objects.get(pk=found["both"]["session_id"]), people["Bo"], Role.EDITOR)
+    return found
+
+
+def requests_of(operation: Any, places: dict[str, dict[str, str]]) -> Iterator[st.SearchStrategy[Any]]:
+    """Right and wrong requests about each of the places, and right ones about what is not there."""
+    names = [each.name for each in operation.path_parameters]
+    known = st.sampled_from([{name: place[name] for name in names} for place in places.values()])
+    yield known.flatmap(lambda ids: operation.as_strategy(GenerationMode.POSITIVE, path_parameters=ids))
+    if operation.body or operation.query:
+        yield known.flatmap(
+            lambda ids: operation.as_strategy(GenerationMode.NEGATIVE, path_parameters=ids, headers=RIGHT_HEADERS)
+        )
+    if names:
+        yield operation.as_strategy(GenerationMode.POSITIVE)
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+@pytest.mark.parametrize(("name", "other"), [("Ana", "Bo"), ("Bo", "Ana")])
+def test_requests_of_the_description(places: dict[str, dict[str, str]], name: str, other: str, label: str) -> None:
+    """MSG-12, LIVE-06: they are answered as it says, never by a failure, and never with a word of somebody else."""
+    headers = {"Authorization": f"Bearer {token_of(User.objects.get(username=name.lower()))}"}
+    secret = f"secret-of-{other}".encode()
+
+    for requests in requests_of(OPERATIONS[label], places):
+
+        @settings(
+            max_examples=REQUESTS,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=requests)
+        def ask(case: Any) -> None:
+            with transaction.atomic():
+                answer = case.call(headers=headers)
+                rejecting = [negative_data_rejection] if case.operation.body else []
+                case.validate_response(answer, checks=[*CHECKS, *rejecting], headers=headers)
+                transaction.set_rollback(True)
+            assert secret not in answer.content + repr(answer.headers).encode()
+
+        ask()
+
+
+@pytest.mark.parametrize("name", ["Ana", "Bo"])
+def test_own_words_would_be_found(places: dict[str, dict[str, str]], name: str) -> None:
+    """LIVE-06: what is looked for stands in what its owner reads."""
+    headers = {"Authorization": f"Bearer {token_of(User.objects.get(username=name.lower()))}"}
+    assert len(FOUND) == len(list(SCHEMA.get_all_operations()))
+    for label in ("GET /api/sessions", "GET /api/sessions/{session_id}", "GET /api/sessions/{session_id}/messages"):
+        operation = OPERATIONS[label]
+        wanted = {each.name: places[name][each.name] for each in operation.path_parameters}
+        answer = operation.Case(path_parameters=wanted).call(headers=headers)
+        assert f"secret-of-{name}".encode() in answer.content

@@ -1,0 +1,177 @@
+"""Sessions over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from chat.models import ChatMessage, Role, Session, User
+from chat.services.editing import edit
+from chat.services.organising import delete
+from chat.services.sessions import create_session
+from tests.api.asking import Asker, code, token_of
+from tests.support.house import let_in
+from tests.support.rows import say
+
+pytestmark = pytest.mark.django_db
+SESSIONS = "/api/sessions"
+
+
+def path(session: Session, rest: str = "") -> str:
+    return f"{SESSIONS}/{session.pk}{rest}"
+
+
+def everything(asker: Asker, limit: int) -> list[str]:
+    """The titles of all pages."""
+    titles: list[str] = []
+    cursor = ""
+    while True:
+        page = asker.get(f"{SESSIONS}?limit={limit}{cursor}").json()
+        titles += [row["title"] for row in page["sessions"]]
+        if page["next"] is None:
+            return titles
+        cursor = f"&cursor={page['next']}"
+
+
+def test_begun_session_has_what_was_asked_for(asker: Asker, ana: User) -> None:
+    """MSG-01: and its first message is sent."""
+    answer = asker.post(SESSIONS, {"title": " New  plan", "text": "Hi", "system_prompt": "Be brief.", "agent": ""})
+    told = answer.json()
+    assert (answer.status_code, answer["Location"]) == (201, f"{SESSIONS}/{told['id']}")
+    assert (told["title"], told["system_prompt"], told["role"], told["agent_status"]) == (
+        "New plan",
+        "Be brief.",
+        "owner",
+        "thinking",
+    )
+    assert [row.text for row in ChatMessage.objects.filter(session=told["id"], type="text")] == ["Hi"]
+    assert told == asker.get(answer["Location"]).json()
+
+
+def test_key_makes_one_session(asker: Asker, bo: User) -> None:
+    """MSG-02: a repeated request is told of what the first has made; somebody else's key is another one."""
+    body = {"text": "Hi", "key": "k1"}
+    first, again = asker.post(SESSIONS, body), asker.post(SESSIONS, body)
+    assert (first.status_code, again.status_code, again.json()["id"]) == (201, 200, first.json()["id"])
+    assert ChatMessage.objects.filter(type="text").count() == 1
+    assert Asker(token_of(bo)).post(SESSIONS, body).status_code == 201
+    asker.delete(f"{SESSIONS}/{first.json()['id']}")
+    assert code(asker.post(SESSIONS, body)) == (409, "key_taken")
+
+
+def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
+    """MSG-12: and its key is free again."""
+    for wrong in ({"agent": "nobody"}, {"provider": "x", "model": "y"}, {"text": "a\0b"}, {"title": "a\0b"}):
+        assert code(asker.post(SESSIONS, {"key": "k1", **wrong}))[0] == 422
+    assert Session.objects.count() == 0
+    assert asker.post(SESSIONS, {"key": "k1"}).status_code == 201
+
+
+def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> None:
+    """LIVE-06: each session that one may see once, the last active first."""
+    for number in range(5):
+        create_session(owner=ana, title=f"{number}")
+    create_session(owner=bo, title="Bo's")
+    let_in(create_session(owner=bo, title="Shared"), ana, Role.VIEWER)
+    expected = ["Shared", "4", "3", "2", "1", "0"]
+    assert [everything(asker, limit) for limit in (1, 2, 6, 100)] == [expected] * 4
+    row = asker.get(f"{SESSIONS}?limit=1").json()["sessions"][0]
+    assert (row["owner"], row["archived"], row["pinned"], row["working"]) == ("Bo", False, False, False)
+
+
+def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session) -> None:
+    """RUN-16, ADM-02."""
+    body: dict[str, Any] = {"title": "New", "system_prompt": "Be brief.", "pinned": True, "status": "archived"}
+    told = asker.patch(path(session), body).json()
+    assert (told["title"], told["system_prompt"], told["status"]) == ("New", "Be brief.", "archived")
+    assert asker.get(f"{SESSIONS}?archived=true").json()["sessions"][0]["pinned"] is True
+    assert code(asker.patch(path(session), {"title": "Newer", "agent": "nobody"})) == (422, "no_such_agent")
+    assert code(asker.patch(path(session), {"title": "Newer", "model": "one"})) == (422, "malformed")
+    assert code(asker.patch(path(session), {"titel": "Newer"})) == (422, "malformed")
+    session.refresh_from_db()
+    assert session.title == "New"
+
+
+def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) -> None:
+    """LIVE-02, MSG-11: by the session's tag, or by the prompt that was seen."""
+    tag = asker.get(path(session))["ETag"]
+    assert asker.patch(path(session), {"title": "A"}, if_match=tag).status_code == 200
+    stale = asker.patch(path(session), {"title": "B"}, if_match=tag)
+    assert (code(stale), stale.json()["revision"]) == ((412, "stale"), 1)
+    assert code(asker.patch(path(session), {"title": "B"}, if_match='"x"')) == (412, "stale")
+    asker.patch(path(session), {"system_prompt": "One"})
+    stale = asker.patch(path(session), {"system_prompt": "Two", "seen_system_prompt": ""})
+    assert (code(stale), stale.json()["current"]) == ((409, "stale"), "One")
+    assert asker.patch(path(session), {"title": "B"}, if_match="*").json()["title"] == "B"
+
+
+def test_what_a_client_has_is_not_sent_again(asker: Asker, session: Session, ana: User) -> None:
+    """LIVE-02: until something has changed, its agent's state included."""
+    for address in (path(session), path(session, "/messages"), SESSIONS, "/api/agents"):
+        first = asker.get(address)
+        for known in (first["ETag"], f'"x", W/{first["ETag"]}', "*"):
+            again = asker.get(address, if_none_match=known)
+            assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+    tag = asker.get(path(session))["ETag"]
+    say(session, ana, "Hm", status="streaming")
+    assert asker.get(path(session), if_none_match=tag).json()["agent_status"] == "thinking"
+
+
+def test_deleted_session_is_gone_until_it_is_brought_back(asker: Asker, reader: Asker, session: Session) -> None:
+    """LIVE-06: by its owner alone."""
+    assert code(reader.delete(path(session))) == (403, "forbidden")
+    assert asker.delete(path(session)).status_code == 204
+    assert [code(each.get(path(session))) for each in (asker, reader)] == [(404, "no_such_session")] * 2
+    assert code(reader.post(path(session, "/undelete"))) == (404, "no_such_session")
+    assert asker.post(path(session, "/undelete")).json()["status"] == "active"
+    assert reader.get(path(session)).json()["role"] == "viewer"
+    assert reader.post(path(session, "/leave")).status_code == 204
+    assert code(reader.get(path(session))) == (404, "no_such_session")
+    assert code(asker.post(path(session, "/leave"))) == (422, "is_owner")
+
+
+def test_what_one_has_seen_is_not_unread(asker: Asker, session: Session, bo: User) -> None:
+    """LIVE-02."""
+    say(session, bo, "News")
+    assert asker.get(SESSIONS).json()["sessions"][0]["unread"] is True
+    assert asker.post(path(session, "/read"), {"revision": 1}).status_code == 204
+    assert asker.get(SESSIONS).json()["sessions"][0]["unread"] is False
+
+
+def test_search_finds_what_one_may_see(asker: Asker, session: Session, ana: User, bo: User) -> None:
+    """LIVE-06."""
+    say(session, ana, "The <b>Zanzibar</b> plan")
+    say(create_session(owner=bo, title="Zanzibar"), bo, "Zanzibar")
+    found = asker.get("/api/search?q=zanzibar").json()
+    assert found["sessions"] == []
+    assert [hit["snippet"] for hit in found["messages"]] == ["The &lt;b&gt;<mark>Zanzibar</mark>&lt;/b&gt; plan"]
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_lists_cost_the_same_however_long(
+    asker: Asker, ana: User, count: int, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    """LIVE-01: a constant number of queries, the token's own two among them."""
+    asker.get("/api/me")
+    for number in range(count):
+        row = say(create_session(owner=ana, title=f"{number}"), ana, "Zanzibar")
+        edit(session=row.session, author=ana, message_id=row.pk, text="Zanzibar!")
+    for address, queries in ((SESSIONS, 2), ("/api/search?q=zanzibar", 4), ("/api/agents", 2), ("/api/me", 2)):
+        with django_assert_max_num_queries(queries):
+            assert asker.get(address).status_code == 200
+
+
+def test_deleted_is_deleted_for_lists(asker: Asker, session: Session, ana: User) -> None:
+    """LIVE-06."""
+    delete(ana, session.pk)
+    assert asker.get(SESSIONS).json() == {"sessions": [], "next": None}
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=101", "limit=x", "cursor=x", "cursor=1.%00", "cursor=.", "limit=9" * 999]
+)
+def test_pages_have_bounds(asker: Asker, query: str) -> None:
+    """MSG-12."""
+    assert asker.get(f"{SESSIONS}?{query}").status_code == 422

@@ -1,0 +1,68 @@
+"""Workspaces for programs: told by /me, named by sessions, chosen for lists and for what begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.models import Membership, Session, User, Workspace
+from chat.services.sessions import create_session
+from chat.services.workspaces import enter
+from tests.api.asking import Asker
+from tests.support.house import person
+from tests.support.rows import say
+
+pytestmark = pytest.mark.django_db
+SESSIONS = "/api/sessions"
+
+
+@pytest.fixture
+def other(ana: User) -> Workspace:
+    made = Workspace.objects.create(name="Ops")
+    Membership.objects.create(workspace=made, user=ana)
+    return made
+
+
+def test_who_asks_learns_where_they_are(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
+    enter(user=ana, workspace_id=other.pk)
+    told = asker.get("/api/me").json()
+    named = [{"id": workspace.pk, "name": "Team"}, {"id": other.pk, "name": "Ops"}]
+    assert (told["workspaces"], told["workspace"]) == (named, other.pk)
+
+
+def test_sessions_begin_where_they_are_told_to(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
+    """Without a word, where the person is; with a key, where the first request has begun it, whatever came after."""
+    made = [asker.post(SESSIONS, body).json() for body in ({}, {"workspace": other.pk, "key": "k"})]
+    assert [each["workspace"] for each in made] == [workspace.pk, other.pk]
+    ana.memberships.filter(workspace=other).delete()
+    for named in (workspace.pk, other.pk):
+        again = asker.post(SESSIONS, {"workspace": named, "key": "k"})
+        assert (again.status_code, again.json()["id"], again.json()["workspace"]) == (200, made[1]["id"], other.pk)
+
+
+def test_lists_are_of_one_or_of_all(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
+    here, there = (
+        say(create_session(owner=ana, workspace=each, title="Zanzibar"), ana, "Hi").session
+        for each in (workspace, other)
+    )
+    lists = [asker.get(SESSIONS + query).json()["sessions"] for query in (f"?workspace={other.pk}", "")]
+    assert [[(row["id"], row["workspace"]) for row in rows] for rows in lists] == [
+        [(there.pk, other.pk)],
+        [(there.pk, other.pk), (here.pk, workspace.pk)],
+    ]
+    found = asker.get("/api/search?q=zanzibar").json()["sessions"]
+    assert sorted((hit["workspace"], hit["workspace_name"]) for hit in found) == [
+        (workspace.pk, "Team"),
+        (other.pk, "Ops"),
+    ]
+
+
+def test_those_of_others_are_not_there(asker: Asker, ana: User) -> None:
+    """LIVE-06: nobody learns which there are."""
+    theirs = person("Cy").memberships.get().workspace_id
+    for workspace_id in (theirs, 10**6, 10**30, -1, 0):
+        answers = [
+            asker.get(f"{SESSIONS}?workspace={workspace_id}"),
+            asker.post(SESSIONS, {"workspace": workspace_id}),
+        ]
+        assert [(each.status_code, each.json()["code"]) for each in answers] == [(404, "no_such_workspace")] * 2
+    assert not Session.objects.exists()
