@@ -1,0 +1,124 @@
+"""What staff may change of a session itself: its title, agent, model and system prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
+
+from chat.admin import journal
+from chat.admin.fields import BigField, Clash, WrittenField, lines
+from chat.agents_setup import registry
+from chat.models import Session, User
+from chat.services import presets, sessions
+from chat.services.errors import Refused
+from chat.services.rows import OpenSession
+
+# What the log calls the fields; it is translated where it is shown.
+LOGGED = {
+    "title": gettext_noop("Title"),
+    "agent": gettext_noop("Agent"),
+    "model": gettext_noop("Model"),
+    "system_prompt": gettext_noop("System prompt"),
+}
+
+
+class SessionForm(forms.Form):
+    """It carries what stood in each field when it was opened: only what was changed in it is saved."""
+
+    title = WrittenField(max_length=200, label=gettext_lazy("Title"), show_hidden_initial=True)
+    agent = forms.ChoiceField(required=False, label=gettext_lazy("Agent"), show_hidden_initial=True)
+    model = forms.ChoiceField(required=False, label=gettext_lazy("Model"), show_hidden_initial=True)
+    system_prompt = BigField(
+        label=gettext_lazy("System prompt"),
+        help_text=gettext_lazy("What the model is told before all else, from its next response on."),
+        show_hidden_initial=True,
+    )
+
+    def __init__(self, session: Session, data: Mapping[str, Any] | None = None, *, is_open: bool = True) -> None:
+        super().__init__(data, initial=values_of(session))
+        self.session = session
+        self._offer("agent", [(each.name, each.title) for each in presets.presets()])
+        known = [f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model]
+        self._offer("model", [(name, name) for name in known])
+        self.fields["title"].widget.attrs.update({"class": "vTextField", "dir": "auto"})
+        for field in self.fields.values():
+            field.disabled = not is_open
+
+    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+        """Offer what is on offer, and what the session has."""
+        present = self.initial[name]
+        missing = [] if present in dict(choices) else [(present, present or "—")]
+        self.fields[name].choices = [*missing, *choices]  # type: ignore[attr-defined]  # it is a field of choices
+
+
+def values_of(session: Session) -> dict[str, str]:
+    """A session's fields as the form has them."""
+    return {
+        "title": session.title,
+        "agent": session.agent,
+        "model": f"{session.provider}/{session.model}" if session.model else "",
+        "system_prompt": lines(session.system_prompt),
+    }
+
+
+def save(form: SessionForm, author: User) -> list[Clash]:
+    """Save what was changed in a valid form, all of it or nothing.
+
+    Returns the fields in which somebody else was quicker: then nothing is saved. What a service refuses becomes an
+    error of the form.
+    """
+    changed = list(form.changed_data)
+    try:
+        with transaction.atomic():
+            present = values_of(OpenSession.lock(form.session.pk).session)
+            if clashes := _clashes(form, changed, present):
+                return clashes
+            for name in changed:
+                _change(form, name, author)
+            if changed:
+                journal.note_fields(author, form.session, [LOGGED[name] for name in changed])
+    except Refused as refusal:
+        form.add_error(None, refusal.message)
+    return []
+
+
+def knowing(form: SessionForm, clashes: list[Clash]) -> SessionForm:
+    """The same form with what was typed in it, for somebody who knows now what stands there."""
+    data = form.data.copy()  # type: ignore[attr-defined]  # a form that was sent has a QueryDict
+    for clash in clashes:
+        data[f"initial-{clash.name}"] = clash.present
+    again = SessionForm(form.session, data)
+    for clash in clashes:
+        again.add_error(
+            clash.name, _("Somebody else has changed this meanwhile. Save again to replace what stands now.")
+        )
+    return again
+
+
+def _clashes(form: SessionForm, changed: list[str], present: dict[str, str]) -> list[Clash]:
+    found = []
+    for name in changed:
+        seen = form.data.get(f"initial-{name}")
+        if seen is not None and present[name] not in (lines(seen), form.cleaned_data[name]):
+            found.append(Clash(name, str(form.fields[name].label), present[name]))
+    return found
+
+
+def _change(form: SessionForm, name: str, author: User) -> None:
+    wanted = form.cleaned_data[name]
+    about: dict[str, Any] = {"session": form.session, "author": author}
+    match name:
+        case "title":
+            sessions.rename(**about, title=wanted)
+        case "agent":
+            sessions.set_agent(**about, agent=wanted)
+        case "model":
+            provider, _slash, model = wanted.partition("/")
+            sessions.set_model(**about, provider=provider, model=model)
+        case "system_prompt":
+            sessions.set_system_prompt(**about, system_prompt=wanted)

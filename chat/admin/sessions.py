@@ -1,0 +1,122 @@
+"""Sessions in the admin: the list of all, and the ways to the pages of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from chat.admin import deeds, exports, list_actions, message_page, names, session_page
+from chat.admin.gate import Pages, StaffRequest, may_read_messages
+from chat.admin.session_list import (
+    BegunFilter,
+    LastActiveFilter,
+    ModelFilter,
+    OwnerFilter,
+    RunStateFilter,
+    SessionList,
+    StatusFilter,
+    TwoSteps,
+    WorkspaceFilter,
+)
+from chat.admin.states import state_of
+from chat.models import Session
+from chat.services.searching import sessions_with
+
+if TYPE_CHECKING:
+    Admin = admin.ModelAdmin[Session]
+else:
+    Admin = admin.ModelAdmin
+
+names.call(Session, _("session"), _("sessions"))
+
+
+@admin.register(Session)
+class SessionAdmin(Admin):
+    list_display = ("named", "state", "owner", "messages", "tokens", "model", "active", "workspace")
+    list_display_links = ("named",)
+    list_filter = (
+        StatusFilter,
+        RunStateFilter,
+        WorkspaceFilter,
+        OwnerFilter,
+        ModelFilter,
+        ("updated_at", LastActiveFilter),
+        ("created_at", BegunFilter),
+    )
+    list_per_page = list_max_show_all = 50
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    ordering = ("-updated_at",)
+    # Any that is named shows the field; sessions_with says what is searched.
+    search_fields = ("title",)
+    actions = (  # type: ignore[assignment]  # the admin lets staff alone in
+        list_actions.stop,
+        list_actions.archive,
+        list_actions.restore,
+        list_actions.undelete,
+        list_actions.export_json,
+        list_actions.export_markdown,
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Session | None = None) -> bool:
+        return False
+
+    def has_read_messages_permission(self, request: HttpRequest) -> bool:
+        """For actions whose `permissions` name it."""
+        return may_read_messages(request.user)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[SessionList]:
+        return SessionList
+
+    def get_paginator(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any) -> Any:
+        """The log of a session, too, is asked for here."""
+        kind = TwoSteps if queryset.model is Session else Paginator
+        return kind(queryset, *args, **kwargs)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
+    ) -> tuple[QuerySet[Session], bool]:
+        return sessions_with(search_term, queryset, in_messages=may_read_messages(request.user)), False
+
+    def get_urls(self) -> list[URLPattern]:
+        pages: Pages = {**session_page.PAGES, **message_page.PAGES, **deeds.PAGES, **exports.PAGES}
+        own = [path(route, self.admin_site.admin_view(page), name=name) for route, (page, name) in pages.items()]
+        return [*own, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return session_page.show(cast("StaffRequest", request), object_id, self)
+
+    @admin.display(description=_("title"), ordering="title")
+    def named(self, session: Session) -> str:
+        return session.title or str(_("Untitled session"))
+
+    @admin.display(description=_("state"))
+    def state(self, session: Session) -> SafeString:
+        return state_of(session)
+
+    @admin.display(description=_("messages"))
+    def messages(self, session: Session) -> int:
+        count: int = session.message_count  # type: ignore[attr-defined]  # by session_list.in_order
+        return count
+
+    @admin.display(description=_("tokens"), ordering="total_tokens")
+    def tokens(self, session: Session) -> str:
+        return f"{session.total_tokens:,}"
+
+    @admin.display(description=_("last active"), ordering="updated_at")
+    def active(self, session: Session) -> str:
+        return date_format(timezone.localtime(session.updated_at), "SHORT_DATETIME_FORMAT")

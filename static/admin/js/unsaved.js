@@ -1,0 +1,12 @@
+/* Asks before somebody leaves a form in which words stand that are not saved. */
+const forms = [...document.querySelectorAll("#session_form, #message_form")];
+const fields = forms.flatMap((form) => [...form.querySelectorAll("textarea, input[type=text]")]);
+let isSaving = false;
+
+const hasWords = () => document.querySelector(".errornote") !== null || fields.some((field) => field.value !== field.defaultValue);
+
+for (const form of forms) form.addEventListener("submit", () => { isSaving = true; });
+addEventListener("pageshow", () => { isSaving = false; });
+addEventListener("beforeunload", (event) => {
+  if (!isSaving && hasWords()) event.preventDefault();
+});

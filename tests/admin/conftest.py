@@ -1,0 +1,50 @@
+"""Fixtures for tests of the admin: staff of several kinds, and somebody's private session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from chat.models import Session, User
+from chat.services.sessions import create_session
+
+MANAGES = ("view_session", "change_session", "view_chatmessage", "change_chatmessage")
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def staff_with(db: None) -> Callable[..., User]:
+    """Make a member of the staff who has these permissions and no others."""
+
+    def make(*permissions: str, name: str = "mia") -> User:
+        user = User.objects.create_user(name, display_name=name.title(), is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=permissions, content_type__app_label="chat"))
+        return user
+
+    return make
+
+
+@pytest.fixture
+def mia(staff_with: Callable[..., User]) -> User:
+    """A session manager."""
+    return staff_with(*MANAGES)
+
+
+@pytest.fixture
+def admin(mia: User) -> Client:
+    """Her browser."""
+    return signed_in(mia)
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    """Ana's own, in which nobody else has a share."""
+    return create_session(owner=ana, title="Plan")

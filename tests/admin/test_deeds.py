@@ -1,0 +1,212 @@
+"""What staff do by a button: with a session, with one of its messages, with many sessions of the list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.services.access import sessions_of
+from chat.services.organising import delete, set_archived
+from chat.services.sessions import create_session
+from tests.admin.conftest import signed_in
+from tests.admin.pages import deed_page, do, form_in, page_of, said
+from tests.support.filled import ANSWER, DONE, HI, START, fill, live
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/chat/session/"
+
+
+@pytest.fixture
+def keeper(staff_with: Callable[..., User]) -> Client:
+    """Somebody who may look at sessions, and no more."""
+    return signed_in(staff_with("view_session", name="kim"))
+
+
+def logged() -> list[str]:
+    """What the log says was done."""
+    return [entry.get_change_message() for entry in LogEntry.objects.filter(action_flag=2).order_by("pk")]
+
+
+def act(client: Client, action: str, *sessions: Session) -> Any:
+    return client.post(LIST, {"action": action, "_selected_action": [each.pk for each in sessions]}, follow=True)
+
+
+def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, session: Session) -> None:
+    """ADM-01, MSG-09, MSG-11: each is on record, in the log, and leads back to the message."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    before = [row.pk for row in live(session)]
+    assert do(admin, session, "exclude", rows[1])["Location"].endswith(f"?p=1#{rows[1].pk}")
+    do(admin, session, "include", rows[1])
+    do(admin, session, "remove", rows[1], here="?p=1")
+    assert rows[1].pk not in [row.pk for row in live(session)]
+    assert "Hi" in said(admin.get(page_of(session), {"removed": ""}))
+    do(admin, session, "put_back", rows[1])
+    assert [row.pk for row in live(session)] == before
+    kinds = list(MessageRevision.objects.order_by("pk").values_list("kind", "user"))
+    assert kinds == [(kind, mia.pk) for kind in ("exclude", "include", "remove", "restore")]
+    name = f"message “{rows[1].pk} (user)”"
+    assert logged() == [f"Changed In context for {name}."] * 2 + [f"Deleted {name}.", f"Added {name}."]
+
+
+def test_retry_asks_first(admin: Client, session: Session) -> None:
+    """ADM-03, RUN-12: what it takes away is said before it is done, and again when it has become more."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    page = do(admin, session, "retry", rows[1])
+    assert "1 message stands after it." in said(page)
+    assert SessionRun.objects.get().state == "idle"
+    sure = form_in(page, "retry_form")
+    Session.objects.update(revision=99)
+    assert "Retry from here?" in said(admin.post(deed_page(session), sure))
+    admin.post(deed_page(session), {**sure, "sure": "99"})
+    assert [row.pk for row in live(session)] == [rows[0].pk, rows[1].pk]
+    assert (SessionRun.objects.get().state, SessionRun.objects.get().wanted) == ("running", 1)
+
+
+def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> None:
+    """ADM-03, RUN-13."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    answer = do(admin, session, "fork", rows[2])
+    made = Session.objects.exclude(pk=session.pk).get()
+    assert answer["Location"] == page_of(made)
+    assert (made.owner, made.parent_session, made.parent_message_id) == (mia, session, rows[2].pk)
+    assert len(live(session)) == 4
+    assert logged() == ["Forked the session."]
+
+
+def test_session_is_stopped_archived_and_restored(admin: Client, session: Session) -> None:
+    """ADM-03, RUN-07."""
+    fill(session, START, HI)
+    SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
+    do(admin, session, "stop")
+    assert SessionRun.objects.get().state == "cancelling"
+    do(admin, session, "archive")
+    assert Session.objects.get().status == "archived"
+    do(admin, session, "restore")
+    assert Session.objects.get().status == "active"
+    assert logged() == ["Stopped the agent.", "Archived the session.", "Took the session out of the archive."]
+
+
+def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Session, keeper: Client) -> None:
+    """ADM-03, MSG-11, LIVE-06: by those who may change sessions; as it was, archived or not, and with what waited."""
+    bring_back = ("undelete", "Bring it back")
+    set_archived(session=session, archived=True)
+    delete(ana, session.pk)
+    revision = Session.objects.get().revision
+    assert bring_back[1] not in said(keeper.get(page_of(session)))
+    assert do(keeper, session, bring_back[0]).status_code == 403
+    assert do(admin, session, "archive").status_code == 403
+    assert bring_back[1] in said(admin.get(page_of(session)))
+    do(admin, session, bring_back[0])
+    found = Session.objects.get()
+    assert (found.status, found.deleted_at, found.revision) == ("archived", None, revision + 1)
+    do(admin, session, bring_back[0])
+    delete(ana, session.pk)
+    assert "Done with 1 session." in said(act(admin, bring_back[0], session))
+    assert sessions_of(ana).get().pk == session.pk
+    assert logged() == ["Brought the deleted session back."] * 2
+
+
+def test_what_changes_nothing_is_not_written_down(admin: Client, session: Session) -> None:
+    """ADM-02: the log says what staff have done."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    do(admin, session, "include", rows[1])
+    do(admin, session, "put_back", rows[1])
+    assert logged() == []
+    do(admin, session, "exclude", rows[1])
+    do(admin, session, "exclude", rows[1])
+    assert len(logged()) == 1
+
+
+def test_repeating_does_nothing(admin: Client, session: Session) -> None:
+    """RUN-07: nothing runs, or it is there already: then nothing is written down."""
+    do(admin, session, "stop")
+    do(admin, session, "restore")
+    assert logged() == []
+
+
+@pytest.mark.parametrize(("deed", "state"), [("remove", "running"), ("retry", "running"), ("put_back", "running")])
+def test_running_turn_is_safe(admin: Client, session: Session, deed: str, state: str) -> None:
+    """ADM-02: refused with words."""
+    row = fill(session, START, HI, ANSWER, DONE)[1]
+    SessionRun.objects.update(state=state, turn_id="t_1")
+    do(admin, session, deed, row, sure=str(Session.objects.get().revision))
+    assert "The agent is working" in said(admin.get(page_of(session)))
+    assert (len(live(session)), logged()) == (4, [])
+
+
+@pytest.mark.parametrize(
+    "deed", ["", "explode m_1", "remove", "remove m_none", "remove \0", "fork \ud7ff", "retry x y"]
+)
+def test_odd_deeds_are_refused(admin: Client, session: Session, deed: str) -> None:
+    """MSG-12: never a failure of ours."""
+    fill(session, START, HI, DONE)
+    assert admin.post(deed_page(session), {"deed": deed}).status_code in (302, 400)
+    assert len(live(session)) == 3
+
+
+@pytest.mark.parametrize("here", ["//elsewhere.example", "https://elsewhere.example", "?p=1\r\nX: y", "\0"])
+def test_nobody_is_led_elsewhere(admin: Client, session: Session, here: str) -> None:
+    """LIVE-06."""
+    assert do(admin, session, "archive", here=here)["Location"] == f"{page_of(session)}?p="
+
+
+def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: Session) -> None:
+    """ADM-03: those with which it cannot be done are told of, and left out."""
+    gone = create_session(owner=ana)
+    Session.objects.filter(pk=gone.pk).update(status="deleted")
+    page = act(admin, "archive", session, gone, create_session(owner=ana))
+    assert "Done with 2 sessions." in said(page)
+    assert "has been deleted" in said(page)
+    assert Session.objects.filter(status="archived").count() == 2
+    act(admin, "restore", session)
+    assert Session.objects.get(pk=session.pk).status == "active"
+
+
+def test_many_agents_are_stopped_at_once(admin: Client, ana: User, session: Session) -> None:
+    """ADM-03, RUN-07."""
+    fill(session, START, HI)
+    SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
+    act(admin, "stop", session)
+    assert SessionRun.objects.get().state == "cancelling"
+
+
+def test_session_is_exported(admin: Client, session: Session) -> None:
+    """ADM-03: as JSON and as Markdown, from its page and from the list; written down."""
+    fill(session, START, HI, ANSWER, DONE)
+    page = reverse("admin:chat_session_export", args=[session.pk, "json"])
+    document = json.loads(b"".join(admin.get(page)))
+    assert [message["id"] for message in document["messages"]] == [row.pk for row in live(session)]
+    answer = act(admin, "export_markdown", session)
+    assert b"So" in b"".join(answer)
+    assert answer["Content-Disposition"] == 'attachment; filename="Plan.md"'
+    assert logged() == ["Exported the session as JSON.", "Exported the session as Markdown."]
+    assert admin.get(page.replace("json", "exe")).status_code == 404
+
+
+def test_several_sessions_are_exported_in_one_archive(admin: Client, ana: User, session: Session) -> None:
+    """ADM-03: under names that differ."""
+    twin = create_session(owner=ana, title="Plan " * 40)
+    fill(twin, HI)
+    packed = b"".join(act(admin, "export_json", session, twin).streaming_content)
+    with ZipFile(BytesIO(packed)) as archive:
+        assert len(set(archive.namelist())) == 2
+        assert {json.loads(archive.read(name))["session"]["id"] for name in archive.namelist()} == {session.pk, twin.pk}
+
+
+def test_log_is_shown_with_the_session(admin: Client, session: Session) -> None:
+    """ADM-02: who did what, for whoever looks after it."""
+    row = fill(session, START, HI, DONE)[1]
+    do(admin, session, "exclude", row)
+    page = said(admin.get(page_of(session).replace("change", "history")))
+    assert "Mia" in page
+    assert "In context" in page
+    assert ChatMessage.objects.get(pk=row.pk).include_in_context is False

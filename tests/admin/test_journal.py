@@ -1,0 +1,85 @@
+"""Reading a session of others is written down: once for each time that it is opened, for all staff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from chat.admin.journal import OPENING, READ
+from chat.models import Role, Session, User
+from chat.services import sharing
+from tests.admin.conftest import signed_in
+from tests.admin.pages import add_page, do, form_in, message_page, page_of
+from tests.support.filled import DONE, HI, START, fill
+
+pytestmark = pytest.mark.django_db
+
+
+def readings() -> list[tuple[str, str]]:
+    """(who, which session) of what was written down."""
+    read = LogEntry.objects.filter(action_flag=READ).order_by("pk")
+    return [(entry.user.username, entry.object_id or "") for entry in read]
+
+
+def test_each_opening_is_written_down_once(admin: Client, session: Session) -> None:
+    """ADM-01: going on within the session, and saving in it, is not another one."""
+    row = fill(session, START, HI, DONE)[1]
+    page = admin.get(page_of(session))
+    admin.get(page_of(session), {"p": "1"})
+    admin.get(message_page(row))
+    admin.get(add_page(session))
+    saved = admin.post(page_of(session), {**form_in(page, "session_form"), "title": "New"})
+    admin.get(saved["Location"])
+    admin.get(do(admin, session, "exclude", row)["Location"])
+    assert readings() == [("mia", session.pk)]
+    admin.get(page_of(session))
+    assert readings() == [("mia", session.pk)] * 2
+
+
+@pytest.mark.parametrize("way", ["a page", "a message", "the removed ones"])
+def test_no_way_in_leads_past_the_log(admin: Client, session: Session, way: str) -> None:
+    """ADM-01: also by an address that somebody made up, or kept for long."""
+    row = fill(session, START, HI, DONE)[1]
+    address = {"a page": f"{page_of(session)}?p=1", "a message": message_page(row)}.get(
+        way, f"{page_of(session)}?removed="
+    )
+    admin.get(address)
+    assert len(readings()) == 1
+    LogEntry.objects.update(action_time=LogEntry.objects.get().action_time - OPENING - timedelta(seconds=1))
+    admin.get(address)
+    assert len(readings()) == 2
+
+
+def test_superusers_are_no_exception(session: Session) -> None:
+    """ADM-01."""
+    signed_in(User.objects.create_superuser("root")).get(page_of(session))
+    assert readings() == [("root", session.pk)]
+
+
+def test_one_s_own_and_shared_sessions_are_read_freely(
+    staff_with: Callable[..., User], session: Session, mia: User, admin: Client
+) -> None:
+    """ADM-01: who has a share may read it on its own page as well."""
+    session.workspace.memberships.create(user=mia)
+    sharing.share(session=session, author=session.owner, user=mia, role=Role.VIEWER)
+    admin.get(page_of(session))
+    User.objects.filter(pk=session.owner_id).update(is_staff=True, is_superuser=True)
+    signed_in(session.owner).get(page_of(session))
+    assert readings() == []
+
+
+def test_who_may_not_read_messages_sees_none(staff_with: Callable[..., User], session: Session) -> None:
+    """ADM-01: by Django's permissions, those of messages are their own."""
+    row = fill(session, START, {**HI, "text": "Secret"}, DONE)[1]
+    keeper = signed_in(staff_with("view_session", "change_session", name="kim"))
+    assert b"Secret" not in keeper.get(page_of(session)).content
+    assert keeper.get(message_page(row)).status_code == 403
+    assert do(keeper, session, "exclude", row).status_code == 403
+    reader = signed_in(staff_with("view_session", "view_chatmessage", name="rob"))
+    assert b"Secret" in reader.get(page_of(session)).content
+    assert reader.post(page_of(session), {"title": "x"}).status_code == 403
+    assert reader.post(message_page(row), {"text": "x"}).status_code == 403

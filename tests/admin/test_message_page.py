@@ -1,0 +1,189 @@
+"""The forms for messages in the admin: each fit for its type, saved through the services, and never losing a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.services import editing
+from tests.admin.pages import add_page, form_in, message_page, said, soup_of
+from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, fill
+
+pytestmark = pytest.mark.django_db
+CALL = {**TOOL, "arguments": {"n": 1, "why": "好"}, "provider_data": {"raw_arguments": '{"n":1, "why": "好"}'}}
+FORM = "message_form"
+
+
+def save(client: Client, row: ChatMessage, **changed: str) -> Any:
+    """Change fields of the form as it is now, and save."""
+    form = form_in(client.get(message_page(row)), FORM)
+    return client.post(message_page(row), {**form, **changed})
+
+
+def current(row: ChatMessage) -> ChatMessage:
+    return ChatMessage.objects.get(pk=row.pk)
+
+
+@pytest.mark.parametrize("fields", [HI, ANSWER, THOUGHT])
+def test_words_are_edited_in_a_big_box(admin: Client, mia: User, session: Session, fields: dict[str, Any]) -> None:
+    """ADM-01, ADM-02, MSG-11, MSG-12: exactly as they were written; on record, and in the log."""
+    row = fill(session, START, fields, DONE)[1]
+    text = "\n\n  Ho\n\u202eworld 😀\n\n"
+    assert save(admin, row, text=text.replace("\n", "\r\n")).status_code == 302
+    assert current(row).text == text
+    assert form_in(admin.get(message_page(row)), FORM)["text"] == text.replace("\n", "\r\n")
+    assert MessageRevision.objects.get().user == mia
+    entry = LogEntry.objects.filter(action_flag=2).get()
+    assert entry.get_change_message() == f"Changed Text for message “{row.pk} ({row.role})”."
+
+
+def test_tool_calls_have_boxes_for_arguments_and_result(admin: Client, session: Session) -> None:
+    """ADM-01: the arguments as JSON that can be read."""
+    row = fill(session, START, HI, CALL, DONE)[2]
+    form = form_in(admin.get(message_page(row)), FORM)
+    assert form["arguments"] == '{\r\n  "n": 1,\r\n  "why": "好"\r\n}'
+    assert form["result"] == "2"
+    save(admin, row, arguments='{"n": [2.5, null]}', result="Two\r\nlines", is_error="on")
+    changed = current(row)
+    assert (changed.arguments, changed.result, changed.is_error) == ({"n": [2.5, None]}, "Two\nlines", True)
+    assert "Changed Arguments, Result and Failed" in LogEntry.objects.filter(action_flag=2).get().get_change_message()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("[1]", '"n"', "null", "{", '{"n": NaN}', '{"n": 1e999}', '{"n": 1, "n": 2}', '{"n": "\\u0000"}'),
+        *('{"n": "\\ud800"}', '{"n": "\0"}', "{" * 5000, "[" * 99999, "9" * 5000),
+    ],
+)
+def test_arguments_that_are_no_object_are_refused(admin: Client, session: Session, wrong: str) -> None:
+    """MSG-12: said where they are wrong; what was typed stays."""
+    row = fill(session, START, HI, CALL, DONE)[2]
+    page = save(admin, row, arguments=wrong, result="Mine")
+    assert page.status_code == 200
+    assert "Nothing has been saved" in said(page)
+    form = form_in(page, FORM)
+    assert (form["result"], form["arguments"].replace("\ufffd", "\0")) == ("Mine", wrong)
+    assert not MessageRevision.objects.exists()
+
+
+def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None:
+    """MSG-08, MSG-11: other line breaks and spaces in the JSON are no change; what the model wrote stays."""
+    rows = fill(session, START, {**HI, "text": "a\r\nb"}, CALL, DONE)
+    save(admin, rows[1])
+    save(admin, rows[2], arguments='{"n":1,"why":"好"}')
+    assert not MessageRevision.objects.exists()
+    assert not LogEntry.objects.filter(action_flag=2).exists()
+    assert (current(rows[1]).text, current(rows[2]).provider_data) == ("a\r\nb", CALL["provider_data"])
+
+
+def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+    """ADM-02, MSG-11: both texts are there; who saves again knows what they replace."""
+    row = fill(session, START, HI, DONE)[1]
+    form = form_in(admin.get(message_page(row)), FORM)
+    editing.edit(session=session, author=ana, message_id=row.pk, text="Ana's")
+    page = admin.post(message_page(row), {**form, "text": "Mia's"})
+    assert current(row).text == "Ana's"
+    assert "Ana's" in soup_of(page).select_one(".clash").get_text()  # type: ignore[union-attr]  # there is one
+    again = form_in(page, FORM)
+    assert again["text"] == "Mia's"
+    assert admin.post(message_page(row), again).status_code == 302
+    assert current(row).text == "Mia's"
+
+
+def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+    """ADM-02, MSG-11."""
+    row = fill(session, START, HI, CALL, DONE)[2]
+    form = form_in(admin.get(message_page(row)), FORM)
+    about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
+    editing.edit_tool_call(**about, arguments={"n": 7}, result="Ana's", is_error=False)
+    page = admin.post(message_page(row), {**form, "result": "Mia's"})
+    assert [box.get_text() for box in soup_of(page).select(".clash .said")] == ['{\n  "n": 7\n}', "Ana's"]
+    assert current(row).result == "Ana's"
+    assert admin.post(message_page(row), form_in(page, FORM)).status_code == 302
+    assert current(row).result == "Mia's"
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "words"),
+    [("removed", "has been removed meanwhile"), ("archived", "is archived"), ("runs", "at work on this part")],
+)
+def test_refusal_says_why_and_loses_nothing(
+    admin: Client, ana: User, session: Session, meanwhile: str, words: str
+) -> None:
+    """ADM-02: a running turn is safe, and so is what was typed."""
+    row = fill(session, START, HI, ANSWER, DONE)[1]
+    form = form_in(admin.get(message_page(row)), FORM)
+    if meanwhile == "removed":
+        editing.remove(session=session, author=ana, message_id=row.pk)
+    elif meanwhile == "archived":
+        Session.objects.update(status="archived")
+    else:
+        SessionRun.objects.update(state="running", turn_id="t_1")
+    page = admin.post(message_page(row), {**form, "text": "Mia's"})
+    assert words in said(page)
+    assert form_in(page, FORM)["text"] == "Mia's"
+    assert current(row).text == "Hi"
+
+
+@pytest.mark.parametrize("fields", [ERROR, {"type": "turn_done"}])
+def test_what_has_no_form_is_shown(admin: Client, session: Session, fields: dict[str, Any]) -> None:
+    """ADM-01, MSG-09."""
+    row = fill(session, START, HI, fields)[2]
+    page = admin.get(message_page(row))
+    assert str(fields.get("text", "")) in said(page)
+    assert soup_of(page).find("form", id=FORM) is None
+    assert admin.post(message_page(row), {"text": "x"}).status_code == 404
+
+
+def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> None:
+    """MSG-11: who changed what, the newest first, with what stood there."""
+    row = fill(session, START, HI, ANSWER, DONE)[1]
+    save(admin, row, text="Ho")
+    editing.include(session=session, author=ana, message_id=row.pk, included=False)
+    versions = [" ".join(each.get_text(" ").split()) for each in soup_of(admin.get(message_page(row))).select("ol li")]
+    assert [version.split(" · ")[0] for version in versions] == ["Left out of the context", "Edited"]
+    assert "Ana" in versions[0]
+    assert versions[1].endswith("What stood there before Hi")
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_message_is_added_between_others(admin: Client, mia: User, session: Session, role: str) -> None:
+    """ADM-01, MSG-11."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    answer = admin.post(f"{add_page(session)}?after={rows[1].pk}", {"role": role, "text": "\r\nMore\r\n"})
+    made = ChatMessage.objects.get(sequence=3)
+    assert (made.role, made.text, made.sender) == (role, "\nMore\n", "Mia" if role == "user" else "")
+    assert answer["Location"].endswith(f"?p=1#{made.pk}")
+    assert LogEntry.objects.filter(action_flag=2).get().get_change_message() == f"Added message “{made.pk} ({role})”."
+
+
+def test_refused_addition_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+    """ADM-02: what it should have followed has gone, or the agent has begun to work."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    address = f"{add_page(session)}?after={rows[1].pk}"
+    editing.remove(session=session, author=ana, message_id=rows[1].pk)
+    page = admin.post(address, {"role": "system", "text": "Mia's"})
+    assert "has been removed meanwhile" in said(page)
+    assert (form_in(page, FORM)["text"], form_in(page, FORM)["role"]) == ("Mia's", "system")
+    SessionRun.objects.update(state="running", turn_id="t_1")
+    page = admin.post(add_page(session), {"role": "system", "text": "Mia's"})
+    assert "The agent is working" in said(page)
+    assert form_in(page, FORM)["text"] == "Mia's"
+    assert not ChatMessage.objects.filter(text="Mia's").exists()
+
+
+@pytest.mark.parametrize("message_id", ["m_none", "%00", "of another session", "x" * 300])
+def test_unknown_message_is_not_found(admin: Client, session: Session, ana: User, message_id: str) -> None:
+    """MSG-12, LIVE-06: also one that is in another session."""
+    other = Session.objects.create(workspace=session.workspace, owner=ana)
+    SessionRun.objects.create(session=other)
+    known = fill(other, HI)[0].pk if " " in message_id else message_id
+    base = add_page(session).removesuffix("add/")
+    assert admin.get(f"{base}{known}/").status_code == 404
+    assert admin.post(f"{base}{known}/", {"text": "x"}).status_code == 404
+    assert admin.get(f"{add_page(session)}?after={known}").status_code == 404

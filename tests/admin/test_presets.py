@@ -1,0 +1,112 @@
+"""Agents in the admin: made, checked and offered there; sessions that have begun keep theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import AgentPreset, Session, User
+from chat.services import presets
+from chat.services.sessions import create_session
+from tests.admin.conftest import signed_in
+from tests.admin.pages import form_in, said
+
+pytestmark = pytest.mark.django_db
+LIST, ADD = reverse("admin:chat_agentpreset_changelist"), reverse("admin:chat_agentpreset_add")
+WRITER: dict[str, Any] = {
+    "name": "writer",
+    "title": "Writer",
+    "model": "demo/demo",
+    "system_prompt": "Write.\nWell.",
+    "tools": ["calculator"],
+    "max_rounds": "3",
+    "prompts": " A poem \r\n\r\nA letter\r\n",
+    "is_offered": "on",
+    "position": "1",
+}
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    """An administrator's browser."""
+    return signed_in(User.objects.create_superuser("root", display_name="Root"))
+
+
+def page_of(preset: AgentPreset) -> str:
+    return reverse("admin:chat_agentpreset_change", args=[preset.pk])
+
+
+def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
+    """ADM-01: the next session may begin with it."""
+    assert root.post(ADD, WRITER).status_code == 302
+    row = AgentPreset.objects.get()
+    assert (row.tools, row.prompts, row.max_rounds) == (["calculator"], ["A poem", "A letter"], 3)
+    assert "Writer" in said(signed_in(ana).get(reverse("home")))
+    session = create_session(owner=ana, agent="writer")
+    assert presets.own(session).prompts == ("A poem", "A letter")
+    assert root.post(page_of(row), {**WRITER, "tools": [], "system_prompt": ""}).status_code == 302
+    kept = presets.own(Session.objects.get(pk=session.pk))
+    assert (kept.tools, kept.system_prompt.splitlines()) == (("calculator",), ["Write.", "Well."])
+    assert root.post(reverse("admin:chat_agentpreset_delete", args=[row.pk]), {"post": "yes"}).status_code == 302
+    assert presets.own(Session.objects.get(pk=session.pk)).title == "Writer"
+    assert LogEntry.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("model", "demo/none-such", "No provider here offers the model “demo/none-such”. Choose one of: demo/demo."),
+        ("tools", ["hammer"], "There is no tool “hammer”. Choose from: "),
+        ("tools", ["calculator", "<b>"], "There is no tool “<b>”."),
+        ("name", "a b", "Enter a valid value."),
+        ("name", "", "This field is required."),
+        ("max_rounds", "0", "greater than or equal to 1"),
+        ("max_rounds", "1e9", "Enter a whole number."),
+        ("system_prompt", "a\0b", "Null characters are not allowed."),
+        ("prompts", "a\0b", "Null characters are not allowed."),
+        ("prompts", "x" * 501, "At most 12 prompts of at most 500 characters each."),
+        ("prompts", "x\n" * 13, "At most 12 prompts of at most 500 characters each."),
+        ("position", "-1", "greater than or equal to 0"),
+    ],
+)
+def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: str, value: Any, words: str) -> None:
+    """MSG-12, ADM-01: with the choices that there are."""
+    answer = root.post(ADD, {**WRITER, field: value})
+    assert answer.status_code == 200
+    assert words.replace("<b>", "&lt;b&gt;") in " ".join(answer.content.decode().split())
+    assert ("Well." in said(answer), AgentPreset.objects.exists()) == (field != "system_prompt", False)
+
+
+def test_one_of_the_file_is_copied_to_be_changed(root: Client) -> None:
+    """The list shows those of the file, and which of them a row stands before."""
+    assert "Assistant assistant Change it here" in said(root.get(LIST))
+    form = form_in(root.get(ADD + "?like=assistant"), "agentpreset_form")
+    assert (form["name"], form["title"], form["max_rounds"]) == ("assistant", "Assistant", "25")
+    assert "You are a helpful assistant" in form["system_prompt"]
+    assert root.post(ADD, {**WRITER, "name": "assistant"}).status_code == 302
+    assert "A row above stands before it." in said(root.get(LIST))
+    assert [each.title for each in presets.presets()] == ["Writer"]
+
+
+def test_list_hides_and_moves_agents(root: Client) -> None:
+    for name in ("writer", "reader"):
+        root.post(ADD, {**WRITER, "name": name, "title": ""})
+    reader, writer = AgentPreset.objects.order_by("name")
+    rows = {"form-TOTAL_FORMS": "2", "form-INITIAL_FORMS": "2", "form-0-id": reader.pk, "form-1-id": writer.pk}
+    places = {"form-0-position": "5", "form-1-position": "3", "form-1-is_offered": "on", "_save": "Save"}
+    assert root.post(LIST, {**rows, **places}).status_code == 302
+    assert [each.name for each in presets.presets()] == ["assistant", "writer"]
+
+
+def test_row_with_odd_values_still_opens(root: Client) -> None:
+    """MSG-10: tools that are no more, lists that are none."""
+    odds: tuple[dict[str, Any], ...] = ({"tools": ["gone"]}, {"tools": "x", "prompts": {}}, {"model": "gone/gone"})
+    for number, odd in enumerate(odds):
+        row = AgentPreset.objects.create(name=f"odd{number}", **odd)
+        assert root.get(page_of(row)).status_code == 200
+    assert root.get(LIST).status_code == 200
+    assert len(presets.presets()) == 4

@@ -1,0 +1,172 @@
+"""The page of a session in the admin: its fields, saved through the services, and its messages in pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from chat.models import ChatMessage, Session, SessionRevision, SessionRun, User
+from chat.services import sessions
+from tests.admin.conftest import signed_in
+from tests.admin.pages import form_in, page_of, said, soup_of
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+
+pytestmark = pytest.mark.django_db
+
+
+def save(client: Client, session: Session, **changed: str) -> Any:
+    """Change fields of the page as it is now, and save."""
+    form = form_in(client.get(page_of(session)), "session_form")
+    return client.post(page_of(session), {**form, **changed})
+
+
+def test_page_shows_what_a_session_is(admin: Client, session: Session) -> None:
+    """ADM-01: title, prompt, model, state, owner and messages in their order."""
+    sessions.set_system_prompt(session=session, author=session.owner, system_prompt="Be brief.\n简短。")
+    fill(session, START, HI, {**TOOL, "arguments": {"n": 1}}, ANSWER, DONE)
+    page = admin.get(page_of(session))
+    form = form_in(page, "session_form")
+    assert (form["title"], form["system_prompt"]) == ("Plan", "Be brief.\r\n简短。")
+    assert "Ana" in said(page)
+    assert "Idle" in said(page)
+    rows = [row["id"] for row in soup_of(page).select(".message-row, .marker")]
+    assert rows == list(ChatMessage.objects.order_by("sequence").values_list("pk", flat=True))
+    assert '{"n": 1}' in said(page)
+
+
+def test_saving_goes_through_the_services(admin: Client, mia: User, session: Session) -> None:
+    """ADM-02, MSG-11: only what was changed, with a revision, and written down for the staff."""
+    before = session.revision
+    save(admin, session, system_prompt="Be\r\nbrief.", title="Plan B")
+    session.refresh_from_db()
+    assert (session.title, session.system_prompt, session.revision) == ("Plan B", "Be\nbrief.", before + 2)
+    assert list(SessionRevision.objects.values_list("kind", "user")) == [("title", mia.pk), ("system_prompt", mia.pk)]
+    entry = LogEntry.objects.filter(action_flag=2).get()
+    assert (entry.user, entry.object_id) == (mia, session.pk)
+    assert entry.get_change_message() == "Changed Title and System prompt."
+
+
+def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None:
+    """MSG-12: lines that end as some systems end them are no change."""
+    Session.objects.filter(pk=session.pk).update(system_prompt="\r\nOne\r\ntwo\n")
+    save(admin, session)
+    after = Session.objects.get()
+    assert (after.system_prompt, after.revision) == ("\r\nOne\r\ntwo\n", session.revision)
+    assert not LogEntry.objects.filter(action_flag=2).exists()
+
+
+def test_stale_form_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+    """ADM-02: both texts are there; who saves again knows what they replace."""
+    form = form_in(admin.get(page_of(session)), "session_form")
+    sessions.set_system_prompt(session=session, author=ana, system_prompt="Ana's")
+    page = admin.post(page_of(session), {**form, "system_prompt": "Mia's", "title": "New"})
+    assert Session.objects.get().system_prompt == "Ana's"
+    assert Session.objects.get().title == "Plan"
+    again = form_in(page, "session_form")
+    assert (again["system_prompt"], again["title"]) == ("Mia's", "New")
+    assert "Ana's" in soup_of(page).select_one(".clash").get_text()  # type: ignore[union-attr]  # there is one
+    assert admin.post(page_of(session), again).status_code == 302
+    assert Session.objects.get().system_prompt == "Mia's"
+
+
+def test_what_others_have_changed_elsewhere_stays(admin: Client, ana: User, session: Session) -> None:
+    """ADM-02: a form that was opened before does not undo it."""
+    form = form_in(admin.get(page_of(session)), "session_form")
+    sessions.rename(session=session, author=ana, title="Ana's title")
+    admin.post(page_of(session), {**form, "system_prompt": "Mia's"})
+    after = Session.objects.get()
+    assert (after.title, after.system_prompt) == ("Ana's title", "Mia's")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"title": "x" * 201}, {"system_prompt": "a\0"}, {"model": "demo/none"}, {"agent": "nobody"}, {"title": "\0"}],
+)
+def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong: dict[str, str]) -> None:
+    """MSG-12: a clear error, nothing saved, nothing lost."""
+    page = save(admin, session, **{"title": "New", "system_prompt": "Mia's", **wrong})
+    assert page.status_code == 200
+    assert "Nothing has been saved" in said(page)
+    assert form_in(page, "session_form")["system_prompt"] in ("Mia's", "a\0")
+    assert (Session.objects.get().title, Session.objects.get().system_prompt) == ("Plan", session.system_prompt)
+
+
+def test_long_session_is_paged(admin: Client, session: Session, django_assert_max_num_queries: Any) -> None:
+    """ADM-01: the last page first, each as quick as the other, whatever the session's length."""
+    rows = [
+        ChatMessage(session=session, sequence=n, revision=n, type="reasoning", text=f"No. {n}")
+        for n in range(1, 10_001)
+    ]
+    ChatMessage.objects.bulk_create(rows, batch_size=500)
+    with django_assert_max_num_queries(20):
+        page = admin.get(page_of(session))
+    assert [row.get_text() for row in soup_of(page).select(".place")] == [str(n) for n in range(9951, 10_001)]
+    middle = admin.get(page_of(session), {"p": "3"})
+    assert soup_of(middle).select_one(".place").get_text() == "101"  # type: ignore[union-attr]  # there is one
+    assert soup_of(middle).select_one(".pages strong").get_text() == "3"  # type: ignore[union-attr]  # likewise
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "99999999999999999999", "x", "\0", "1e3"])
+def test_odd_page_numbers_show_a_page(admin: Client, session: Session, number: str) -> None:
+    """MSG-12."""
+    fill(session, START, HI, DONE)
+    assert "Hi" in said(admin.get(page_of(session), {"p": number}))
+    assert admin.get(page_of(session), {"p": number, "removed": ""}).status_code == 200
+
+
+def test_page_costs_the_same_with_many_messages(admin: Client, session: Session) -> None:
+    """ADM-01: no query for each."""
+    fill(session, START, HI, DONE)
+    admin.get(page_of(session))
+    with CaptureQueriesContext(connection) as few:
+        admin.get(page_of(session))
+    fill(session, *[HI, ANSWER] * 20)
+    with CaptureQueriesContext(connection) as many:
+        admin.get(page_of(session))
+    assert len(few) == len(many)
+
+
+def test_huge_texts_are_not_read_for_the_list(admin: Client, session: Session) -> None:
+    """MSG-12, ADM-01: how they begin is enough."""
+    fill(session, START, {**HI, "text": "a" * 2_000_000}, {**TOOL, "result": "b" * 2_000_000}, DONE)
+    assert len(admin.get(page_of(session)).content) < 60_000
+
+
+def test_hand_written_rows_are_shown(admin: Client, session: Session) -> None:
+    """MSG-10: whatever is missing in them."""
+    fill(session, {"role": ""}, {"type": "tool_group"}, {"type": "tool_group", "arguments": ["x"]}, {"role": "robot"})
+    assert len(soup_of(admin.get(page_of(session))).select(".message-row")) == 4
+
+
+def test_state_tells_of_the_run(admin: Client, session: Session) -> None:
+    """ADM-01, RUN-03: live, by what the page's script asks for."""
+    address = soup_of(admin.get(page_of(session))).select_one("#session-facts")["data-state-url"]  # type: ignore[index]  # there is one
+    assert admin.get(str(address)).json()["works"] is False
+    SessionRun.objects.update(state="running", turn_id="t_1")
+    told = admin.get(str(address)).json()
+    assert (told["works"], told["revision"], "Working" in told["state"]) == (True, session.revision, True)
+
+
+@pytest.mark.parametrize("status", ["archived", "deleted"])
+def test_archived_and_deleted_sessions_can_be_looked_at(admin: Client, session: Session, status: str) -> None:
+    """ADM-01: nothing can be done with the messages of an archived one, a deleted one can be brought back."""
+    fill(session, START, HI, DONE)
+    form = form_in(admin.get(page_of(session)), "session_form")
+    Session.objects.update(status=status)
+    page = admin.get(page_of(session))
+    assert "Hi" in said(page)
+    deeds = {str(button["value"]).split()[0] for button in soup_of(page).select("[form=deeds]:not([hidden])")}
+    assert deeds == ({"restore", "fork"} if status == "archived" else {"undelete"})
+    saved = admin.post(page_of(session), {**form, "title": "New"})
+    assert saved.status_code == (302 if status == "archived" else 403)
+
+
+def test_anonymous_and_people_are_sent_to_sign_in(ana: User, session: Session) -> None:
+    """LIVE-06: also the session's owner, who has a page of their own."""
+    for client in (Client(), signed_in(ana)):
+        assert client.get(page_of(session))["Location"].startswith("/admin/login/")

@@ -1,0 +1,67 @@
+"""API tokens in the admin: what staff see of them, and how they end one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import ApiToken, User
+from chat.services import api_tokens
+from tests.admin.conftest import signed_in
+from tests.admin.pages import said
+
+pytestmark = pytest.mark.django_db
+LIST = reverse("admin:chat_apitoken_changelist")
+
+
+@pytest.fixture
+def token(ana: User) -> ApiToken:
+    return api_tokens.create(user=ana, name="Backup", scope="write", days=30)[0]
+
+
+def revoke(client: Client, *tokens: ApiToken) -> str:
+    values = {"action": "revoke", "_selected_action": [each.pk for each in tokens]}
+    return said(client.post(LIST, values, follow=True))
+
+
+def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana: User, token: ApiToken) -> None:
+    """LIVE-06: never what it is; from the person's page to the list; who did it stands in the person's log."""
+    keeper = signed_in(staff_with("view_apitoken", "change_apitoken", "view_user"))
+    secret = api_tokens.create(user=ana, name="Other", scope="read", days=0)[1]
+    person = reverse("admin:chat_user_change", args=[ana.pk])
+    assert "2 API tokens" in said(keeper.get(person))
+    shown = keeper.get(LIST, {"user__id__exact": ana.pk})
+    assert all(words in said(shown) for words in ("Backup", "Other", "ana"))
+    page = keeper.get(reverse("admin:chat_apitoken_change", args=[token.pk]))
+    for each in (shown, page):
+        assert not any(hidden in each.content.decode() for hidden in (secret, token.digest))
+    assert "“Backup” of Ana is revoked." in revoke(keeper, token)
+    assert api_tokens.alive([token.pk]) == set()
+    assert "There is no such token any more." in revoke(keeper, token)
+    [entry] = LogEntry.objects.all()
+    assert (entry.object_id, entry.get_change_message()) == (str(ana.pk), "Revoked the API token “Backup”.")
+
+
+def test_tokens_are_for_those_who_were_given_the_right(staff_with: Callable[..., User], token: ApiToken) -> None:
+    """LIVE-06: who may look does not revoke; who looks after people sees none."""
+    looker = signed_in(staff_with("view_apitoken"))
+    assert "Backup" in said(looker.get(LIST))
+    revoke(looker, token)
+    assert api_tokens.alive([token.pk]) == {token.pk}
+    clerk = signed_in(staff_with("view_user", "change_user", name="kim"))
+    assert "API token" not in said(clerk.get(reverse("admin:chat_user_change", args=[token.user_id])))
+    assert clerk.get(LIST).status_code == 403
+
+
+def test_tokens_stop_and_go_with_their_person(staff_with: Callable[..., User], ana: User, token: ApiToken) -> None:
+    """LIVE-06: nobody deletes one, and yet it keeps nobody from being deleted."""
+    clerk = signed_in(staff_with("view_user", "change_user", "delete_user"))
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    assert api_tokens.alive([token.pk]) == set()
+    ana.memberships.all().delete()
+    assert clerk.post(reverse("admin:chat_user_delete", args=[ana.pk]), {"post": "yes"}).status_code == 302
+    assert not ApiToken.objects.exists()
