@@ -5,19 +5,60 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm
+from django.conf import settings
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.password_validation import password_validators_help_text_html
+from django.http import HttpRequest
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from chat.models import User
+from chat.services import attempts
 
 
 class SignInForm(AuthenticationForm):
-    """Name and password."""
+    """Name and password; who has been wrong too often waits."""
+
+    error_messages = {  # noqa: RUF012  # as in Django
+        **AuthenticationForm.error_messages,
+        "invalid_login": _("That name and password do not belong together. Mind capital letters."),
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["username"].label = _("User name")
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
+
+    def clean(self) -> dict[str, Any]:
+        who = {"username": self.cleaned_data.get("username", ""), "address": address_of(self.request)}
+        if seconds := attempts.begin(**who):
+            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        cleaned = super().clean()
+        attempts.forget(**who)
+        return cleaned
+
+
+class AdminSignInForm(SignInForm, AdminAuthenticationForm):
+    """The admin's own door has the same lock."""
+
+
+def address_of(request: HttpRequest | None) -> str:
+    """Where a request comes from: behind a proxy that is believed, where the proxy says."""
+    meta = request.META if request else {}
+    told = meta.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() if settings.HTTPS else ""
+    return told or str(meta.get("REMOTE_ADDR", ""))
+
+
+def _too_often(seconds: int) -> str:
+    minutes = -(-seconds // 60)
+    return ngettext(
+        "Too many wrong passwords. Try again in %(count)d minute.",
+        "Too many wrong passwords. Try again in %(count)d minutes.",
+        minutes,
+    ) % {"count": minutes}
 
 
 class JoinForm(forms.Form):
@@ -39,3 +80,30 @@ class JoinForm(forms.Form):
         help_text=lazystr(password_validators_help_text_html()),
         widget=forms.PasswordInput({"class": "input", "autocomplete": "new-password"}),
     )
+
+
+class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its stub takes arguments
+    """A first password, for somebody who came by a link."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "input"
+            field.widget.attrs.pop("autofocus", None)
+
+
+class PasswordForm(NewPasswordForm, PasswordChangeForm):
+    """Another password, for somebody who knows the present one; who found the browser open may not guess at it."""
+
+    def clean_old_password(self) -> str:
+        who = {"username": self.user.username, "address": "settings"}
+        if seconds := attempts.begin(**who):
+            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        known: str = super().clean_old_password()
+        attempts.forget(**who)
+        return known
+
+
+def password_form(user: User, data: Any = None) -> NewPasswordForm:
+    """The form with which `user` sets a password."""
+    return PasswordForm(user, data) if user.has_usable_password() else NewPasswordForm(user, data)

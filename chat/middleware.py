@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
+
+from chat import languages
+
+# What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
+# too, one by one.
+PACKED = ("image/", "application/pdf", "text/event-stream")
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
@@ -15,23 +24,72 @@ POLICY = (
 )
 
 
+class Compression(GZipMiddleware):
+    """Pages shrink to a fifth, what is packed already is left as it is."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        packed = response.headers.get("Content-Type", "").startswith(PACKED)
+        return response if packed else super().process_response(request, response)
+
+
 @sync_and_async_middleware
-def content_security_policy(
+def language(
     get_response: Callable[[HttpRequest], Any],
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
-    """Nothing inline, nothing foreign: what a model says cannot run or call out, even if a renderer failed."""
+    """Answer in the reader's language; when the answer is made, the language is again what it was (UI-13)."""
     if iscoroutinefunction(get_response):
 
         async def handle(request: HttpRequest) -> HttpResponseBase:
-            response: HttpResponseBase = await get_response(request)
-            response.headers.setdefault("Content-Security-Policy", POLICY)
-            return response
+            chosen = await sync_to_async(languages.of_request)(request)
+            with translation.override(chosen):
+                return _spoken(await get_response(request), chosen)
 
         return handle
 
     def handle_sync(request: HttpRequest) -> HttpResponseBase:
-        response: HttpResponseBase = get_response(request)
-        response.headers.setdefault("Content-Security-Policy", POLICY)
-        return response
+        chosen = languages.of_request(request)
+        with translation.override(chosen):
+            return _spoken(get_response(request), chosen)
 
     return handle_sync
+
+
+def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
+    """Tell caches what the answer depends on."""
+    patch_vary_headers(response, ("Accept-Language",))
+    response.headers.setdefault("Content-Language", chosen)
+    return response
+
+
+def finishing(
+    finish: Callable[[HttpRequest, HttpResponseBase], HttpResponseBase],
+) -> Callable[[Callable[[HttpRequest], Any]], Callable[[HttpRequest], Any]]:
+    """Make a middleware of what is done with each answer, whichever kind of view has made it."""
+
+    @sync_and_async_middleware
+    def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+        async def handle(request: HttpRequest) -> HttpResponseBase:
+            return finish(request, await get_response(request))
+
+        def handle_sync(request: HttpRequest) -> HttpResponseBase:
+            return finish(request, get_response(request))
+
+        return handle if iscoroutinefunction(get_response) else handle_sync
+
+    return middleware
+
+
+def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Nothing inline, nothing foreign: what a model says cannot run or call out, even if a renderer failed."""
+    response.headers.setdefault("Content-Security-Policy", POLICY)
+    return response
+
+
+def _kept_nowhere(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """What is not said to be kept is somebody's own: no cache may show it to others, or when they have signed out."""
+    response.headers.setdefault("Cache-Control", "private, no-store")
+    return response
+
+
+content_security_policy = finishing(_guarded)
+kept_nowhere = finishing(_kept_nowhere)

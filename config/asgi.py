@@ -16,9 +16,11 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 pages = get_asgi_application()
 
-from chat.agents_setup import registry  # noqa: E402  # the apps are loaded by the line above
+from chat import static_files  # noqa: E402  # the apps are loaded by the line above
+from chat.agents_setup import registry  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
+from config.stopping import told_to_stop  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
 
@@ -64,12 +66,14 @@ class Application(ProtocolTypeRouter):
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         await send({"type": "lifespan.startup.complete"})
-        await receive()
+        with told_to_stop(embedded.end_streams):
+            await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _start() -> None:
+    await asyncio.get_running_loop().run_in_executor(None, static_files.prepare)
     await embedded.start()
     asyncio.get_running_loop().run_in_executor(None, _settle)
 

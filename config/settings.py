@@ -38,12 +38,19 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "chat.static_files.Delivery",
+    "chat.api.methods.methods",
+    # What BREACH would guess from sizes is masked anew in each answer (Django's CSRF tokens), and Django adds bytes at
+    # random on top.
+    "chat.middleware.Compression",
     "chat.middleware.content_security_policy",
+    "chat.middleware.kept_nowhere",
+    "chat.api.edge.problems",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "chat.middleware.language",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -118,6 +125,14 @@ CHANNEL_LAYERS = {
     else {"BACKEND": "chat.live.memory_layer.MemoryLayer"}
 }
 
+# What all web processes count together: tries to sign in.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    # Room enough that nobody has their wrong passwords forgotten by trying other names.
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
+}
+
 AUTH_USER_MODEL = "chat.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -129,17 +144,28 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 
 LANGUAGE_CODE = "en"
-# A page and what is pushed into it must speak one language (LIVE-01): only what Parley itself is written in is offered.
-LANGUAGES = [("en", "English")]
+# In their own words: who cannot read the page's language finds theirs. What is pushed into a page follows its language.
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("zh-hant", "繁體中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 TIME_ZONE = "UTC"
 USE_TZ = True
 
+# Files that people upload. They are never served from an address of their own: views check who asks.
+MEDIA_ROOT = DATA_DIR / "files"
+
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Files are served straight from static/: nothing to collect, nothing to build.
-WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = DEBUG
+# Prepared here at the start of a server (chat/static_files.py): nothing to collect by hand, nothing to build. With
+# DEBUG=1 the files are served as they are.
+PREPARED_STATIC = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "chat.static_files.Storage"},
+}
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
+# No other site has a use for them.
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # HTTPS=1 behind a TLS proxy: cookies only over HTTPS, and the proxy's X-Forwarded-Proto is believed.
 HTTPS = env.flag("HTTPS")
@@ -147,6 +173,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_NAME = "parley_session"
 CSRF_COOKIE_NAME = "parley_csrf"
+CSRF_FAILURE_VIEW = "chat.views.requests.too_old"
 SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -155,9 +182,16 @@ X_FRAME_OPTIONS = "DENY"
 # The longest text that one message may have, in characters; longer ones are refused with a clear error (MSG-12).
 MAX_MESSAGE_CHARS = env.int("MAX_MESSAGE_CHARS", default=2_000_000)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+# The largest file that one may attach to a message.
+MAX_ATTACHMENT_MB = env.int("MAX_ATTACHMENT_MB", default=20)
+# The largest file of conversations that one may import, unpacked. Reading it takes some five times its size in memory.
+MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
+# TITLES: after its first turn a session is named by its own "model", in one more short request; or it keeps the first
+# "words" that were said in it.
+TITLES = env.choice("TITLES", "model", "words")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # RECOVERY: what happens to a turn whose process died: "resume" it, or "close" it as interrupted.

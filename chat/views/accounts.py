@@ -6,6 +6,7 @@ from django.contrib.auth import login
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
@@ -14,7 +15,6 @@ from chat.forms import JoinForm, SignInForm
 from chat.models import Invitation, Session, User
 from chat.services import accounts, sharing
 from chat.services.errors import Refused
-from chat.services.sessions import create_session
 
 # Passwords are checked by it, and links vouch for the same people.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -28,13 +28,12 @@ sign_in = LoginView.as_view(
 @never_cache
 @require_GET  # not HEAD: a link that is only looked at must not be used up
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in by a one-time link and go to `next`, or to a fresh session."""
+    """Sign in by a one-time link and go to `next`, or home."""
     user = accounts.redeem(token)
     if user is None:
         return render(request, "accounts/link_over.html", status=GONE)
     login(request, user, BACKEND)
-    target = _safe_next(request)
-    return HttpResponseRedirect(target) if target else redirect("session", create_session(owner=user).pk)
+    return HttpResponseRedirect(_safe_next(request) or reverse("home"))
 
 
 @never_cache

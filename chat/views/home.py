@@ -1,43 +1,182 @@
-"""The lists of sessions, and beginning a new one."""
+"""Home, the list of sessions in the rail, and beginning a session."""
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
-from django.http import HttpResponse
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat.models import Session, User
-from chat.services.access import sessions_of
-from chat.services.sessions import create_session
-from chat.views.requests import SignedInRequest, signed_in
+from chat.agents_setup import registry
+from chat.models import Workspace
+from chat.rendering.figures import colour, initials
+from chat.services import presets
+from chat.services.access import workspace_for
+from chat.services.errors import Refused
+from chat.services.listing import listing, recent
+from chat.services.sessions import begin_session
+from chat.services.workspaces import Place, Places, enter, places_of
+from chat.views.pictures import addresses
+from chat.views.requests import SignedInRequest, is_script, number, signed_in
 
-SHOWN = 200
+STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
+# The browser says in it which days are today and yesterday: the list is grouped by them.
+ZONE_COOKIE = "parley_zone"
+RECENT = 4
 
 
-def listed(user: User) -> QuerySet[Session]:
-    """The sessions that lists show, the last active first."""
-    sessions = sessions_of(user).filter(status=Session.Status.ACTIVE)
-    return sessions.select_related("owner", "run").order_by("-updated_at")[:SHOWN]
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent that a session can begin with, as home offers it."""
+
+    name: str
+    title: str
+    model: str
+    prompts: tuple[str, ...]
 
 
+@never_cache
 @require_GET
 @signed_in
 def home(request: SignedInRequest) -> HttpResponse:
-    """List all sessions."""
-    return render(request, "chat/home.html", {"sessions": listed(request.user)})
+    """Show home: what to begin with, prefilled by `?q=` and `?agent=`, and where to go on."""
+    return _prefilled(request)
 
 
+@never_cache
+@require_GET
+@signed_in
+def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Go to a workspace: home, with what is in it. From now on that is where the person is."""
+    enter(user=request.user, workspace_id=number(workspace_id))
+    return _prefilled(request)
+
+
+@never_cache
 @require_GET
 @signed_in
 def rail(request: SignedInRequest) -> HttpResponse:
-    """The list in a session's rail, to bring an open one up to date."""
-    values = {"sessions": listed(request.user), "current": request.GET.get("current", "")}
-    return render(request, "chat/rail_list.html", values)
+    """The list in the rail, to bring an open one up to date: that of its own `workspace`, wherever one is by now."""
+    places = places_of(request.user, number(request.GET.get("workspace", "")))
+    return render(request, "chat/rail_list.html", rail_values(request, places, request.GET.get("current", "")))
 
 
 @require_POST
 @signed_in
 def new_session(request: SignedInRequest) -> HttpResponse:
-    """Begin a session and open it."""
-    return redirect("session", create_session(owner=request.user).pk)
+    """Begin a session and open it; with `text` as its first message, already sent.
+
+    It begins in the `workspace` that its page has shown. A script is told the address; what it could not begin it
+    still has in its field.
+    """
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    agent = request.POST.get("agent", "")
+    provider, _slash, model = request.POST.get("model", "").partition("/")
+    chosen = {"agent": agent, "provider": provider, "model": model}
+    try:
+        begun = begin_session(owner=request.user, workspace=named_workspace(request), text=text, **chosen)
+    except Refused as refused:
+        if is_script(request):
+            return JsonResponse({"message": refused.message}, status=422)
+        return _home(request, text=text, agent=agent, refused=refused.message, status=422)
+    address = reverse("session", args=[begun.pk])
+    return JsonResponse({"address": address}, status=201) if is_script(request) else redirect(address)
+
+
+def named_workspace(request: SignedInRequest) -> Workspace | None:
+    """The workspace that a form names; None where it names none. Raises NoSuchWorkspace."""
+    named = request.POST.get("workspace", "")
+    return workspace_for(request.user, number(named)) if named else None
+
+
+def rail_values(request: SignedInRequest, places: Places, current: str = "") -> dict[str, Any]:
+    """What the rail is drawn from; `current` is the id of the session that is open."""
+    shown = request.GET.get("shown", "")
+    archived = request.GET.get("archived") == "yes"
+    count = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
+    found = listing(request.user, zone_of(request), shown=count, archived=archived, within=places.within)
+    return {
+        "places": places,
+        "switcher": json.dumps([_choice(place, places) for place in places.mine] if places.several else []),
+        "home": _address(places.here) if places.here and places.several else reverse("home"),
+        "listing": found,
+        "owners": json.dumps(addresses(found.owners)),
+        "archived": archived,
+        "current": current,
+    }
+
+
+def _choice(place: Place, places: Places) -> dict[str, Any]:
+    """A workspace as workspaces.js knows it."""
+    return {
+        "id": place.id,
+        "name": place.name,
+        "initials": initials(place.name),
+        "colour": colour(place.name),
+        "address": _address(place),
+        "here": place == places.here,
+        "unread": place.unread,
+    }
+
+
+def _address(place: Place) -> str:
+    return reverse("workspace", args=[place.id])
+
+
+def zone_of(request: HttpRequest) -> ZoneInfo:
+    """The time zone of the browser; UTC until it has told."""
+    try:
+        return ZoneInfo(request.COOKIES.get(ZONE_COOKIE, "UTC"))
+    except (KeyError, ValueError, OSError):  # whatever stands in a cookie, and may look like a path
+        return ZoneInfo("UTC")
+
+
+def agents() -> list[Agent]:
+    """The agents to choose from, the default one first."""
+    known = presets.presets()
+    return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
+
+
+def spoken(prompts: Iterable[str]) -> tuple[str, ...]:
+    """Say a preset's prompts in the reader's language; those of an operator's own agents stay as they are."""
+    return tuple(_(prompt) if prompt else "" for prompt in prompts)
+
+
+def default_prompts() -> tuple[str, ...]:
+    """What shows a new agent's worth, where its preset suggests nothing."""
+    return (
+        _("Plan a project with me, step by step"),
+        _("Explain a piece of code that I paste"),
+        _("Compare two options in a table"),
+        _("Draft a message to my team"),
+    )
+
+
+def _prefilled(request: SignedInRequest) -> HttpResponse:
+    return _home(request, text=request.GET.get("q", ""), agent=request.GET.get("agent", ""))
+
+
+def _home(
+    request: SignedInRequest, *, text: str = "", agent: str = "", refused: str = "", status: int = 200
+) -> HttpResponse:
+    known = agents()
+    places = places_of(request.user)
+    values = {
+        "agents": known,
+        "agent": next((each for each in known if each.name == agent), known[0]),
+        "choices": [f"{each.provider}/{each.model}" for each in registry().known_models()],
+        "text": text,
+        "refused": refused,
+        "recent": recent(request.user, RECENT, places.within),
+        "styles": STYLES,
+        **rail_values(request, places),
+    }
+    return render(request, "chat/home.html", values, status=status)

@@ -1,17 +1,23 @@
-"""What the views share: requests of people who are signed in, and refusals as answers of a page."""
+"""What the views share: requests of people who are signed in, refusals as answers of a page, addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode, urlsplit
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.csrf import csrf_failure
 
 from chat.models import User
-from chat.services.errors import Forbidden, NoSuchSession
+from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace
 
 P = ParamSpec("P")
 
@@ -22,19 +28,61 @@ class SignedInRequest(HttpRequest):
     user: User
 
 
+def _htmx_signs_in(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Send the page to sign in when a part of it was asked for: the form does not belong into a list or a dialog."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.user.is_authenticated or "HX-Request" not in request.headers:
+            return view(request, *args, **kwargs)
+        back = urlencode({"next": _path(request.headers.get("HX-Current-URL", ""))})
+        return HttpResponse(status=401, headers={"HX-Redirect": f"{reverse('sign-in')}?{back}"})
+
+    return answer
+
+
+def _path(address: str) -> str:
+    try:
+        return urlsplit(address).path or "/"
+    except ValueError:  # no address at all
+        return "/"
+
+
 def signed_in(
-    view: Callable[Concatenate[SignedInRequest, P], HttpResponse],
-) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """Let signed-in people in; what they may not know of is not found, what they may not do is forbidden."""
 
+    @_htmx_signs_in
     @login_required
     @wraps(view)
-    def answer(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def answer(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
-        except NoSuchSession as refused:
+        except (NoSuchSession, NoSuchWorkspace) as refused:
             raise Http404(str(refused)) from refused
         except Forbidden as refused:
             raise PermissionDenied(str(refused)) from refused
 
-    return answer  # type: ignore[return-value]  # login_required's stub forgets the narrower request
+    return answer
+
+
+def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Refuse a form whose token is not valid any more: with a page, or in words to a script."""
+    if not is_script(request):
+        return csrf_failure(request, reason)
+    return JsonResponse({"message": _("This page is too old for that. Load it again and try once more.")}, status=403)
+
+
+def number(text: str) -> int | None:
+    """Read a number that a form or an address gives; None where it is none, or none that a database keeps."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def is_script(request: HttpRequest) -> bool:
+    return request.headers.get("Accept") == "application/json"
+
+
+def absolute(request: HttpRequest, path: str) -> str:
+    """The address of a path for those who are not on this page: the one that people know Parley by."""
+    return f"{settings.PUBLIC_URL or f'{request.scheme}://{request.get_host()}'}{path}"

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
 from typing import Any
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.agents_setup import registry
-from chat.models import Role
+from chat import ids
+from chat.models import Role, Session
 from chat.rendering.frames import message_html, session_parts, status_html
-from chat.services import reading
+from chat.services import presets, reading
 from chat.services.access import session_for
-from chat.views.home import listed
-from chat.views.requests import SignedInRequest, signed_in
-
-STYLES = [
-    f"css/{name}.css" for name in ("rail", "header", "message", "tool", "content", "highlight", "composer", "dialog")
-]
-# Fetched at once instead of one import after the other.
-SCRIPTS = [
-    "vendor/htmx/htmx.esm.min.js",
-    "vendor/alpine/module.esm.min.js",
-    *(
-        f"js/{name}.js"
-        for name in (
-            "actions", "clipboard", "composer", "inbox", "limit", "live", "messages", "notice", "outbox", "parts",
-            "patch", "queue", "refresh", "scroll", "shell", "stream", "time",
-        )
-    ),
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ModelGroup:
-    """The models of one provider, as the picker lists them."""
-
-    provider: str
-    models: list[str]
+from chat.services.participation import participation_of
+from chat.services.sharing import members
+from chat.services.workspaces import Places, enter, places_of
+from chat.styles import STYLES
+from chat.views.home import rail_values, spoken
+from chat.views.pictures import address
+from chat.views.requests import SignedInRequest, number, signed_in
 
 
 @never_cache
@@ -53,7 +34,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
-    preset = registry().preset(row.agent)  # its title is the agent's name before any model is known (UI-06)
+    own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
         "parts": session_parts(snapshot),
@@ -61,47 +42,64 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "thinking": status_html("thinking", ""),
         "can_edit": role.covers(Role.EDITOR),
         "can_share": role.covers(Role.OWNER),
-        "models": models(),
-        "agent_name": preset.title,
-        "prompts": preset.prompts,
+        "agent_name": own.title,
+        "faces": json.dumps({member.user.pk: address(member.user) for member in members(row)}),
+        "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
-        "sessions": listed(request.user),
-        "current": row.pk,
+        "participation": participation_of(request.user, row),
+        **rail_values(request, _places(request, row), row.pk),
         "styles": STYLES,
-        "scripts": SCRIPTS,
         **_messages(page),
     }
     return render(request, "chat/session.html", values)
 
 
+def _places(request: SignedInRequest, row: Session) -> Places:
+    """Whoever opens a session of another workspace than theirs is in that one from now on."""
+    places = places_of(request.user, row.workspace_id)
+    if places.several and places.here and places.here.id != request.user.workspace_id:
+        enter(user=request.user, workspace_id=places.here.id)
+    return places
+
+
 @never_cache
 @require_GET
 @signed_in
-def older_messages(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """The page of messages before a sequence number."""
+def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """A page of messages: `before` or `after` a sequence number, `around` a message, or the newest ones."""
     row, _role = session_for(request.user, session_id)
-    page = reading.page_of(row, before_sequence=_before(request))
-    return render(request, "chat/session/older.html", {"session": row, **_messages(page)})
+    page = _page(row, request.GET.dict())
+    return render(request, "chat/session/older.html", {"session": row, **_messages(page), **_ends(request.GET.dict())})
 
 
-def _before(request: HttpRequest) -> int:
-    text = request.GET.get("before", "")
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
+def _page(row: Session, asked: dict[str, str]) -> reading.Page:
+    if "around" in asked:
+        page = reading.page_around(row, asked["around"]) if ids.may_be_one(asked["around"]) else None
+        if page is None:
+            raise Http404
+        return page
+    if "after" in asked:
+        return reading.page_after(row, _number(asked["after"]))
+    return reading.page_of(row, before_sequence=_number(asked["before"]) if "before" in asked else None)
+
+
+def _ends(asked: dict[str, str]) -> dict[str, bool]:
+    """Which ends of the list the page is at: an older page says nothing of newer ones, and the other way round."""
+    return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
+
+
+def _number(text: str) -> int:
+    found = number(text)
+    if found is None:
         raise Http404
-    return int(text)
+    return found
 
 
 def _messages(page: reading.Page) -> dict[str, Any]:
     return {
         "messages": [message_html(message) for message in page.messages],
         "has_older": page.has_older,
+        "has_newer": page.has_newer,
         "before": page.messages[0].sequence if page.messages else None,
+        "after": page.messages[-1].sequence if page.messages else None,
     }
-
-
-def models() -> list[ModelGroup]:
-    """What the model picker offers."""
-    known: dict[str, list[str]] = {}
-    for choice in registry().known_models():
-        known.setdefault(choice.provider, []).append(choice.model)
-    return [ModelGroup(provider, names) for provider, names in known.items()]

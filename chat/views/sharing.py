@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,16 +15,20 @@ from chat.models import Role, Session, User
 from chat.services import sharing
 from chat.services.access import session_for
 from chat.services.errors import Refused
-from chat.views.requests import SignedInRequest, signed_in
+from chat.views.pictures import address
+from chat.views.requests import SignedInRequest, absolute, number, signed_in
+
+# So many people of a workspace are found sooner by name than by eye.
+FIND_FROM = 8
 
 
 @never_cache
 @require_GET
 @signed_in
 def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show the dialog's content. Like all of its actions it is the owner's."""
-    row, _role = session_for(request.user, session_id, Role.OWNER)
-    return _dialog(request, row)
+    """Show who is in the session; its owner may change that, everybody else may leave."""
+    row, role = session_for(request.user, session_id)
+    return _dialog(request, row) if role == Role.OWNER else _members(request, row)
 
 
 @require_POST
@@ -51,11 +54,23 @@ def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
 def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Make an invitation link and show it, this once."""
     row, _role = session_for(request.user, session_id, Role.OWNER)
+    role = request.POST.get("role", "")
     try:
-        token = sharing.invite(session=row, author=request.user, role=request.POST.get("role", ""))
+        token = sharing.invite(session=row, author=request.user, role=role)
     except Refused as refused:
         return _dialog(request, row, refused=str(refused), status=422)
-    return _dialog(request, row, link=_address(request, reverse("join", args=[token])))
+    return _dialog(request, row, link=absolute(request, reverse("join", args=[token])), invited_as=role)
+
+
+@require_POST
+@signed_in
+def end_invitation(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """End one invitation link."""
+    row, _role = session_for(request.user, session_id, Role.OWNER)
+    invitation_id = number(request.POST.get("invitation", ""))
+    if invitation_id is not None:
+        sharing.end_invitation(session=row, author=request.user, invitation_id=invitation_id)
+    return _dialog(request, row, done=_("This link no longer works."))
 
 
 @require_POST
@@ -76,19 +91,39 @@ def _change(request: SignedInRequest, row: Session, change: Callable[[], None]) 
 
 
 def _dialog(
-    request: SignedInRequest, row: Session, *, link: str = "", refused: str = "", done: str = "", status: int = 200
+    request: SignedInRequest,
+    row: Session,
+    *,
+    link: str = "",
+    invited_as: str = "",
+    refused: str = "",
+    done: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     values = {
         "session": row,
-        "members": sharing.members(row),
-        "candidates": sharing.candidates(row),
+        "candidates": [
+            {"user": user, "username": user.username, "picture": address(user)} for user in sharing.candidates(row)
+        ],
         "roles": sharing.GIVEN_ROLES,
-        "has_links": row.invitations.exists(),
+        "people": _people(row),
+        "invitations": sharing.invitations(row),
+        "many": FIND_FROM,
         "link": link,
+        "invited_as": invited_as,
         "refused": refused,
         "done": done,
     }
     return render(request, "chat/session/share.html", values, status=status)
+
+
+def _members(request: SignedInRequest, row: Session) -> HttpResponse:
+    return render(request, "chat/session/members.html", {"session": row, "people": _people(row)})
+
+
+def _people(row: Session) -> list[dict[str, object]]:
+    """Everybody in the session, with the address of their picture."""
+    return [{"member": member, "picture": address(member.user)} for member in sharing.members(row)]
 
 
 def _person(request: SignedInRequest) -> User:
@@ -96,7 +131,3 @@ def _person(request: SignedInRequest) -> User:
     name = request.POST.get("user", "")
     found = None if "\0" in name else User.objects.filter(username=name).first()
     return found or User(pk=0)
-
-
-def _address(request: SignedInRequest, path: str) -> str:
-    return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)

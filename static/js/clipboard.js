@@ -1,28 +1,51 @@
-// Copying: code blocks and links, with a word on whether it worked.
+// Copying: code blocks, outputs and links, with a word on whether it worked.
+import { on } from "./actions.js";
+import { copyText } from "./copying.js";
+import { notice, say } from "./notice.js";
+import { words } from "./words.js";
 
-const words = document.getElementById("words").dataset;
+const SHOWN_MS = 2000;
+
+on("copy-code", copyFor);
+on("copy", copyFor);
 
 /** Copies the text that belongs to a button, and says so on the button for a moment. */
-export async function copyFor(button) {
+async function copyFor(button) {
   const source = button.closest(".code")?.querySelector("code") ?? document.getElementById(button.dataset.source);
-  const copied = await copy(source);
+  const copied = await copyText(textOf(source), source);
+  if (button.firstChild) showWords(button, copied);
+  else if (copied) showMark(button);
+  if (copied) say(words.copied);
+  else if (!button.firstChild) notice(words.notCopied);
+}
+
+/** Copies words that stand nowhere on the page; the focus stays where it is. */
+export async function copyWords(text) {
+  const field = document.createElement("textarea");
+  const focused = document.activeElement;
+  field.className = "sr-only";
+  field.value = text;
+  (focused.closest("dialog") ?? document.body).append(field); // the page around an open dialog cannot be selected
+  const copied = await copyText(text, field);
+  field.remove();
+  if (document.activeElement !== focused) focused.focus({ preventScroll: true });
+  return copied;
+}
+
+/** What is hidden behind "show all" is copied too; a terminal's prompt is not. */
+function textOf(source) {
+  if (source.value !== undefined) return source.value;
+  const parts = source.querySelectorAll("[data-copy]");
+  return parts.length ? [...parts].map((part) => part.textContent).join("\n") : source.textContent;
+}
+
+function showWords(button, copied) {
   button.dataset.label ??= button.textContent;
   button.textContent = copied ? words.copied : words.notCopied;
-  setTimeout(() => (button.textContent = button.dataset.label), 2000);
+  setTimeout(() => (button.textContent = button.dataset.label), SHOWN_MS);
 }
 
-async function copy(source) {
-  const text = source.value ?? source.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return copyBySelection(source); // plain http has no clipboard object
-  }
-}
-
-function copyBySelection(source) {
-  if (source.select) source.select();
-  else getSelection().selectAllChildren(source);
-  return document.execCommand("copy");
+function showMark(button) {
+  button.classList.add("copied");
+  setTimeout(() => button.classList.remove("copied"), SHOWN_MS);
 }

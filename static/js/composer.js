@@ -1,45 +1,55 @@
-// Writing and sending: the draft, what is on its way, and what came back (LIVE-04, UI-09).
+// Writing and sending: what is on its way, and what came back (LIVE-04, UI-09).
+import * as completion from "./completion.js";
+import * as drafts from "./drafts.js";
+import * as dropping from "./dropping.js";
+import { field, restore, sends, TOUCH, write } from "./field.js";
+import * as history from "./history.js";
 import { fits } from "./limit.js";
+import * as mentions from "./mentions.js";
+import { notice } from "./notice.js";
 import { Outbox } from "./outbox.js";
+import { live, page } from "./page.js";
+import { pendingOf, showPending } from "./pending.js";
 import { toEnd } from "./scroll.js";
+import * as slash from "./slash.js";
+import * as typing from "./typing.js";
+import * as uploads from "./uploads.js";
+import { words } from "./words.js";
+import * as working from "./working.js";
 
 const SLOW = 400; // an answer that takes longer than this is shown as being sent
-const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");
-const page = document.getElementById("main");
 const form = document.getElementById("composer");
-const queue = document.getElementById("queue");
-const text = document.getElementById("text");
-const name = `${page.dataset.viewerId}:${page.dataset.session}`;
-const DRAFT = `parley:draft:${name}`;
 
 export class Composer {
-  #live;
-  #outbox = new Outbox(name);
+  #outbox = new Outbox(`${page.dataset.viewerId}:${page.dataset.session}`);
   #sent;
   #suggested = "";
+  #waiting = false; // to be sent when the files are there
 
   /** `sent` is called when a message goes out over an open connection. */
-  constructor(live, sent) {
-    this.#live = live;
+  constructor(sent) {
     this.#sent = sent;
     form.addEventListener("submit", (event) => this.#submit(event));
-    text.addEventListener("keydown", (event) => this.#key(event));
-    text.addEventListener("input", () => this.#edited());
-    text.value = stored() || text.value;
+    field.addEventListener("keydown", keys);
+    field.addEventListener("input", () => this.#edited());
+    live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
+    document.addEventListener("parley:uploads", () => this.#uploaded());
+    for (const part of [drafts, typing, working, uploads, dropping]) part.start();
+    completion.start(slash.source, mentions.source);
     grow();
-    if (!TOUCH.matches) text.focus(); // on a phone that would cover half the page with the keyboard
-    for (const { key, text: words } of this.#outbox.pending()) showPending(key, words);
+    if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
+    for (const entry of this.#outbox.pending()) showPending(entry);
   }
 
   /** Sends what has not been confirmed, in its order. Harmless to repeat: the key says it is the same message. */
   resend() {
-    for (const { key, text: words } of this.#outbox.pending()) this.#send(key, words);
+    for (const entry of this.#outbox.pending()) this.#send(entry);
   }
 
   /** Puts back what waited too long to be said unasked; returns whether there was any. */
   restoreStale() {
     const stale = this.#outbox.takeStale();
-    for (const entry of stale) this.restore(entry.text);
+    for (const entry of stale) giveBack(entry);
     return stale.length > 0;
   }
 
@@ -54,87 +64,80 @@ export class Composer {
   refused(key) {
     const entry = this.#outbox.take(key);
     pendingOf(key)?.remove();
-    if (entry) this.restore(entry.text);
+    if (entry) giveBack(entry);
   }
 
   /** Nothing can be sent from this page any more; what is written can still be read and copied. */
   close() {
-    text.readOnly = true;
-    form.querySelector("button.primary").disabled = true;
-  }
-
-  /** Puts words back where they were written, before what stands there now. */
-  restore(words) {
-    text.value = text.value ? `${words}\n${text.value}` : words;
-    this.#edited();
+    field.readOnly = true;
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
   }
 
   /** Writes words to begin with: in the place of those suggested before, never of somebody's own. */
   suggest(words) {
-    if (text.value === this.#suggested) text.value = "";
+    if (field.value === this.#suggested) write("");
     this.#suggested = words;
-    this.restore(words);
-    text.focus();
-  }
-
-  #submit(event) {
-    event.preventDefault();
-    const words = text.value;
-    if (!words.trim() || text.readOnly || !fits(words)) return;
-    const { key } = this.#outbox.add(words);
-    text.value = "";
-    this.#edited();
-    showPending(key, words, this.#live.state === "connected" ? SLOW : 0);
-    this.#send(key, words);
-    toEnd();
-    text.focus();
-  }
-
-  #send(key, words) {
-    if (this.#live.send({ type: "send", text: words, key, ref: `send:${key}` })) this.#sent();
-  }
-
-  #key(event) {
-    if (TOUCH.matches) return; // there is no Shift+Enter on a phone: Enter breaks the line, the button sends
-    // Enter that ends the composition of a character must not send (keyCode 229: Safari says it too late).
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-    event.preventDefault();
-    form.requestSubmit();
+    restore(words);
+    field.focus();
   }
 
   #edited() {
     grow();
-    try {
-      if (text.value) localStorage.setItem(DRAFT, text.value);
-      else localStorage.removeItem(DRAFT);
-    } catch {
-      // full or forbidden: the draft lives as long as the page
-    }
+    if (this.#waiting) this.#wait(false);
+  }
+
+  #submit(event) {
+    event.preventDefault();
+    if (field.readOnly || slash.commanded(field.value) || !fits(field.value)) return;
+    if (uploads.hasFailed()) return notice(words.uploadsFailed);
+    if (uploads.isUploading()) return this.#wait(true);
+    const text = slash.said(field.value);
+    const files = uploads.take();
+    if (!text.trim() && !files.length) return;
+    const entry = this.#outbox.add(text, files);
+    if (text.trim()) history.remember(text);
+    write("");
+    showPending(entry, live.state === "connected" ? SLOW : 0);
+    this.#send(entry);
+    toEnd();
+    field.focus();
+  }
+
+  /** Sends by itself when the files are there, unless somebody goes on writing. */
+  #wait(waits) {
+    this.#waiting = waits;
+    form.querySelector(".send span").textContent = waits ? words.uploading : words.send;
+  }
+
+  #uploaded() {
+    const waited = this.#waiting;
+    if (uploads.isUploading()) return;
+    this.#wait(false);
+    if (waited && !uploads.hasFailed()) form.requestSubmit();
+  }
+
+  #send({ key, text, files = [] }) {
+    const attachments = files.map(({ id }) => id);
+    if (live.send({ type: "send", text, key, attachments, ref: `send:${key}` })) this.#sent();
   }
 }
 
-function stored() {
-  try {
-    return localStorage.getItem(DRAFT);
-  } catch {
-    return "";
-  }
+/** Puts what was not said after all back where it was written. */
+export function giveBack({ text, files = [] }) {
+  if (text) restore(text);
+  if (files.length) uploads.giveBack(files);
+}
+
+function keys(event) {
+  if (completion.chosen(event)) event.stopPropagation();
+  else if (sends(event)) form.requestSubmit();
+  else if (!history.looked(event) && !working.stopped(event)) return;
+  event.preventDefault();
 }
 
 // Browsers without field-sizing grow the field here.
 function grow() {
   if (CSS.supports("field-sizing", "content")) return;
-  text.style.height = "auto";
-  text.style.height = `${text.scrollHeight}px`;
-}
-
-const pendingOf = (key) => queue.querySelector(`[data-key="${CSS.escape(key)}"]`);
-
-function showPending(key, words, after = 0) {
-  const element = document.getElementById("pending").content.firstElementChild.cloneNode(true);
-  element.dataset.key = key;
-  element.querySelector(".queued-text").textContent = words;
-  element.hidden = after > 0;
-  queue.append(element);
-  if (after) setTimeout(() => (element.hidden = false), after);
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
 }

@@ -1,10 +1,14 @@
 // Frames on their way into the page: drawn together once per animation frame, in their order.
+import { include } from "./including.js";
 import { adopt, isOver, remove, upsert } from "./messages.js";
 import { announce, say } from "./notice.js";
+import { page } from "./page.js";
 import { setPart, setParts, setStatus } from "./parts.js";
 import * as queue from "./queue.js";
 import { keepPlace } from "./scroll.js";
+import { shift } from "./shift.js";
 import { Streams } from "./stream.js";
+import { words } from "./words.js";
 
 export class Inbox {
   #frames = [];
@@ -57,9 +61,16 @@ export class Inbox {
         this.#streams.forget(frame.id);
         remove(frame.id);
         break;
+      case "shift":
+        shift(frame);
+        break;
+      case "context":
+        include(frame);
+        break;
       case "session":
         setParts(frame.parts);
         setStatus(frame.status);
+        page.dataset.archived = frame.archived ? "yes" : "no";
         break;
       case "status":
         setPart("status", frame.html);
@@ -69,7 +80,7 @@ export class Inbox {
         setPart("usage", frame.html);
         break;
       case "cancelled":
-        say(document.getElementById("words").dataset.stopped);
+        say(words.stopped);
         break;
       case "synced":
         if (frame.streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();

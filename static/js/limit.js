@@ -1,15 +1,17 @@
 // How long a message may be. A longer one is refused, and a much longer one would end the connection (MSG-12).
 import { notice } from "./notice.js";
+import { fill, words } from "./words.js";
 
 const limit = Number(document.getElementById("composer")?.dataset.limit);
-const words = document.getElementById("words").dataset;
 const figures = new Intl.NumberFormat(document.documentElement.lang);
+
+/** Whether the server takes a text of this length. */
+export const isWithin = (text) => charactersOf(text) <= limit;
 
 /** Whether the server takes a text of this length; tells the person if not. */
 export function fits(text) {
-  const count = charactersOf(text);
-  if (count <= limit) return true;
-  notice(words.tooLong.replace("{count}", figures.format(count)).replace("{limit}", figures.format(limit)));
+  if (isWithin(text)) return true;
+  notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }));
   return false;
 }
 

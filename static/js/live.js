@@ -1,4 +1,5 @@
 // The page's socket: connecting again, asking again, and the rule of revisions (LIVE-02, LIVE-04).
+import { words } from "./words.js";
 
 const PING_EVERY = 20_000;
 const ANSWER_WITHIN = 10_000;
@@ -7,27 +8,31 @@ const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
 
 /**
  * Fires "state" (connecting, connected, reconnecting, offline, closed), "frame" for each frame that is to be applied,
- * and "answer" for acks and refusals. `have` tells what the page holds of each streaming message.
+ * and "answer" for the acks and refusals of what was sent by `send`. `have` tells what the page holds of each
+ * streaming message.
  */
 export class Live extends EventTarget {
+  have = () => ({});
   #address;
-  #have;
+  #asked = new Map();
+  #number = 0;
   #socket = null;
   #tries = 0;
   #timers = { retry: 0, ping: 0, pong: 0, sync: 0 };
   #syncing = false;
   #asking = false; // a sync is on its way, its answer has not begun
   #again = false;
+  #lowered = false; // the answer that is on its way was asked for with a later revision than ours is now
+  #known = false; // there was a connection before
 
-  constructor(address, revision, have) {
+  constructor(address, revision) {
     super();
     this.#address = address;
     this.revision = revision;
-    this.#have = have;
     this.state = "connecting";
     addEventListener("online", () => this.#retryNow());
     addEventListener("offline", () => this.#lost());
-    addEventListener("pageshow", (event) => event.persisted && this.#retryNow());
+    addEventListener("pageshow", (event) => event.persisted && this.#looksAlive());
     document.addEventListener("visibilitychange", () => document.hidden || this.#looksAlive());
   }
 
@@ -42,35 +47,48 @@ export class Live extends EventTarget {
     this.#expect("pong", ANSWER_WITHIN); // a connection that does not open in time is as good as none
   }
 
-  /** Sends a command; false when there is no connection. */
+  /** Sends a command; false when there is no connection, or it is just ending. */
   send(command) {
-    if (this.state !== "connected") return false;
+    if (this.state !== "connected" || this.#socket.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(command));
     return true;
   }
 
-  /** Asks for all that this page lacks; one question at a time. */
-  sync() {
+  /** Sends a command and resolves to its ack; rejects with an Error that says, to a person, why nothing came of it. */
+  request(command) {
+    const ref = `#${++this.#number}`;
+    if (!this.send({ ...command, ref })) return Promise.reject(refusal("offline", words.notDone));
+    return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
+  }
+
+  /** Asks for all that this page lacks, or may lack `since` an earlier revision; one question at a time. */
+  sync(since = this.revision) {
+    if (since < this.revision) {
+      this.revision = since;
+      this.#lowered = this.#asking || this.#syncing;
+    }
     if (this.#asking || this.#syncing) {
       this.#again = true;
       return;
     }
     this.#again = false;
-    this.#asking = this.send({ type: "sync", since: this.revision, have: this.#have() });
+    this.#asking = this.send({ type: "sync", since: this.revision, have: this.have() });
     if (this.#asking) this.#expect("sync", ANSWER_WITHIN);
   }
 
   #opened() {
     this.#heard();
-    this.#asking = this.#syncing = this.#again = false;
+    this.#asking = this.#syncing = this.#again = this.#lowered = false;
     this.#timers.ping = setInterval(() => this.#ping(), PING_EVERY);
     this.#become("connected");
+    if (this.#known) document.dispatchEvent(new Event("parley:rail")); // nobody rang while the page was away
+    this.#known = true;
     this.sync();
     this.dispatchEvent(new Event("open"));
   }
 
   #received(frame) {
-    if (frame.type) return this.#emit("answer", frame);
+    if (frame.type) return this.#answered(frame);
     switch (frame.op) {
       case "pong":
         return this.#heard();
@@ -78,6 +96,8 @@ export class Live extends EventTarget {
         return this.sync();
       case "head":
         return frame.revision > this.revision ? this.sync() : undefined;
+      case "rail": // the list of sessions has news
+        return document.dispatchEvent(new Event("parley:rail"));
       case "reload": // more is missing than is worth sending piece by piece
         return location.reload();
       case "syncing":
@@ -89,6 +109,14 @@ export class Live extends EventTarget {
       default:
         if (this.#isNext(frame)) this.#emit("frame", frame);
     }
+  }
+
+  #answered(answer) {
+    const asked = this.#asked.get(answer.ref);
+    if (!asked) return this.#emit("answer", answer);
+    this.#asked.delete(answer.ref);
+    if (answer.type === "refused") asked.reject(Object.assign(refusal(answer.code, answer.message), answer));
+    else asked.resolve(answer);
   }
 
   /** The rule of revisions: the next one is applied, older ones are known, a greater one shows that some are missing. */
@@ -108,13 +136,15 @@ export class Live extends EventTarget {
     clearTimeout(this.#timers.sync);
     this.#tries = 0;
     this.#asking = this.#syncing = false;
-    this.revision = Math.max(this.revision, frame.revision);
+    if (!this.#lowered) this.revision = Math.max(this.revision, frame.revision);
+    this.#lowered = false;
     this.#emit("frame", frame);
     if (this.#again) this.#timers.sync = setTimeout(() => this.sync(), 250);
   }
 
   #ping() {
-    if (this.send({ type: "ping" }) && !this.#timers.pong) this.#expect("pong", ANSWER_WITHIN);
+    this.send({ type: "ping" });
+    if (!this.#timers.pong) this.#expect("pong", ANSWER_WITHIN);
   }
 
   #heard() {
@@ -123,7 +153,8 @@ export class Live extends EventTarget {
   }
 
   #looksAlive() {
-    if (this.state === "connected") this.#ping();
+    if (this.state === "connected" && this.#socket.readyState !== WebSocket.OPEN) this.#lost();
+    else if (this.state === "connected") this.#ping();
     else this.#retryNow();
   }
 
@@ -156,6 +187,8 @@ export class Live extends EventTarget {
   }
 
   #release() {
+    for (const { reject } of this.#asked.values()) reject(refusal("lost", words.answerLost));
+    this.#asked.clear();
     clearInterval(this.#timers.ping);
     clearTimeout(this.#timers.sync);
     this.#heard();
@@ -172,4 +205,8 @@ export class Live extends EventTarget {
   #emit(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
+}
+
+function refusal(code, message) {
+  return Object.assign(new Error(message), { code });
 }

@@ -1,17 +1,23 @@
 // The list of messages and the queue: putting a message where it belongs, and what only the browser knows of it.
+import { mark, note, unmark } from "./days.js";
+import { isAfter, isBefore } from "./edges.js";
+import { dress } from "./faces.js";
+import { callsMe } from "./mentions.js";
 import { parse, patchElement } from "./patch.js";
 import { localise } from "./time.js";
+import { words } from "./words.js";
 
 const page = document.getElementById("main");
 const list = document.getElementById("messages");
 const queue = document.getElementById("queue");
-const words = document.getElementById("words").dataset;
 
 /** Puts a message in, or brings the one that is there up to date. Returns its element, null when nothing is drawn. */
-export function upsert({ id, sequence, html }) {
+export function upsert(frame) {
+  const { id, sequence, html } = frame;
   const old = document.getElementById(id);
   const fresh = parse(html).firstElementChild;
-  if (!fresh || isBeforeThePage(sequence)) {
+  const isElsewhere = old?.parentElement !== list && (isBefore(sequence) || isAfter(sequence));
+  if (!fresh || isElsewhere) {
     remove(id);
     return null;
   }
@@ -27,8 +33,26 @@ export function remove(id) {
   const element = document.getElementById(id);
   if (!element) return;
   const after = element.nextElementSibling;
+  const next = list.contains(element) && element.contains(document.activeElement) && (nextMessage(element) ?? nextMessage(element, "previous"));
+  element.dispatchEvent(new CustomEvent("gone"));
   element.remove();
+  unmark(list);
   arrange(after);
+  if (next !== false) (next ?? document.getElementById("log")).focus({ preventScroll: true });
+}
+
+/** The message after another one, or before it. */
+export function nextMessage(element, way = "next") {
+  let next = element[`${way}ElementSibling`];
+  while (next && !next.matches("article.message")) next = next[`${way}ElementSibling`];
+  return next;
+}
+
+/** The newest message here that matches a selector; null where there is none. */
+export function lastMessage(kind = "") {
+  let last = list.lastElementChild;
+  while (last && !last.matches(`article.message${kind}`)) last = last.previousElementSibling;
+  return last;
 }
 
 /** Whether nothing more will become of a message by itself. */
@@ -36,17 +60,18 @@ export function isOver(element) {
   return !["streaming", "running", "pending", "waiting", "queued"].includes(element.dataset.status);
 }
 
-/** Makes ready what the page load or an older page brought. */
+/** Makes ready what the page load, or an older or newer page, brought. */
 export function adopt(elements) {
+  for (const element of elements) replaceTwins(element);
   for (const element of elements) prepare(element);
-  for (const element of elements) join(element);
+  for (const element of elements) arrangeOne(element);
   arrange(elements.at(-1)?.nextElementSibling);
 }
 
-/** Says whether an older page has yet to bring this sequence number. */
-function isBeforeThePage(sequence) {
-  const before = Number(document.getElementById("older").dataset.before);
-  return Boolean(before) && sequence !== null && sequence < before;
+/** A message that has moved across the end of the list meanwhile is brought a second time. */
+function replaceTwins(element) {
+  if (!element.id) return;
+  for (const twin of document.querySelectorAll(`[id="${element.id}"]`)) if (twin !== element) twin.remove();
 }
 
 const placeOf = (sequence) => (sequence === null ? queue : list);
@@ -59,6 +84,7 @@ function update(old, fresh) {
   }
   if (old.querySelector("form") && fresh.dataset.status === "queued") {
     old.querySelector(".queued-text").replaceWith(fresh.querySelector(".queued-text")); // its sender is changing it
+    old.dataset.revision = fresh.dataset.revision;
     return;
   }
   patchElement(old, fresh);
@@ -68,14 +94,17 @@ function insert(fresh, sequence, old) {
   old?.remove();
   if (sequence === null) return queue.insertBefore(fresh, queue.querySelector(".pending"));
   let before = list.lastElementChild;
-  while (before && Number(before.dataset.sequence) > sequence) before = before.previousElementSibling;
+  while (before && !(Number(before.dataset.sequence) <= sequence)) before = before.previousElementSibling;
   if (before) before.after(fresh);
   else list.prepend(fresh);
 }
 
 function prepare(element) {
   localise(element);
+  note(element);
+  dress(element);
   if (element.dataset.userId === page.dataset.viewerId) element.classList.add("mine");
+  if (callsMe(element)) element.classList.add("calls-me");
   const who = element.querySelector(":scope > .who");
   if (who && !who.textContent) {
     who.textContent = page.dataset.agent || words.assistant; // before any model is known (UI-06)
@@ -83,13 +112,18 @@ function prepare(element) {
   }
 }
 
-/** Looks again who begins a run of messages, here and after (UI-05). */
+/** Looks again who begins a run of messages (UI-05), and which one a day, here and after. */
 function arrange(element) {
   if (element?.parentElement !== list) return;
-  join(element);
+  arrangeOne(element);
   let next = element.nextElementSibling;
   while (next && !next.dataset.speaker) next = next.nextElementSibling;
-  if (next) join(next);
+  if (next) arrangeOne(next);
+}
+
+function arrangeOne(element) {
+  join(element);
+  mark(element);
 }
 
 function join(element) {

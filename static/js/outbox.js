@@ -1,4 +1,5 @@
 // Messages that were sent but not yet confirmed: kept until they are, over lost connections and reloads (LIVE-04).
+import { keep, kept, parsed } from "./store.js";
 
 const A_DAY = 86_400_000;
 
@@ -11,9 +12,9 @@ export class Outbox {
     this.#entries = this.#stored();
   }
 
-  /** Keeps a text and returns its entry; its key makes a repeated send harmless (MSG-02). */
-  add(text) {
-    const entry = { key: crypto.randomUUID?.() ?? randomKey(), text, at: Date.now() };
+  /** Keeps a text with its files and returns their entry; its key makes a repeated send harmless (MSG-02). */
+  add(text, files) {
+    const entry = { key: crypto.randomUUID?.() ?? randomKey(), text, files, at: Date.now() };
     this.#entries.push(entry);
     this.#copy();
     return entry;
@@ -41,22 +42,13 @@ export class Outbox {
   }
 
   #stored() {
-    try {
-      return JSON.parse(localStorage.getItem(this.#name)) ?? [];
-    } catch {
-      return [];
-    }
+    return parsed(kept(this.#name)) ?? [];
   }
 
   #copy(removed = []) {
     const known = new Set([...this.#entries, ...removed].map((entry) => entry.key));
     const entries = [...this.#stored().filter((entry) => !known.has(entry.key)), ...this.#entries];
-    try {
-      if (entries.length) localStorage.setItem(this.#name, JSON.stringify(entries));
-      else localStorage.removeItem(this.#name);
-    } catch {
-      // full or forbidden: kept as long as the page
-    }
+    keep(this.#name, entries.length ? JSON.stringify(entries) : "");
   }
 }
 

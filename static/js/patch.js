@@ -1,6 +1,8 @@
 // Making a part of the page equal to new HTML by touching only what differs, so that selections and open details survive.
 
 const parser = document.createElement("template");
+// What is open, and shown as a whole, is not the server's to know.
+const BROWSERS_OWN = ["aria-expanded", "data-expanded"];
 
 /** The nodes that HTML stands for. */
 export function parse(html) {
@@ -32,10 +34,16 @@ export function patchElement(old, fresh) {
 }
 
 function patchNode(mine, theirs) {
-  if (mine.isEqualNode(theirs)) return;
+  if (mine.isEqualNode(theirs) || isShown(mine, theirs)) return;
   if (mine.nodeType === Node.TEXT_NODE && theirs.nodeType === Node.TEXT_NODE) patchText(mine, theirs.data);
   else if (mine.nodeType === Node.ELEMENT_NODE && mine.nodeName === theirs.nodeName) patchElement(mine, theirs);
   else mine.replaceWith(theirs);
+}
+
+/** A picture that the reader has loaded stays. */
+function isShown(mine, theirs) {
+  const picture = mine.dataset?.picture;
+  return picture !== undefined && picture === theirs.querySelector?.("button")?.dataset.picture;
 }
 
 function patchText(node, text) {
@@ -46,7 +54,7 @@ function patchText(node, text) {
 
 function patchAttributes(old, fresh) {
   const readerTouched = old.nodeName === "DETAILS" && old.open !== (old.dataset.default === "open");
-  const kept = (name) => (name === "open" && readerTouched) || name === "data-expanded";
+  const kept = (name) => (name === "open" && readerTouched) || BROWSERS_OWN.includes(name);
   for (const { name } of [...old.attributes]) {
     if (!kept(name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
   }
@@ -58,7 +66,7 @@ function patchAttributes(old, fresh) {
 function removeFrom(node) {
   while (node) {
     const next = node.nextSibling;
-    node.remove();
+    if (node.dataset?.own === undefined) node.remove(); // what the browser put at the end is not the server's to know
     node = next;
   }
 }

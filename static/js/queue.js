@@ -1,56 +1,59 @@
-// Changing one's own queued message until it is delivered (RUN-06).
-import { fits } from "./limit.js";
+// The queue above the composer: changing one's own message until it is delivered, and folding when there are many (RUN-06).
+import { on } from "./actions.js";
+import { giveBack } from "./composer.js";
+import { field, TOUCH } from "./field.js";
+import { late } from "./late.js";
+import { ask } from "./page.js";
+import { toast } from "./toast.js";
+import { fill, words } from "./words.js";
 
-const sent = new WeakMap(); // what each form has sent and not heard of yet
+const MANY = 3;
+const queue = document.getElementById("queue");
+const fold = document.querySelector("[data-action=fold-queue]");
+let folded = true;
+let held = null; // what has the focus in the queue
 
-/** Opens a field with the message's text in its place; what becomes of it goes out by `ask`. */
-export function edit(message, ask) {
-  if (message.querySelector("form")) return;
-  const form = document.getElementById("edit-queued").content.firstElementChild.cloneNode(true);
-  const field = form.querySelector("textarea");
-  field.value = textOf(message);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    save(message, form, field.value, ask);
-  });
-  field.addEventListener("keydown", (event) => keys(event, form, message));
-  message.append(form);
-  field.focus();
+on("edit-queued", async (button) => (await late(() => import("./queue_edit.js")))?.edit(button.closest(".queued")));
+on("withdraw", (button) => withdraw(button.closest(".queued")));
+on("fold-queue", () => {
+  folded = !folded;
+  count();
+});
+document.addEventListener("focusin", ({ target }) => (held = queue.contains(target) ? target : null));
+new MutationObserver(changed).observe(queue, { childList: true, subtree: true, attributeFilter: ["hidden"] });
+count();
+
+function changed() {
+  count();
+  // Whoever was on a message that has been delivered goes on in the composer.
+  if (held?.isConnected === false && document.activeElement === document.body) field?.focus();
 }
 
-export function cancelEdit(message) {
-  const form = message.querySelector("form");
-  const hadFocus = form.contains(document.activeElement);
-  form.remove();
-  if (hadFocus) message.querySelector("[data-action=edit-queued]").focus();
+/** Tells how many wait; many are folded to the next one, but not while one of them is being changed. */
+function count() {
+  const waiting = [...queue.children].filter((message) => !message.hidden).length;
+  const isFolded = folded && waiting >= MANY && !queue.querySelector("form");
+  queue.classList.toggle("folded", isFolded);
+  fold.hidden = waiting < MANY;
+  fold.ariaExpanded = String(!isFolded);
+  fold.firstElementChild.textContent = fill(words.queuedMany, { count: waiting });
 }
 
-/** The server has the change: the field closes, unless somebody has gone on writing in it. */
-export function saved(id) {
-  const form = document.getElementById(id)?.querySelector("form");
-  if (form && form.querySelector("textarea").value === sent.get(form)) cancelEdit(form.closest(".queued"));
+/** What was withdrawn goes back to where it was written, unless something else stands there now. */
+async function withdraw(message) {
+  const text = textOf(message);
+  const withdrawn = await ask({ type: "withdraw", id: message.id });
+  if (!withdrawn) return;
+  const back = () => giveBack({ text, files: withdrawn.attachments });
+  if (field.value) toast(words.withdrawn, { action: { label: words.undo, run: back } });
+  else back();
+  if (!TOUCH.matches) field.focus();
 }
 
 /** What somebody was making of a message that is no longer queued; "" if nothing. */
 export function unsaved(message) {
-  const field = message?.querySelector("form textarea");
-  return field && field.value !== textOf(message) ? field.value : "";
+  const text = message?.matches(".queued") ? message.querySelector("form textarea") : null;
+  return text && text.value !== textOf(message) ? text.value : "";
 }
 
-const textOf = (message) => message.querySelector(".queued-text").textContent;
-
-function save(message, form, words, ask) {
-  if (!words.trim() || words === textOf(message)) return cancelEdit(message);
-  if (!fits(words)) return;
-  sent.set(form, words); // the field stays until the server has it: what is refused must not be lost
-  ask({ type: "edit_queued", id: message.id, text: words, ref: `edit:${message.id}` });
-}
-
-function keys(event, form, message) {
-  if (event.isComposing || event.keyCode === 229) return;
-  if (event.key === "Escape") cancelEdit(message);
-  else if (event.key === "Enter" && !event.shiftKey) {
-    event.preventDefault();
-    form.requestSubmit();
-  }
-}
+export const textOf = (message) => message.querySelector(".queued-text").textContent;

@@ -1,17 +1,82 @@
-// Lists of sessions keep themselves up to date while somebody looks at them.
+// The list of sessions keeps itself up to date, without taking away what somebody is doing in it.
 import htmx from "../vendor/htmx/htmx.esm.min.js";
-import { localise } from "./time.js";
+import { know } from "./faces.js";
+import { place } from "./popover.js";
+import { textAt } from "./server.js";
+import { atMidnight } from "./time.js";
+import { shownWorkspace } from "./workspaces.js";
 
+const SOON = 300;
 const EVERY = 15_000;
+const ZONE = "parley_zone";
+const list = document.getElementById("rail-list");
+const state = { shown: "", archived: "" };
+let due = 0;
+let loading = null;
 
-/** Asks for the list anew; see hx-get on the element. */
-export function refresh(list) {
-  if (!document.hidden) htmx.trigger(list, "refresh");
+/** Asks for the list anew, at once. Resolves to whether it came. */
+export async function refresh() {
+  clearTimeout(due);
+  due = 0;
+  while (loading) await loading; // an answer on its way may be older than the question
+  loading = load().finally(() => (loading = null));
+  return loading;
 }
 
-export function keepFresh(list) {
-  localise(list);
-  setInterval(() => refresh(list), EVERY);
-  document.addEventListener("visibilitychange", () => refresh(list));
-  document.addEventListener("htmx:after:swap", () => localise(document.body));
+/** Shows more rows, or another list: {shown: "180"}, {archived: "yes"}. Resolves to whether it came. */
+export async function show(values) {
+  const before = { ...state };
+  Object.assign(state, values);
+  const came = await refresh();
+  if (!came) Object.assign(state, before);
+  return came;
+}
+
+export const showsArchive = () => state.archived === "yes";
+
+/** Asks soon: many reasons that come together are one question. */
+function soon() {
+  due ||= setTimeout(refresh, SOON);
+}
+
+/** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
+export function keepFresh(isRung) {
+  setZone();
+  document.addEventListener("parley:rail", soon);
+  setInterval(() => document.hidden || isRung() || soon(), EVERY);
+  document.addEventListener("visibilitychange", () => document.hidden || soon());
+  addEventListener("pageshow", (event) => event.persisted && soon());
+  atMidnight(soon);
+}
+
+async function load() {
+  if (list.querySelector(".rail-rename")) return soon() ?? false; // somebody is writing in the list
+  const query = new URLSearchParams({ ...state, current: list.dataset.current, workspace: shownWorkspace() });
+  const text = await textAt(`${list.dataset.address}?${query}`);
+  if (text === null) return false;
+  if (list.querySelector(".rail-rename")) return soon() ?? false;
+  await morph(text);
+  return true;
+}
+
+/** Rows keep their elements by their ids, also when they move: what has the focus keeps it. */
+async function morph(text) {
+  const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
+  const top = list.scrollTop;
+  await htmx.swap({ text, target: list, sourceElement: list, swap: "innerMorph" });
+  list.scrollTop = top;
+  place();
+  if (focused && document.activeElement === document.body) (document.getElementById(focused) ?? list).focus({ preventScroll: true });
+  const faces = document.getElementById("rail-faces");
+  if (faces) know(JSON.parse(faces.dataset.faces));
+  list.dispatchEvent(new Event("parley:listed"));
+}
+
+/** The server groups the list by the days of this zone. */
+function setZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+  const cookie = `${ZONE}=${zone}`;
+  if (document.cookie.split("; ").includes(cookie)) return;
+  document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
+  soon();
 }

@@ -1,87 +1,148 @@
 // The reader's place: at the end it follows what comes, anywhere else it is never taken away.
+import { lacks } from "./edges.js";
+import { showAround, showNewest } from "./pages.js";
+import { keepInTab, keptInTab } from "./store.js";
+import { fill, words } from "./words.js";
 
 const NEAR = 40;
+const COUNTED = "article.message:is(.user, .assistant, .error)"; // a turn's forty tools are not forty messages
 const log = document.getElementById("log");
+const list = document.getElementById("messages");
 const button = document.querySelector("[data-action=latest]");
+const label = button.querySelector("span");
+const PLACE = `parley:place:${document.getElementById("main").dataset.session}`;
 let following = true;
 let lastTop = 0;
+let seen = 0; // the last sequence number when the reader left the end
 
 const distance = () => log.scrollHeight - log.scrollTop - log.clientHeight;
+const isWhole = () => !lacks("newer");
 
 /** Goes to the end and follows it again. */
-export function toEnd() {
+export async function toEnd() {
+  // The address of a message that the reader has left would lead nowhere when it is followed again.
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  if (!isWhole()) await showNewest();
+  follow();
+}
+
+/** Call after the list has changed. */
+export function keepPlace() {
+  if (following) follow();
+  else count();
+}
+
+/** Lets the reader stay where they are taken, whatever comes. */
+export function leave() {
+  if (following) seen = lastSequence();
+  following = false;
+}
+
+export function start() {
+  follow();
+  log.dataset.ready = "";
+  log.addEventListener("scroll", moved, { passive: true });
+  button.addEventListener("click", async () => {
+    await toEnd();
+    log.focus({ preventScroll: true });
+  });
+  log.addEventListener("click", opened);
+  // Messages get their true height only when they come into view, so the end moves by itself too.
+  const observer = new ResizeObserver(() => following && follow());
+  for (const element of [log, ...log.children]) observer.observe(element);
+  keepWhileOthersLoad();
+  addEventListener("pagehide", remember);
+}
+
+/** Goes back to where somebody was before they loaded the page again; whether there is such a place. */
+export async function restore() {
+  const { type } = performance.getEntriesByType("navigation")[0] ?? {};
+  const place = ["reload", "back_forward"].includes(type) ? keptInTab(PLACE) : null;
+  if (!place) return false;
+  const goThere = () => (log.scrollTop += topOf(document.getElementById(place.id)) - place.top);
+  leave();
+  if (!document.getElementById(place.id) && !(await showAround(place.id, goThere))) return false;
+  await settle(goThere);
+  return true;
+}
+
+/** Repeats a step while what came into view gets its true height, which takes a few frames. */
+export async function settle(step) {
+  for (let frame = 0; frame < 4; frame++) {
+    step();
+    await new Promise(requestAnimationFrame);
+  }
+  moved();
+}
+
+/** The message that the reader has at the top. */
+export function firstVisible() {
+  const edge = log.getBoundingClientRect().top;
+  return [...list.children].find((message) => message.dataset.sequence && message.getBoundingClientRect().bottom > edge);
+}
+
+function follow() {
   following = true;
   button.hidden = true;
   log.scrollTop = log.scrollHeight;
   lastTop = log.scrollTop;
 }
 
-/** Call after the list has changed. */
-export function keepPlace() {
-  if (following) toEnd();
-}
-
-export function start() {
-  toEnd();
-  log.dataset.ready = "";
-  log.addEventListener("scroll", moved, { passive: true });
-  button.addEventListener("click", () => {
-    toEnd();
-    log.focus({ preventScroll: true });
-  });
-  log.addEventListener("click", opened);
-  // Messages get their true height only when they come into view, so the end moves by itself too.
-  const observer = new ResizeObserver(keepPlace);
-  for (const element of [log, ...log.children]) observer.observe(element);
-  keepWhileOlderLoad();
-}
-
 function moved() {
   // Growth below never moves the reader up; only the reader does.
-  if (distance() < NEAR) following = true;
-  else if (log.scrollTop < lastTop - 1) following = false;
-  button.hidden = following || distance() < 2 * NEAR;
+  if (distance() < NEAR && isWhole()) following = true;
+  else if (log.scrollTop < lastTop - 1) leave();
+  button.hidden = following || (isWhole() && distance() < 2 * NEAR);
+  count();
   lastTop = log.scrollTop;
+}
+
+const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;
+const lastSequence = () => Number([...list.children].findLast((each) => each.dataset.sequence)?.dataset.sequence ?? 0);
+
+/** Says on the button how many messages have come since the reader left the end. */
+function count() {
+  if (button.hidden) return;
+  let added = 0;
+  for (let last = list.lastElementChild; last && !(Number(last.dataset.sequence) <= seen); last = last.previousElementSibling) {
+    if (last.matches(COUNTED)) added += 1;
+  }
+  const known = isWhole() ? added : 0;
+  const text = known === 0 ? words.latest : known === 1 ? words.newMessage : fill(words.newMessages, { count: known });
+  if (label.textContent !== text) label.textContent = text;
 }
 
 /** Whoever opens something wants to see it, not what is below it. */
 function opened(event) {
   if (!event.target.closest("summary, [data-action=expand]")) return;
-  following = false;
+  leave();
   requestAnimationFrame(moved);
 }
 
-function keepWhileOlderLoad() {
+function keepWhileOthersLoad() {
   let anchor = null;
   let top = 0;
-  const isOlder = (event) => event.detail.ctx.target?.id === "messages";
+  const isPage = (event) => event.detail.ctx.target?.id === "messages";
   const restore = () => {
     if (anchor) log.scrollTop += anchor.getBoundingClientRect().top - top;
   };
   document.addEventListener("htmx:before:swap", (event) => {
-    if (!isOlder(event)) return;
+    if (!isPage(event)) return;
     anchor = firstVisible();
     top = anchor?.getBoundingClientRect().top ?? 0;
     log.classList.add("holding");
   });
-  document.addEventListener("htmx:after:swap", (event) => {
-    if (!isOlder(event)) return;
+  document.addEventListener("htmx:after:swap", async (event) => {
+    if (!isPage(event)) return;
     restore();
-    // Again while the new messages get their true height, which takes a few frames.
-    let frames = 3;
-    const settle = () => {
-      restore();
-      if (frames--) return requestAnimationFrame(settle);
-      anchor = null;
-      log.classList.remove("holding");
-      lastTop = log.scrollTop;
-    };
-    requestAnimationFrame(settle);
+    await settle(restore);
+    anchor = null;
+    log.classList.remove("holding");
+    lastTop = log.scrollTop;
   });
 }
 
-function firstVisible() {
-  const edge = log.getBoundingClientRect().top;
-  const messages = [...document.getElementById("messages").children];
-  return messages.find((message) => message.getBoundingClientRect().bottom > edge);
+function remember() {
+  const first = firstVisible();
+  keepInTab(PLACE, following || !first ? null : { id: first.id, top: topOf(first) });
 }

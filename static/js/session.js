@@ -1,67 +1,87 @@
 // The session page: puts its parts together.
-import { start as startActions } from "./actions.js";
+import { on } from "./actions.js";
+import "./archived.js";
+import "./clipboard.js";
+import "./code.js";
 import { Composer } from "./composer.js";
+import "./connection.js";
+import { renew } from "./days.js";
+import * as deeplink from "./deeplink.js";
+import { restore } from "./field.js";
+import "./forking.js";
+import "./header.js";
+import "./images.js";
 import { Inbox } from "./inbox.js";
-import { Live } from "./live.js";
+import { retry } from "./message_menu.js";
 import { adopt } from "./messages.js";
 import { notice } from "./notice.js";
-import { chooseModel, showIdleAgain, showThinking } from "./parts.js";
-import * as queue from "./queue.js";
-import { keepFresh } from "./refresh.js";
+import "./notifications.js";
+import { ask, canEdit, live, page } from "./page.js";
+import "./panel_opener.js";
+import { showIdleAgain, showThinking } from "./parts.js";
+import "./pictures.js";
+import * as presence from "./presence.js";
+import * as reader from "./reader.js";
+import * as rail from "./rail.js";
+import * as reading from "./reading.js";
 import * as scroll from "./scroll.js";
+import * as search from "./search.js";
 import * as shell from "./shell.js";
+import "./shortcuts.js";
+import "./swaps.js";
 import { atMidnight, localise } from "./time.js";
+import * as toolbar from "./toolbar.js";
+import "./transfer.js";
+import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
-const page = at("main");
-const words = at("words").dataset;
-const model = at("model");
 
 const inbox = new Inbox(() => live.sync(), overtaken);
-const address = location.origin.replace(/^http/, "ws") + page.dataset.socket;
-const live = new Live(address, Number(page.dataset.revision), () => inbox.have());
-const composer = page.dataset.canEdit === "yes" ? new Composer(live, showThinking) : null;
-const ask = startActions(live, composer);
+const composer = canEdit ? new Composer(showThinking) : null;
 
+live.have = () => inbox.have();
 live.addEventListener("frame", ({ detail }) => inbox.put(detail));
 live.addEventListener("open", () => composer?.resend());
-live.addEventListener("state", ({ detail: { state, reason } }) => {
-  const line = at("connection");
-  line.dataset.state = state;
-  line.textContent = { "no-access": words.noAccess, gone: words.gone }[reason] ?? words[state] ?? "";
-  if (state === "closed") composer?.close();
-  if (reason === "signed-out") location.assign(`${page.dataset.signIn}?next=${encodeURIComponent(location.pathname)}`);
-});
+live.addEventListener("state", ({ detail: { state } }) => state === "closed" && composer?.close());
 live.addEventListener("answer", ({ detail: answer }) => {
   const [kind, key] = String(answer.ref ?? "").split(":");
   if (answer.type === "refused") refused(kind, key, answer.message);
   else if (kind === "send") composer.confirmed(key, at(answer.id) !== null);
-  else if (kind === "edit") queue.saved(key);
 });
-model?.addEventListener("change", () => {
-  const option = model.selectedOptions[0];
-  const sent = ask({ type: "set_model", provider: option.dataset.provider, model: option.value });
-  if (!sent) chooseModel();
+
+on("expand", (button) => {
+  button.previousElementSibling.dataset.expanded = "";
+  button.closest(".message").focus({ preventScroll: true });
+  button.remove();
 });
+on("prompt", (button) => composer.suggest(button.textContent));
+on("retry", (button) => retry(button.dataset));
 
 function refused(kind, key, message) {
   if (kind === "send") composer.refused(key);
-  if (kind === "set_model") chooseModel();
   showIdleAgain();
   notice(message);
 }
 
 function overtaken(text) {
-  composer?.restore(text);
+  restore(text);
   notice(words.delivered);
 }
 
 adopt([...at("messages").children]);
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-chooseModel();
 scroll.start();
+toolbar.start();
+reader.start();
+deeplink.start();
+presence.start();
 shell.start((title) => ask({ type: "rename", title }));
-keepFresh(at("rail-list"));
-atMidnight(() => localise(document.body));
+rail.start(() => live.state === "connected");
+search.start();
+reading.start();
+atMidnight(() => {
+  localise(document.body);
+  renew(at("messages"));
+});
 if (composer?.restoreStale()) notice(words.kept);
 live.connect();

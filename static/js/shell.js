@@ -1,32 +1,68 @@
-// Small states of the page's frame, as Alpine components: the drawer of sessions on phones, and the title.
+// Small states of the page's frame, as Alpine components: the rail (a drawer on phones), and the title.
 import Alpine from "../vendor/alpine/module.esm.min.js";
+import { offer } from "./deeds.js";
+import { composing } from "./field.js";
+import { isBehind, withControl } from "./keyboard.js";
+import { ready } from "./ready.js";
+import "./room.js";
+import { words } from "./words.js";
 
-/** Starts Alpine; `rename` is given a new title. */
-export function start(rename) {
+const FOLDED = "parley_rail";
+const PHONE = matchMedia("(width < 760px)"); // rail.css says the same
+
+/** Starts Alpine, when all else listens; `rename` is given a new title. */
+export function start(rename = () => {}) {
   Alpine.data("shell", shell);
   Alpine.data("title", () => title(rename));
   Alpine.start();
+  ready();
 }
 
 function shell() {
   return {
     isOpen: false,
+    isFolded: document.cookie.split("; ").includes(`${FOLDED}=folded`),
     get classes() {
-      return { "drawer-open": this.isOpen };
+      return { "drawer-open": this.isOpen, "rail-folded": this.isFolded };
     },
     get expanded() {
       return String(this.isOpen);
     },
+    get unfolded() {
+      return String(!this.isFolded);
+    },
+    init() {
+      addEventListener("keydown", (event) => {
+        if (!withControl(event) || event.shiftKey || isBehind() || event.key.toLowerCase() !== "b") return;
+        event.preventDefault();
+        this.toggle();
+      });
+      PHONE.addEventListener("change", () => this.close()); // a wide page has no drawer to be behind
+      offer({ id: "rail", label: words.showList, icon: "panel-left", keys: "Ctrl+B", run: () => this.toggle() });
+    },
+    toggle() {
+      if (!PHONE.matches) this.fold();
+      else if (this.isOpen) this.close();
+      else this.open();
+    },
+    /** Escape is for what is on top. */
+    escape(event) {
+      if (!event.defaultPrevented && !isBehind()) this.close();
+    },
     open() {
       this.isOpen = true;
       this.$refs.main.inert = true;
-      this.$nextTick(() => this.$refs.rail.querySelector("button").focus());
+      this.$nextTick(() => this.$refs.rail.querySelector("button:not(.phone-none)").focus());
     },
     close() {
       if (!this.isOpen) return;
       this.isOpen = false;
       this.$refs.main.inert = false;
       this.$refs.opener.focus();
+    },
+    fold() {
+      this.isFolded = !this.isFolded;
+      document.cookie = `${FOLDED}=${this.isFolded ? "folded" : ""}; path=/; max-age=31536000; samesite=lax`;
     },
   };
 }
@@ -42,15 +78,17 @@ function title(rename) {
       this.$refs.input.value = this.$refs.button.querySelector("[data-part]").textContent.trim();
       this.$nextTick(() => this.$refs.input.select());
     },
-    cancel() {
+    cancel(event) {
+      if (composing(event)) return;
       this.editing = false;
       this.$nextTick(() => this.$refs.button.focus());
     },
     save() {
       if (!this.editing) return;
       this.editing = false;
-      const words = this.$refs.input.value.trim();
-      if (words && words !== this.$refs.button.querySelector("[data-part]").textContent.trim()) rename(words);
+      const title = this.$refs.input.value.trim();
+      if (document.activeElement === this.$refs.input) this.$nextTick(() => this.$refs.button.focus());
+      if (title && title !== this.$refs.button.querySelector("[data-part]").textContent.trim()) rename(title);
     },
   };
 }

@@ -1,4 +1,4 @@
-// The theme that somebody chose, before the first paint. Without a choice the system's holds.
+// The theme, before the first paint: the one that somebody keeps with their account, or else with this browser.
 (() => {
   const KEY = "parley:theme";
   const root = document.documentElement;
@@ -9,20 +9,22 @@
       return "";
     }
   };
+  const remember = (theme) => {
+    try {
+      localStorage.setItem(KEY, theme);
+    } catch {
+      // holds for this page only
+    }
+  };
   const show = (theme) => {
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
     else delete root.dataset.theme;
   };
-  show(read());
+  if (root.dataset.preferences) remember(root.dataset.theme ?? ""); // the page of signing in looks the same
+  else show(read());
   addEventListener("storage", (event) => event.key === KEY && show(event.newValue));
-  document.addEventListener("click", (event) => {
-    if (!event.target.closest?.("[data-action=theme]")) return;
-    const next = { "": "light", light: "dark", dark: "" }[root.dataset.theme ?? ""];
-    show(next);
-    try {
-      localStorage.setItem(KEY, next);
-    } catch {
-      // kept for this page only
-    }
+  document.addEventListener("parley:theme", ({ detail }) => {
+    show(detail);
+    remember(detail);
   });
 })();

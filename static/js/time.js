@@ -1,31 +1,55 @@
-// Times in the reader's own zone (UI-02).
+// Times in the reader's own zone, by their 24-hour or 12-hour clock (UI-02).
 
-/** `14:30` today, `2/28 14:30` this year, `2025/12/31 14:30` before that. */
-export function clock(date, now = new Date()) {
-  const two = (number) => String(number).padStart(2, "0");
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+const root = document.documentElement;
+const two = (number) => String(number).padStart(2, "0");
+const isTwelve = () => root.dataset.clock === "12";
+
+/** `14:30` today, `2/28 14:30` this year, `2025/12/31 14:30` before that; `2:30 PM` for those who read it so. */
+function clock(date, now = new Date()) {
+  const time = timeOf(date);
   const day = `${date.getMonth() + 1}/${date.getDate()}`;
   if (date.getFullYear() !== now.getFullYear()) return `${date.getFullYear()}/${day} ${time}`;
   return day === `${now.getMonth() + 1}/${now.getDate()}` ? time : `${day} ${time}`;
 }
+
+/** The whole date and time, in words. */
+export const fullTime = (date) => formatter({ dateStyle: "full", timeStyle: "medium", hour12: isTwelve() }).format(date);
 
 /** Writes every <time> below a node in the reader's zone, with the full date on hover. */
 export function localise(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
-    const text = clock(date);
+    const full = fullTime(date);
+    const text = time.dataset.form === "full" ? full : clock(date);
     if (time.textContent !== text) time.textContent = text;
-    time.title = date.toLocaleString();
+    time.title = full;
   }
 }
 
 /** Calls back soon after each midnight: what was "14:30" has become "2/28 14:30". */
 export function atMidnight(callback) {
-  const next = new Date();
-  next.setHours(24, 0, 1, 0);
-  setTimeout(() => {
+  let day = new Date().toDateString();
+  const look = () => {
+    if (new Date().toDateString() === day) return;
+    day = new Date().toDateString();
     callback();
-    atMidnight(callback);
-  }, next - Date.now());
+  };
+  const wait = () => setTimeout(() => (look(), wait()), new Date().setHours(24, 0, 1, 0) - Date.now());
+  wait();
+  document.addEventListener("visibilitychange", look); // timers stand still while a machine sleeps
+}
+
+function timeOf(date) {
+  if (isTwelve()) return formatter({ hour: "numeric", minute: "2-digit", hour12: true }).format(date);
+  return `${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+const formatters = new Map();
+
+/** Making one costs more than all that it will write. */
+export function formatter(options) {
+  const name = JSON.stringify(options);
+  if (!formatters.has(name)) formatters.set(name, new Intl.DateTimeFormat(root.lang, options));
+  return formatters.get(name);
 }

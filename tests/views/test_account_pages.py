@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.test import Client
+from django.core.cache import cache
+from django.test import Client, RequestFactory
 from django.urls import reverse
+from pytest_django.fixtures import Settings
 
+from chat.forms import address_of
 from chat.models import Role, Session, Share, User
-from chat.services import accounts, sharing
+from chat.services import accounts, attempts, sharing
 from chat.services.access import role_in
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
 PASSWORD = "correct horse"
+
+
+@pytest.fixture(autouse=True)
+def _nobody_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.clear()
+    monkeypatch.setattr(attempts, "WINDOW", 10**9)  # none ends while a test runs
 
 
 def signed_in_user(client: Client) -> str | None:
@@ -48,6 +58,72 @@ def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
     assert signed_in_user(client) is None
 
 
+def test_who_is_wrong_too_often_waits(client: Client, ana: User, bo: User) -> None:
+    """Guessing passwords ends soon, for this name from this address; the right one does not help before its time."""
+    page = reverse("sign-in")
+    for _ in range(attempts.MOST):
+        client.post(page, {"username": "ana", "password": "no"})
+    html = client.post(page, {"username": "ANA", "password": PASSWORD}).content.decode()
+    assert ("Try again in " in html, signed_in_user(client)) == (True, None)
+    assert client.post(page, {"username": "bo", "password": PASSWORD}).status_code == 302
+    elsewhere = Client(REMOTE_ADDR="192.0.2.7")
+    assert elsewhere.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
+
+
+def test_the_admin_s_door_has_the_same_lock(client: Client) -> None:
+    """Who may not guess at one may not go on at the other."""
+    User.objects.create_superuser("staff", password=PASSWORD)
+    for _ in range(attempts.MOST):
+        client.post(reverse("sign-in"), {"username": "staff", "password": "no"})
+    client.post(reverse("admin:login"), {"username": "staff", "password": PASSWORD})
+    assert signed_in_user(client) is None
+    elsewhere = Client(REMOTE_ADDR="192.0.2.7")
+    elsewhere.post(reverse("admin:login"), {"username": "staff", "password": PASSWORD})
+    assert signed_in_user(elsewhere) is not None
+
+
+def test_who_tries_one_name_after_another_waits_as_well(client: Client, ana: User) -> None:
+    """However many names: the failures of an address are counted, and those of a name are not pushed out by others."""
+    for number in range(attempts.MOST_OF_ADDRESS):
+        assert attempts.begin(username=f"name{number}", address="127.0.0.1") == 0
+    client.post(reverse("sign-in"), {"username": "ana", "password": PASSWORD})
+    assert signed_in_user(client) is None
+
+
+def test_tries_at_the_same_time_are_all_counted() -> None:
+    """Whoever sends a hundred at once has no hundred guesses: each is counted before its password is looked at."""
+    with ThreadPoolExecutor(8) as threads:
+        waits = list(threads.map(lambda _: attempts.begin(username="ana", address="192.0.2.1"), range(40)))
+    assert waits.count(0) == attempts.MOST
+
+
+def test_right_password_makes_up_for_wrong_ones(client: Client, ana: User) -> None:
+    page = reverse("sign-in")
+    for wrong in (attempts.MOST - 1, attempts.MOST - 1):
+        for _ in range(wrong):
+            client.post(page, {"username": "ana", "password": "no"})
+        assert client.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
+        client.logout()
+
+
+@pytest.mark.parametrize(("https", "told"), [(True, "203.0.113.9"), (False, "127.0.0.1")])
+def test_address_behind_a_proxy_is_the_one_that_the_proxy_tells(settings: Settings, https: bool, told: str) -> None:
+    """What somebody writes into the header themselves stands before it."""
+    settings.HTTPS = https
+    request = RequestFactory().get("/", HTTP_X_FORWARDED_FOR="10.0.0.1, 203.0.113.9")
+    assert address_of(request) == told
+
+
+def test_part_of_a_page_leads_to_sign_in_when_the_login_is_over(client: Client) -> None:
+    """The form would otherwise stand in the middle of a list."""
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/sessions/s_1/?x=1"}
+    response = client.get(reverse("home"), headers=headers)
+    assert (response.status_code, response.headers["HX-Redirect"]) == (
+        401,
+        "/accounts/sign-in/?next=%2Fsessions%2Fs_1%2F",
+    )
+
+
 def test_sign_out_needs_a_form(signed_in: SignIn, ana: User) -> None:
     """A link or a picture elsewhere cannot sign anybody out."""
     client = signed_in(ana)
@@ -61,16 +137,18 @@ def test_form_from_elsewhere_is_refused_in_words(ana: User) -> None:
     client.force_login(ana)
     response = client.post(reverse("new-session"))
     assert (response.status_code, "That form was too old" in response.content.decode()) == (403, True)
+    told = client.post(reverse("new-session"), headers={"Accept": "application/json"})
+    assert (told.status_code, "Load it again" in told.json()["message"]) == (403, True)
 
 
 # --- with a link -------------------------------------------------------------------------------------------------
 
 
-def test_link_signs_in_and_opens_a_fresh_session(client: Client, ana: User) -> None:
-    """The printed link lands in a session, ready to type."""
+def test_link_signs_in_and_leads_home(client: Client, ana: User) -> None:
+    """The printed link lands where one begins by typing; no session is made that nobody writes in."""
     response = client.get(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)]))
-    session = Session.objects.get(owner=ana)
-    assert response.headers["Location"] == reverse("session", args=[session.pk])
+    assert response.headers["Location"] == reverse("home")
+    assert not Session.objects.exists()
     assert signed_in_user(client) == str(ana.pk)
     assert "no-store" in response.headers["Cache-Control"]
 
@@ -79,8 +157,7 @@ def test_link_signs_in_and_opens_a_fresh_session(client: Client, ana: User) -> N
 def test_link_leads_to_next(client: Client, ana: User, target: str, followed: bool) -> None:
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
     response = client.get(link, {"next": target})
-    assert (response.headers["Location"] == target) == followed
-    assert Session.objects.exists() != followed
+    assert response.headers["Location"] == (target if followed else reverse("home"))
 
 
 def test_used_link_says_how_to_get_another(client: Client, ana: User) -> None:

@@ -1,56 +1,158 @@
-"""The lists of sessions, and beginning one."""
+"""Home, the rail's list, beginning a session, putting sessions in order, and what the palette is given."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import Session, User
+from chat.models import ChatMessage, Session, SessionRun, User
 from chat.services.messages import send_message
 from chat.services.sessions import create_session
 from tests.support.house import let_in
+from tests.support.rows import say
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
+SCRIPT = {"Accept": "application/json"}
 
 
-def home_of(client: Client) -> str:
-    return client.get(reverse("home")).content.decode()
+def rail_of(client: Client, **asked: str) -> str:
+    return unescape(client.get(reverse("rail"), asked).content.decode())
 
 
-def test_home_lists_mine_and_what_is_shared_with_me(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+def row_of(client: Client, title: str) -> str:
+    return next(row for row in rail_of(client).split("<li ") if title in row)
+
+
+def test_the_rail_lists_mine_and_what_is_shared_with_me(
+    signed_in: SignIn, ana: User, bo: User, session: Session
+) -> None:
     let_in(create_session(owner=bo, workspace=session.workspace, title="Shared"), ana, "viewer")
     create_session(owner=bo, workspace=session.workspace, title="Private")
-    html = home_of(signed_in(ana))
-    assert ["Plan" in html, "Shared" in html, "Private" in html] == [True, True, False]
-    assert html.index("Shared") < html.index("Plan")  # the last active first
-
-
-def test_home_shows_which_agents_work(signed_in: SignIn, ana: User, session: Session) -> None:
-    before = "Working" in home_of(signed_in(ana))
-    send_message(session=session, author=ana, text="Go")
-    assert (before, "Working" in home_of(signed_in(ana))) == (False, True)
-
-
-def test_empty_home_says_how_to_begin(signed_in: SignIn, ana: User) -> None:
-    assert "No sessions yet" in home_of(signed_in(ana))
-
-
-def test_new_session_is_opened(signed_in: SignIn, ana: User) -> None:
     client = signed_in(ana)
-    response = client.post(reverse("new-session"))
-    session = Session.objects.get()
-    assert response.headers["Location"] == reverse("session", args=[session.pk])
-    assert session.owner == ana
-    assert client.get(reverse("new-session")).status_code == 405
+    html = rail_of(client)
+    assert ["Plan" in html, "Shared" in html, "Private" in html] == [True, True, False]
+    assert html.index(">Shared<") < html.index(">Plan<")  # the last active first
+    assert ["Shared by Bo" in row_of(client, title) for title in ("Shared", "Plan")] == [True, False]
 
 
-def test_rail_marks_the_open_session(signed_in: SignIn, ana: User, session: Session) -> None:
+def test_the_rail_shows_which_agents_work_and_what_is_unread(signed_in: SignIn, ana: User, session: Session) -> None:
+    client = signed_in(ana)
+    shown = [_marks(client)]
+    send_message(session=session, author=ana, text="Go")
+    shown.append(_marks(client))
+    SessionRun.objects.update(state="idle", turn_id="")
+    say(session, None, "Done")
+    shown.append(_marks(client))
+    assert shown == [(False, False), (True, False), (False, True)]
+
+
+def _marks(client: Client) -> tuple[bool, bool]:
+    row = row_of(client, "Plan")
+    return "The agent works" in row, "Unread" in row
+
+
+def test_the_rail_marks_the_open_session(signed_in: SignIn, ana: User, session: Session) -> None:
     create_session(owner=ana, title="Other")
-    html = signed_in(ana).get(reverse("rail"), {"current": session.pk}).content.decode()
-    current = [item for item in html.split("<li>")[1:] if 'aria-current="page"' in item]
-    assert len(current) == 1
-    assert "Plan" in current[0]
+    rows = rail_of(signed_in(ana), current=session.pk).split("<li ")[1:]
+    assert [">Plan<" in row for row in rows if 'aria-current="page"' in row] == [True]
+
+
+@pytest.mark.parametrize("asked", ["-1", "x", "9" * 50, "٣"])
+def test_the_rail_takes_any_count(signed_in: SignIn, ana: User, session: Session, asked: str) -> None:
+    assert "Plan" in rail_of(signed_in(ana), shown=asked)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "Nowhere/Land", "../etc/passwd", "/etc/passwd", ""])
+def test_the_rail_takes_any_zone(signed_in: SignIn, ana: User, session: Session, zone: str) -> None:
+    client = signed_in(ana)
+    client.cookies["parley_zone"] = zone
+    assert "Plan" in rail_of(client)
+
+
+def test_empty_lists_say_so(signed_in: SignIn, ana: User) -> None:
+    client = signed_in(ana)
+    assert "What you begin or others share with you" in rail_of(client)
+    assert "Nothing is archived" in rail_of(client, archived="yes")
+
+
+def test_home_is_prefilled(signed_in: SignIn, ana: User) -> None:
+    html = signed_in(ana).get(reverse("home"), {"q": "<Plan> it"}).content.decode()
+    assert "&lt;Plan&gt; it</textarea>" in html
+
+
+def test_a_session_begins_with_its_first_message_sent(signed_in: SignIn, ana: User) -> None:
+    """RUN-01: and with the words of it for a title."""
+    text = "Find out\nwhy the checkout is slow on Fridays, and what it would take to make it quick again"
+    response = signed_in(ana).post(reverse("new-session"), {"text": text.replace("\n", "\r\n")}, headers=SCRIPT)
+    session = Session.objects.get()
+    assert (response.status_code, response.json()) == (201, {"address": reverse("session", args=[session.pk])})
+    assert session.title == "Find out why the checkout is slow on Fridays, and what it…"
+    assert ChatMessage.objects.get(role="user").text == text
+    assert SessionRun.objects.get().state == "running"
+
+
+def test_a_form_without_a_script_is_led_to_its_session(signed_in: SignIn, ana: User) -> None:
+    response = signed_in(ana).post(reverse("new-session"), {"text": "Hi"})
+    assert response.headers["Location"] == reverse("session", args=[Session.objects.get().pk])
+
+
+def test_what_could_not_be_begun_is_not_lost(signed_in: SignIn, ana: User) -> None:
+    client = signed_in(ana)
+    asked = {"text": "Hi <b>", "model": "nobody/nothing"}
+    refused = client.post(reverse("new-session"), asked, headers=SCRIPT)
+    assert (refused.status_code, "nothing" in refused.json()["message"]) == (422, True)
+    page = client.post(reverse("new-session"), asked)
+    assert (page.status_code, "Hi &lt;b&gt;</textarea>" in page.content.decode()) == (422, True)
+    assert not Session.objects.exists()
+
+
+def test_organising_tells_what_was_done_and_what_undoes_it(signed_in: SignIn, ana: User, session: Session) -> None:
+    client = signed_in(ana)
+    done = [_organise(client, deed, session) for deed in ("pin", "archive", "restore", "delete", "undelete")]
+    assert done == [
+        {"ids": [session.pk], "words": "", "undo": "unpin"},
+        {"ids": [session.pk], "words": "Session archived", "undo": "restore"},
+        {"ids": [session.pk], "words": "Session restored", "undo": "archive"},
+        {"ids": [session.pk], "words": "Session deleted", "undo": "undelete"},
+        {"ids": [session.pk], "words": "Session brought back", "undo": "delete"},
+    ]
+
+
+def test_organising_many_tells_of_those_that_are_left_out(
+    signed_in: SignIn, ana: User, bo: User, session: Session
+) -> None:
+    let_in(theirs := create_session(owner=bo, workspace=session.workspace), ana, "editor")
+    other = create_session(owner=ana)
+    words = _organise(signed_in(ana), "delete", session, other, theirs)["words"]
+    assert words == "2 sessions deleted. The others are not yours to change."
+
+
+def _organise(client: Client, deed: str, *sessions: Session) -> dict[str, object]:
+    asked = {"deed": deed, "session": [session.pk for session in sessions]}
+    answer: dict[str, object] = client.post(reverse("organise"), asked, headers=SCRIPT).json()
+    return answer
+
+
+def test_a_title_can_be_given_from_the_list(signed_in: SignIn, ana: User, session: Session) -> None:
+    client = signed_in(ana)
+    address = reverse("session-title", args=[session.pk])
+    assert client.post(address, {"title": "  New\nname "}).status_code == 204
+    assert Session.objects.get().title == "New name"
+    assert "200 characters" in json.loads(client.post(address, {"title": "x" * 201}).content)["message"]
+
+
+def test_the_palette_gets_recent_sessions_or_hits_with_marks(signed_in: SignIn, ana: User, session: Session) -> None:
+    row = say(session, ana, "A <b>bold</b> plan")
+    client = signed_in(ana)
+    assert "Recent sessions" in client.get(reverse("search")).content.decode()
+    html = client.get(reverse("search"), {"q": "plan"}).content.decode()
+    assert f'href="{reverse("session", args=[session.pk])}#{row.pk}"' in html
+    assert "A &lt;b&gt;bold&lt;/b&gt; <mark>plan</mark>" in html
+    assert "<mark>Plan</mark>" in html
+    assert "role=" not in client.get(reverse("search"), {"q": "nowhere"}).content.decode()

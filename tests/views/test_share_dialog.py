@@ -18,7 +18,7 @@ from tests.support.house import let_in, person
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
 TOKEN = r'name="csrfmiddlewaretoken" value="[^"]*"'
-ACTIONS = ("session-share-member", "session-share-remove", "session-share-invite", "session-share-revoke")
+ACTIONS = tuple(f"session-share-{what}" for what in ("member", "remove", "invite", "revoke", "end"))
 
 
 def test_dialog_shows_who_is_in(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
@@ -72,7 +72,8 @@ def test_unknown_name_is_answered_as_a_strangers(
 
 
 def test_all_links_are_ended_together(signed_in: SignIn, ana: User, session: Session) -> None:
-    sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    for role in (Role.VIEWER, Role.EDITOR):
+        sharing.invite(session=session, author=ana, role=role)
     client = signed_in(ana)
     assert "End all links" in client.get(reverse("session-share", args=[session.pk])).content.decode()
     html = client.post(reverse("session-share-revoke", args=[session.pk])).content.decode()
@@ -105,6 +106,38 @@ def test_only_the_owner_shares(
     client = signed_in(bo)
     values = {"user": "bo", "role": "editor"}
     assert client.post(reverse(action, args=[session.pk]), values).status_code == status
-    assert client.get(reverse("session-share", args=[session.pk])).status_code == status
     assert client.get(reverse(action, args=[session.pk])).status_code == 405
     assert (Invitation.objects.count(), role_in(bo, session)) == (0, role)
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+def test_members_see_who_is_in_and_can_leave(
+    signed_in: SignIn, ana: User, bo: User, session: Session, role: str
+) -> None:
+    """LIVE-06: who is in a session knows who reads along; nothing there changes it, but for one's own going."""
+    let_in(session, bo, role)
+    client = signed_in(bo)
+    html = client.get(reverse("session-share", args=[session.pk])).content.decode()
+    shown = [words in html for words in ("Ana", "Bo", "Leave this session", "Role of", "Invite by link")]
+    assert shown == [True, True, True, False, False]
+    client.post(reverse("organise"), {"deed": "leave", "session": session.pk})
+    assert role_in(bo, session) is None
+
+
+def test_owner_cannot_leave(signed_in: SignIn, ana: User, session: Session) -> None:
+    response = signed_in(ana).post(reverse("organise"), {"deed": "leave", "session": session.pk})
+    assert (response.status_code, "You own this session" in response.json()["message"]) == (422, True)
+
+
+def test_one_link_is_ended_and_the_others_stay(signed_in: SignIn, ana: User, session: Session) -> None:
+    tokens = [sharing.invite(session=session, author=ana, role=Role.VIEWER) for _ in range(2)]
+    ended = sharing.invitation_for(tokens[0])
+    signed_in(ana).post(reverse("session-share-end", args=[session.pk]), {"invitation": str(ended.pk)})
+    assert [link.pk for link in sharing.invitations(session)] == [sharing.invitation_for(tokens[1]).pk]
+
+
+@pytest.mark.parametrize("number", ["", "x", "9" * 40, "²"])
+def test_odd_link_numbers_end_nothing(signed_in: SignIn, ana: User, session: Session, number: str) -> None:
+    sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    signed_in(ana).post(reverse("session-share-end", args=[session.pk]), {"invitation": number})
+    assert len(sharing.invitations(session)) == 1

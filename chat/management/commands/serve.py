@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
 from chat.management.addresses import home_url, link_url
+from chat.management.one_at_a_time import one_at_a_time
 from chat.services import accounts
 from chat.services.errors import Refused
 
@@ -50,9 +51,14 @@ class Command(BaseCommand):
 
     def _prepare(self) -> None:
         try:
-            call_command("migrate", interactive=False, verbosity=0)
+            with one_at_a_time(self._tell_waiting):
+                call_command("migrate", interactive=False, verbosity=0)
         except DatabaseError as error:
             raise SystemExit(f"Parley cannot use its database: {str(error).strip()}") from error
+
+    def _tell_waiting(self) -> None:
+        self.stdout.write("Waiting for another server that is preparing the database.")
+        self.stdout.flush()
 
     async def _announce(self) -> None:
         self.stdout.write(await database_sync_to_async(self._welcome)())
@@ -60,7 +66,8 @@ class Command(BaseCommand):
 
     def _welcome(self) -> str:
         try:
-            administrator = accounts.first_administrator()
+            with one_at_a_time(self._tell_waiting):
+                administrator = accounts.first_administrator()
         except Refused as refused:
             return f"Parley is ready at {home_url(self.port)} ({refused})"
         token = accounts.sign_in_link(user=administrator)

@@ -1,0 +1,36 @@
+"""What servers that start together on one database do one after the other: a lock of PostgreSQL's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+# Any number that nobody else takes on this database.
+LOCK = 7_275_393
+
+
+@contextmanager
+def one_at_a_time(tell_waiting: Callable[[], None]) -> Iterator[None]:
+    """Wait for the other servers of this PostgreSQL that are in here, after saying so; SQLite has one server.
+
+    Raises DatabaseError.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    if not _ask("SELECT pg_try_advisory_lock(%s)"):
+        tell_waiting()
+        _ask("SELECT pg_advisory_lock(%s)")
+    try:
+        yield
+    finally:
+        _ask("SELECT pg_advisory_unlock(%s)")
+
+
+def _ask(sql: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [LOCK])
+        (answer,) = cursor.fetchone()
+        return bool(answer)

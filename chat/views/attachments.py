@@ -1,0 +1,87 @@
+"""Files of a session: uploading and removing them, for scripts, and getting them back, for whoever sees the session."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from chat.models import Attachment, Role
+from chat.services import attachments
+from chat.services.access import session_for
+from chat.services.attachments import THUMB, NoSuchAttachment
+from chat.services.errors import Refused
+from chat.views.requests import SignedInRequest, signed_in
+from chat.views.uploads import for_scripts, of_bearable_size
+
+# A file never changes, and Django lets the answer vary with the cookie: who signs out takes nothing along.
+CACHED = "private, max-age=86400"
+# Whatever is in it, it is looked at and never run.
+SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
+
+
+@of_bearable_size(attachments.limit_bytes, attachments.TooLarge)
+@for_scripts
+def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Take the form's `file` into the sender's composer."""
+    row, _role = session_for(request.user, session_id, Role.EDITOR)
+    file = request.FILES.get("file")
+    if file is None:
+        raise Refused("no_file", _("There is no file in what was sent."))
+    taken = attachments.upload(session=row, author=request.user, name=file.name or "", size=file.size or 0, file=file)
+    return JsonResponse(attachments.described(taken), status=201)
+
+
+@for_scripts
+def remove(request: SignedInRequest, attachment_id: str) -> HttpResponse:
+    """Take an unsent file out of the composer."""
+    attachments.remove(user=request.user, attachment_id=attachment_id)
+    return HttpResponse(status=204)
+
+
+@require_GET
+@signed_in
+def whole(request: SignedInRequest, attachment_id: str) -> HttpResponse:
+    """The file: shown where browsers show it safely, else downloaded."""
+    attachment = _found(request, attachment_id)
+    return _file(request, attachment, "", attachment.media_type)
+
+
+@require_GET
+@signed_in
+def thumb(request: SignedInRequest, attachment_id: str) -> HttpResponse:
+    """An image, made small."""
+    attachment = _found(request, attachment_id)
+    if attachment.kind != Attachment.Kind.IMAGE:
+        raise Http404
+    return _file(request, attachment, THUMB, "image/webp")
+
+
+def _found(request: SignedInRequest, attachment_id: str) -> Attachment:
+    try:
+        return attachments.fetch(request.user, attachment_id)
+    except NoSuchAttachment as refused:
+        raise Http404(str(refused)) from refused
+
+
+def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: str) -> HttpResponse:
+    tag = f'"{attachment.pk}{form}"'
+    headers = {"ETag": tag, "Cache-Control": CACHED}
+    if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compressing has made it a weak one
+        return HttpResponseNotModified(headers=headers)
+    try:
+        data = attachments.data_of(attachment, form)
+    except NoSuchAttachment as refused:
+        raise Http404(str(refused)) from refused
+    shown = "inline" if attachment.kind in SHOWN else "attachment"
+    headers |= {"Content-Security-Policy": SANDBOX, "Content-Disposition": _disposition(shown, attachment.name)}
+    return HttpResponse(data, content_type=media_type, headers=headers)
+
+
+def _disposition(shown: str, name: str) -> str:
+    """RFC 6266; the old form for the few that do not read the new one."""
+    plain = "".join(char if char.isascii() and char not in '"\\' else "_" for char in name)
+    return f"{shown}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,0 +1,119 @@
+"""What messages and the system prompt were, what was removed, and how what somebody writes differs from what is there.
+
+Whoever may see a session may see how what stands in it came about. What was taken out is for those who may put it back.
+"""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from chat import ids
+from chat.models import ChatMessage, MessageType, Role, Session
+from chat.rendering import versions
+from chat.rendering.difference import shown
+from chat.services import history
+from chat.services.access import session_for
+from chat.views.requests import SignedInRequest, number, signed_in
+
+# What stands in the place of a message's id.
+PROMPT = "system_prompt"
+
+
+@never_cache
+@require_GET
+@signed_in
+def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Show who changed a message, or the system prompt, when, and how; `before` a change: what came before it."""
+    session, role = session_for(request.user, session_id)
+    row, before = _row(request, session, role), _number(request, "before")
+    told = history.history_of_prompt(session, before) if row is None else history.history_of(row, before)
+    values = {
+        "of": PROMPT if row is None else row.pk,
+        "row": row,
+        "history": told,
+        "versions": versions.told(told),
+        "first": versions.first(told),
+        "can_restore": _may_change(session, role) and _has_versions(row),
+    }
+    page = "chat/history_page.html" if before is not None else "chat/history.html"
+    return render(request, page, values)
+
+
+@never_cache
+@require_GET
+@signed_in
+def version(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Give a version in full, and what is there now: texts, the row's revision, the last change's number."""
+    session, role = session_for(request.user, session_id)
+    row, at = _row(request, session, role), _number(request, "at") or 0
+    words = history.version_of_prompt(session, at) if row is None else history.version_of(row, at)
+    if words is None:
+        raise Http404
+    now = {"text": session.system_prompt} if row is None else history.words_of_row(row)
+    told = {
+        "text": versions.in_full(words),
+        "now": versions.in_full(now),
+        "revision": None if row is None else row.revision,
+        "newest": history.newest_change(session, row),
+    }
+    return JsonResponse(told)
+
+
+@never_cache
+@require_GET
+@signed_in
+def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """List what was taken out of the session, for those who may put it back."""
+    session, role = session_for(request.user, session_id, Role.EDITOR)
+    before = _number(request, "before")
+    rows, older = history.removed_from(session, before)
+    values = {"acts": versions.acts(rows), "older": older, "can_restore": _may_change(session, role)}
+    return render(request, "chat/removed_page.html" if before is not None else "chat/removed.html", values)
+
+
+@require_POST
+@signed_in
+def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Say how what somebody writes (`mine`) differs from what has come to stand there meanwhile, and who wrote that."""
+    session, role = session_for(request.user, session_id, Role.EDITOR)
+    row, mine = _row(request, session, role), request.POST.get("mine", "")
+    told = history.history_of_prompt(session) if row is None else history.history_of(row)
+    now = versions.in_full(told.now)
+    writer, at = versions.last_writer(told)
+    values = {"now": now, "writer": writer, "at": at, "pieces": shown(now, mine)}
+    html = render_to_string("chat/clash.html", values, request)
+    return JsonResponse({"current": now, "revision": None if row is None else row.revision, "html": html})
+
+
+def _may_change(session: Session, role: Role) -> bool:
+    return role.covers(Role.EDITOR) and session.status == Session.Status.ACTIVE
+
+
+def _has_versions(row: ChatMessage | None) -> bool:
+    """Whether one of them can be made the present one; None is the system prompt."""
+    return row is None or (row.removed_at is None and row.type in (MessageType.TEXT, MessageType.REASONING))
+
+
+def _row(request: SignedInRequest, session: Session, role: Role) -> ChatMessage | None:
+    """The message that is asked for; None: the session's system prompt."""
+    asked = (request.POST if request.method == "POST" else request.GET).get("id", "")
+    if asked == PROMPT:
+        return None
+    rows = ChatMessage.objects.filter(session=session)
+    row = rows.filter(pk=asked).select_related("user").first() if ids.may_be_one(asked) else None
+    if row is None or (row.removed_at is not None and not role.covers(Role.EDITOR)):
+        raise Http404
+    return row
+
+
+def _number(request: SignedInRequest, name: str) -> int | None:
+    if name not in request.GET:
+        return None
+    found = number(request.GET[name])
+    if found is None:
+        raise Http404
+    return found

@@ -1,0 +1,55 @@
+"""Pictures that messages show from elsewhere: fetched by the server, so that a reader tells nobody of reading."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from agents.errors import ToolError
+from agents.toolbox.web_client import Policy, fetch
+from chat.files import images
+from chat.files.contents import Contents, Unusable
+from chat.rendering.pictures import is_signed
+
+POLICY = Policy()
+# So many are fetched at once. Who asks for more, or of servers that never end, holds up nobody but others' pictures.
+places = BoundedSemaphore(24)
+# Of their own: pictures that take their time would hold up all else that is done in threads, such as asking for names.
+_threads = ThreadPoolExecutor(2, "pictures")
+_HEADERS = {
+    "Cache-Control": "private, max-age=86400",
+    "Content-Disposition": "inline",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@require_GET
+@login_required
+async def image(request: HttpRequest) -> HttpResponse:
+    """A picture that stands in a message; nothing else is fetched, and nothing but a picture is passed on."""
+    address = request.GET.get("address", "")
+    if not is_signed(address, request.GET.get("signature", "")):
+        raise Http404
+    if not places.acquire(blocking=False):
+        return HttpResponse(status=503, headers={"Retry-After": "5"})
+    try:
+        found = await _image(address)
+    except (ToolError, Unusable):
+        return HttpResponse(status=502)
+    finally:
+        places.release()
+    return HttpResponse(found.data, content_type=found.media_type, headers=_HEADERS)
+
+
+async def _image(address: str) -> Contents:
+    page = await fetch(address, POLICY)
+    if not page.complete:
+        raise ToolError(f"{address} is too large.")
+    return await asyncio.get_running_loop().run_in_executor(_threads, images.read, page.body)

@@ -1,0 +1,61 @@
+"""Pages about single messages of a session: its source, its details, and where words are found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from chat import ids
+from chat.models import Session
+from chat.rendering.as_markdown import as_markdown
+from chat.services import finding, history, presets, reading
+from chat.services.access import session_for
+from chat.snapshots import MessageSnapshot
+from chat.views.requests import SignedInRequest, absolute, signed_in
+
+
+@never_cache
+@require_GET
+@signed_in
+def source(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """The message as Markdown; its text alone unless `files` are wanted, too."""
+    session, _role = session_for(request.user, session_id)
+    message = _message(request, session)
+    site = absolute(request, "") if "files" in request.GET else ""
+    return HttpResponse(as_markdown(message, site), content_type="text/plain; charset=utf-8")
+
+
+@never_cache
+@require_GET
+@signed_in
+def details(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Who and what made the message, when, how long it took, what it cost, and how often it was changed."""
+    session, _role = session_for(request.user, session_id)
+    message = _message(request, session)
+    values = {
+        "message": message,
+        "agent": "" if message.user_id else presets.own(session).title,
+        "changes": history.number_of_changes(message.id),
+    }
+    return render(request, "chat/messages/details.html", values)
+
+
+@never_cache
+@require_GET
+@signed_in
+def find(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """The ids of the messages that hold the words."""
+    session, _role = session_for(request.user, session_id)
+    return JsonResponse(asdict(finding.find(session, request.GET.get("q", ""))))
+
+
+def _message(request: SignedInRequest, session: Session) -> MessageSnapshot:
+    asked = request.GET.get("id", "")
+    message = reading.message_snapshot(asked) if ids.may_be_one(asked) else None
+    if message is None or message.session_id != session.pk:
+        raise Http404
+    return message

@@ -1,0 +1,59 @@
+"""The picker of agents and models: what a session may use, models by provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from agents.registry import ModelChoice
+from chat.agents_setup import registry
+from chat.models import Role, Session
+from chat.services import presets
+from chat.services.access import session_for
+from chat.views.requests import SignedInRequest, signed_in
+
+# More than can be taken in at a glance: then there is a field to find one.
+GLANCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGroup:
+    """The models of one provider."""
+
+    provider: str
+    models: list[ModelChoice]
+
+
+@never_cache
+@require_GET
+@signed_in
+def models(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """What the picker of a session offers, as it is known by now."""
+    row, _role = session_for(request.user, session_id, Role.EDITOR)
+    agents = presets.presets()
+    several = len({row.agent, *(each.name for each in agents)}) > 1
+    known = [choice for choice in registry().known_models() if choice.model]
+    values = {
+        "session": row,
+        "agents": agents if several else [],
+        "agent": row.agent,
+        "models": _grouped(known),
+        "many": len(known) + len(agents) * several > GLANCE,
+        "missing": _is_missing(row),
+    }
+    return render(request, "chat/session/models.html", values)
+
+
+def _grouped(known: list[ModelChoice]) -> list[ModelGroup]:
+    groups: dict[str, list[ModelChoice]] = {}
+    for choice in known:
+        groups.setdefault(choice.provider, []).append(choice)
+    return [ModelGroup(provider, choices) for provider, choices in groups.items()]
+
+
+def _is_missing(row: Session) -> bool:
+    return bool(row.model) and not registry().offers(row.provider, row.model)

@@ -1,0 +1,41 @@
+"""The panel beside a session: its system prompt, the agent's tools, who is in it, what it has cost."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from agents.toolbox import TOOLBOX
+from chat.commands import LONGEST_PROMPT
+from chat.models import Role
+from chat.services import presets
+from chat.services.access import session_for
+from chat.services.sharing import members
+from chat.services.usage import usage_of
+from chat.views.requests import SignedInRequest, signed_in
+
+
+@never_cache
+@require_GET
+@signed_in
+def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Show the panel's content, as it is now."""
+    row, role = session_for(request.user, session_id)
+    own = presets.own(row)
+    values = {
+        "session": row,
+        "agent": own.title,
+        "tools": [(name, _first_paragraph(TOOLBOX[name].description)) for name in own.tools if name in TOOLBOX],
+        "members": members(row),
+        "usage": usage_of(row),
+        "can_edit": role.covers(Role.EDITOR) and row.status == row.Status.ACTIVE,
+        "longest_prompt": LONGEST_PROMPT,
+    }
+    return render(request, "chat/session/panel.html", values)
+
+
+def _first_paragraph(description: str) -> str:
+    """What a person wants to know of a tool; the rest tells the model how to use it."""
+    return " ".join(description.strip().split("\n\n")[0].split())

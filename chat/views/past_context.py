@@ -1,0 +1,137 @@
+"""What a model was sent for an answer, beside what it would be sent now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.errors import AgentError
+from agents.loop import Agent
+from agents.toolbox import TOOLBOX
+from chat.agents_setup import registry
+from chat.models import ChatMessage, Session, attached_to
+from chat.projections.briefed import Block, blocks
+from chat.projections.compared import Since, new_rows, rows_before, since
+from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
+from chat.projections.estimate import of_text, of_tools
+from chat.projections.measure import Measure, set_right
+from chat.rendering.briefed import BlockView, Excerpt, LineView, block_view, text_of_row
+from chat.running.showing import Shown, glance, shown
+from chat.services import presets
+from chat.services.attachments import fetch_attachments
+from chat.services.requests_made import PastRequest, past_request
+from chat.views.context_page import page_of
+
+Json = dict[str, Any]
+# Of rows that are new since, so many are drawn.
+MOST_NEW = 20
+
+
+def past_values(session: Session, message: ChatMessage, until: int | None, *, with_removed: bool) -> Json:
+    """What the template shows of the request behind an answer, by one of its messages; `past` is None where it is not
+    on record. What was removed since is for those who may put it back (`with_removed`), for others it is counted.
+    A fixed number of queries."""
+    past = past_request(session, message.response_id)
+    if past is None:
+        return {"past": None, "message": message, "is_copied": message.timestamp < session.created_at}
+    then = _then(session, past)
+    hidden = set() if with_removed else {pk for pk, row in past.now.items() if row.removed_at is not None}
+    return {
+        "past": past,
+        "message": message,
+        **_sent(past, then, hidden, until),
+        **_compared(session, past, then),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Then:
+    """A request as it was: what the model was told before all else, its files, and a measure of it all."""
+
+    system: str
+    tools: float
+    files: Shown
+    measure: Measure
+    files_known: bool
+
+
+def _then(session: Session, past: PastRequest) -> _Then:
+    agent = _agent(session, past)
+    files = shown(past.rows, agent.takes, glance) if agent else {}
+    system = system_prompt(past.rows, past.system_prompt)
+    tools = of_tools(TOOLBOX[name] for name in past.made.tools if name in TOOLBOX)
+    measure = _measure(blocks(past.rows, files, past.made.provider), of_text(system) + tools, past)
+    return _Then(system, tools, files, measure, files_known=agent is not None)
+
+
+def _sent(past: PastRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
+    rows = [row for row in past.rows if row.pk not in hidden]
+    page, own = page_of(blocks(rows, then.files, past.made.provider), until), prompt_row(past.rows)
+    return {
+        "page": page,
+        "blocks": [_marked(_drawn(block, then), past) for block in page.blocks],
+        "total": then.measure.tokens(then.measure.estimate),
+        "measure": then.measure,
+        "prompt": Excerpt.of("" if own and own.pk in hidden else then.system),
+        "prompt_tokens": then.measure.tokens(of_text(then.system)),
+        "own_prompt": own is None,
+        "tools": past.made.tools,
+        "tools_tokens": then.measure.tokens(then.tools),
+        "files_unknown": not then.files_known and any(map(attached_to, past.rows)),
+    }
+
+
+def _compared(session: Session, past: PastRequest, then: _Then) -> Json:
+    live = list(ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "model").order_by("sequence"))
+    before = rows_before(live, past.made.response_id)
+    fresh = new_rows(before, past.now)
+    fetch_attachments(fresh, with_text=True)
+    system = system_prompt(before, session.system_prompt)
+    tools = [name for name in presets.own(session).tools if name in TOOLBOX]
+    return {
+        "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
+        "counts": _counts(past, len(fresh)),
+        "prompt_now": system if system != then.system else None,
+        "tools_changed": tools != past.made.tools,
+    }
+
+
+def _drawn(block: Block, then: _Then) -> BlockView:
+    return block_view(block, then.measure.tokens, {}, may_switch=False)
+
+
+def _agent(session: Session, past: PastRequest) -> Agent | None:
+    """The agent as it would be made of the same model today; what a model takes is not on record."""
+    own = replace(presets.own(session), provider=past.made.provider, model=past.made.model)
+    try:
+        return registry().build_agent(own)
+    except AgentError:
+        return None
+
+
+def _measure(laid: list[Block], around: float, past: PastRequest) -> Measure:
+    rows = ChatMessage.objects.filter(session=past.made.session_id, response_id=past.made.response_id)
+    read = rows.filter(input_tokens__isnull=False).values_list("input_tokens", flat=True).first()
+    estimate = around + sum(block.tokens for block in laid)
+    return set_right(estimate, estimate, read)
+
+
+def _counts(past: PastRequest, new: int) -> Json:
+    """How many rows differ from what they are now, by how."""
+    found = Counter(since(row, past.now[row.pk]) for row in past.rows)
+    counts = {kind.value: found[kind] for kind in Since if kind}
+    return {**counts, "new": new, "lost": len(past.lost), "any": any([*counts.values(), new, past.lost])}
+
+
+def _marked(view: BlockView, past: PastRequest) -> BlockView:
+    then = {row.pk: row for row in past.rows}
+    return replace(view, lines=tuple(_mark(line, then[line.id], past.now[line.id]) for line in view.lines))
+
+
+def _mark(line: LineView, then: ChatMessage, now: ChatMessage) -> LineView:
+    """Say of a line what has become of it, and what it is now where somebody has edited it."""
+    if not (found := since(then, now)):
+        return line
+    text = text_of_row(now, is_result=line.kind == "result")
+    return replace(line, since=found.value, now=Excerpt.of(text) if found == Since.EDITED else None)

@@ -1,0 +1,36 @@
+"""Who is in a session, for scripts that complete names."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from chat.rendering import figures
+from chat.services import sharing
+from chat.services.access import session_for
+from chat.services.sharing import Member
+from chat.views.pictures import address
+from chat.views.requests import SignedInRequest, signed_in
+
+
+@never_cache
+@require_GET
+@signed_in
+def people(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """List everybody in a session, its owner first."""
+    row, _role = session_for(request.user, session_id)
+    return JsonResponse({"people": [_described(member) for member in sharing.members(row)]})
+
+
+def _described(member: Member) -> dict[str, str | int]:
+    name = member.user.sender
+    return {
+        "id": member.user.pk,
+        "name": name,
+        "username": member.user.username,
+        "role": member.role.value,
+        "initials": figures.initials(name),
+        "colour": figures.colour(name),
+        "picture": address(member.user),
+    }

@@ -1,0 +1,45 @@
+"""People's pictures, for those who work with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from django.http import Http404, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from chat.models import User
+from chat.services import preferences
+from chat.views.requests import SignedInRequest, signed_in
+
+# A new picture has a new address.
+KEPT = "private, max-age=31536000, immutable"
+
+
+@require_GET
+@signed_in
+def picture(request: SignedInRequest, user_id: int) -> HttpResponse:
+    """Somebody's picture; there is none for those who share no workspace with them."""
+    person = preferences.colleague(viewer=request.user, user_id=user_id)
+    if person is None or not person.picture:
+        raise Http404
+    try:
+        with person.picture.open("rb") as file:
+            content = file.read()
+    except FileNotFoundError as error:
+        raise Http404 from error
+    return HttpResponse(content, content_type="image/webp", headers={"Cache-Control": KEPT})
+
+
+def address(person: User) -> str:
+    """Where a person's picture is; "" without one."""
+    if not person.picture:
+        return ""
+    version = PurePath(person.picture.name or "").name.partition("-")[2]
+    return f"{reverse('picture', args=[person.pk])}?v={version}"
+
+
+def addresses(people: Iterable[User]) -> dict[str, str]:
+    """The pictures of people, by their ids, as faces.js knows them."""
+    return {str(person.pk): found for person in people if (found := address(person))}

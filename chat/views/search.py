@@ -1,0 +1,29 @@
+"""What the palette shows: the last active sessions, or what a search has found."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from chat.services import searching
+from chat.services.listing import recent
+from chat.views.requests import SignedInRequest, number, signed_in
+
+RECENT = 8
+
+
+@never_cache
+@require_GET
+@signed_in
+def search(request: SignedInRequest) -> HttpResponse:
+    """Find `?q=` in titles and messages of all workspaces; what is in another one than `?workspace=` says so."""
+    query = request.GET.get("q", "")[:1000]
+    asked = bool(searching.terms_of(query))
+    values = {
+        "found": searching.search(request.user, query) if asked else None,
+        "here": number(request.GET.get("workspace", "")),
+        "recent": [] if asked else recent(request.user, RECENT),
+    }
+    return render(request, "chat/palette.html", values)

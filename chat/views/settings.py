@@ -1,0 +1,139 @@
+"""The page where people set how Parley looks and speaks to them, and who they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.password_validation import password_validators_help_text_html
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chat.forms import password_form
+from chat.services import accounts
+from chat.services import preferences as service
+from chat.services.errors import Invalid, Refused
+from chat.views import tokens
+from chat.views.pictures import address
+from chat.views.requests import SignedInRequest, signed_in
+
+Values = dict[str, Any]
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def settings_page(request: SignedInRequest) -> HttpResponse:
+    """Show all settings, or take the form that its `part` names."""
+    if request.method == "GET":
+        return _page(request)
+    part = request.POST.get("part", "")
+    try:
+        said = PARTS[part](request) if part in PARTS else ""
+    except Refused as refused:
+        request.user.refresh_from_db()  # the page shows what is kept, not what was refused
+        return _page(request, {"refused": {part: refused.message}, **tokens.asked(request)}, status=422)
+    if isinstance(said, HttpResponse):
+        return said
+    messages.success(request, said)
+    return redirect("settings")
+
+
+@require_POST
+@signed_in
+def preferences(request: SignedInRequest) -> HttpResponse:
+    """Keep what a page's script was told: answers without a page."""
+    try:
+        service.choose(user=request.user, values=_given(request))
+    except Refused as refused:
+        return HttpResponse(refused.message, status=422, content_type="text/plain; charset=utf-8")
+    return HttpResponse(status=204)
+
+
+def _choose(request: SignedInRequest) -> str:
+    values = _given(request)
+    values.setdefault("notify", "no")  # a box that is not ticked is not sent
+    service.choose(user=request.user, values=values)
+    with translation.override(request.user.language or translation.get_language()):
+        return _("Saved.")
+
+
+def _given(request: SignedInRequest) -> dict[str, str]:
+    return {name: request.POST[name] for name in service.choices() if name in request.POST}
+
+
+def _name(request: SignedInRequest) -> str:
+    service.rename(user=request.user, name=request.POST.get("name", ""))
+    return _("Your name is saved.")
+
+
+def _picture(request: SignedInRequest) -> str:
+    upload = request.FILES.get("picture")
+    if upload is None:
+        raise Invalid(_("Choose a picture first."))
+    service.set_picture(user=request.user, upload=upload)
+    return _("Your picture is saved.")
+
+
+def _no_picture(request: SignedInRequest) -> str:
+    service.remove_picture(user=request.user)
+    return _("Your picture is removed.")
+
+
+def _password(request: SignedInRequest) -> str | HttpResponse:
+    form = password_form(request.user, request.POST)
+    if not form.is_valid():
+        request.user.refresh_from_db()
+        return _page(request, {"password": form}, status=422)
+    form.save()
+    update_session_auth_hash(request, request.user)
+    accounts.sign_out_elsewhere(user=request.user, keep=request.session.session_key)
+    return _("Your password is changed. Other browsers have to sign in again.")
+
+
+def _sign_out_elsewhere(request: SignedInRequest) -> str:
+    count = accounts.sign_out_elsewhere(user=request.user, keep=request.session.session_key)
+    if not count:
+        return _("You are signed in nowhere else.")
+    return ngettext("%(count)d other sign-in is ended.", "%(count)d other sign-ins are ended.", count) % {
+        "count": count
+    }
+
+
+def _token(request: SignedInRequest) -> HttpResponse:
+    """The page itself has the token: it is kept nowhere from where it could be shown again."""
+    return _page(request, {"made": tokens.make(request)})
+
+
+PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
+    "preferences": _choose,
+    "name": _name,
+    "picture": _picture,
+    "no-picture": _no_picture,
+    "password": _password,
+    "elsewhere": _sign_out_elsewhere,
+    "token": _token,
+    "revoke": tokens.revoke,
+}
+
+
+def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
+    values = {
+        "styles": ["css/settings.css"],
+        "picture": address(request.user),
+        "languages": settings.LANGUAGES,
+        "password": password_form(request.user),
+        "password_help": password_validators_help_text_html(),
+        "refused": {},
+        **tokens.values(request),
+        **(more or {}),
+    }
+    return render(request, "settings/page.html", values, status=status)

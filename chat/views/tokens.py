@@ -1,0 +1,62 @@
+"""The part of the settings page where people make and revoke the tokens of their programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.models import ApiToken
+from chat.services import api_tokens
+from chat.views.requests import SignedInRequest, number
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new token, with its secret."""
+
+    name: str
+    secret: str
+
+
+def values(request: SignedInRequest) -> dict[str, Any]:
+    """What the part is drawn from."""
+    return {
+        "tokens": api_tokens.tokens_of(request.user),
+        "now": timezone.now(),
+        "scopes": [(ApiToken.Scope.READ, _("read only")), (ApiToken.Scope.WRITE, _("read and write"))],
+        "lives": [(str(days), _life(days)) for days in api_tokens.LIVES],
+        "asked": {},
+    }
+
+
+def asked(request: SignedInRequest) -> dict[str, Any]:
+    """What was typed into a form that was refused."""
+    return {"asked": {name: request.POST.get(name, "") for name in ("token_name", "scope", "days")}}
+
+
+def make(request: SignedInRequest) -> Made:
+    """Make the token that the form asks for. Raises Refused."""
+    days = number(request.POST.get("days", ""))
+    token, secret = api_tokens.create(
+        user=request.user,
+        name=request.POST.get("token_name", ""),
+        scope=request.POST.get("scope", ""),
+        days=-1 if days is None else days,
+    )
+    return Made(token.name, secret)
+
+
+def revoke(request: SignedInRequest) -> str:
+    """Revoke the token that the form names; returns what is said of it. Raises Refused."""
+    token = api_tokens.revoke(user=request.user, token_id=number(request.POST.get("token", "")) or 0)
+    return _("The token “%(name)s” is revoked.") % {"name": token.name}
+
+
+def _life(days: int) -> str:
+    if not days:
+        return _("does not expire")
+    return ngettext("for %(count)d day", "for %(count)d days", days) % {"count": days}

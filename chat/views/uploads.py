@@ -1,0 +1,72 @@
+"""What views that take files share: scripts send them, and are answered in JSON, refusals too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_POST
+
+from chat.models import User
+from chat.services.attachments import NoSuchAttachment, TooLarge
+from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
+from chat.views.requests import SignedInRequest
+
+P = ParamSpec("P")
+STATUS = {NoSuchSession.CODE: 404, NoSuchAttachment.CODE: 404, Forbidden.CODE: 403, TooLarge.CODE: 413}
+STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415}
+OTHERWISE = 422
+SIGNED_OUT = 401
+# What a form has around its file, in bytes.
+ROOM = 64 * 1024
+
+
+def for_scripts(
+    view: Callable[Concatenate[SignedInRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """Answer refusals as JSON {code, message}; who is not signed in learns that instead of being sent elsewhere."""
+
+    @require_POST
+    @wraps(view)
+    def answer(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if not isinstance(request.user, User):
+            return _refusal("signed_out", _("You are signed out. Sign in again, then attach the file."), SIGNED_OUT)
+        try:
+            return view(request, *args, **kwargs)
+        except Refused as refused:
+            return _answered(refused)
+
+    return answer  # type: ignore[return-value]  # require_POST's stub forgets the narrower request
+
+
+def of_bearable_size(
+    limit: Callable[[], int], too_large: Callable[[], Refused]
+) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+    """Refuse what says that it is too large, unread; CSRF's check comes after that, since it reads everything."""
+
+    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        protected = csrf_protect(view)
+
+        @csrf_exempt
+        @wraps(view)
+        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            length = request.META.get("CONTENT_LENGTH") or ""
+            if length.isdigit() and int(length) > limit() + ROOM:
+                return _answered(too_large())
+            return protected(request, *args, **kwargs)
+
+        return answer
+
+    return decorate
+
+
+def _answered(refused: Refused) -> HttpResponse:
+    return _refusal(refused.code, refused.message, STATUS.get(refused.code, OTHERWISE))
+
+
+def _refusal(code: str, message: str, status: int) -> HttpResponse:
+    return JsonResponse({"code": code, "message": message}, status=status)

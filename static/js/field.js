@@ -1,0 +1,47 @@
+// The field in which people write: what stands in it, and putting words into it.
+
+/** Null for those who may only read. */
+export const field = document.getElementById("text");
+/** Matches where a keyboard comes over half the page, and has no Shift+Enter. */
+export const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");
+
+/** Writes these words in the place of all that stands there. */
+export function write(words) {
+  field.value = words;
+  tell();
+}
+
+/** Begins with what was kept; what has been written since the page was shown, before this module was there, stays. */
+export function begin(kept) {
+  const isTouched = field.value !== field.defaultValue;
+  if (!isTouched) field.value = kept;
+  else if (kept !== field.defaultValue) field.value = [kept, field.value].filter(Boolean).join("\n");
+}
+
+/** Puts words back where they were written, before what stands there now. */
+export function restore(words) {
+  write(field.value ? `${words}\n${field.value}` : words);
+}
+
+/** Puts words in the place of a range, as if they had been typed: Ctrl+Z takes them away again. */
+export function insert(words, from = field.selectionStart, to = field.selectionEnd) {
+  field.focus();
+  field.setSelectionRange(from, to);
+  if (document.execCommand("insertText", false, words)) return;
+  field.setRangeText(words, from, to, "end");
+  tell();
+}
+
+/** Whether a key belongs to an input method that is composing a character (229: Safari says it too late). */
+export const composing = (event) => event.isComposing || event.keyCode === 229;
+
+/** Whether a key sends: Enter or Ctrl+Enter, as the person likes it. On a phone Enter breaks the line, the button sends. */
+export function sends(event) {
+  if (event.key !== "Enter" || event.shiftKey || event.altKey || composing(event)) return false;
+  if (event.ctrlKey || event.metaKey) return true;
+  return !TOUCH.matches && document.documentElement.dataset.sendKey !== "ctrl_enter";
+}
+
+function tell() {
+  field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+}

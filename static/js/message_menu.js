@@ -1,0 +1,139 @@
+// What can be done with a message, as one list: for its toolbar, its menu and its keys (UI-11).
+import { copyWords } from "./clipboard.js";
+import { TOUCH } from "./field.js";
+import { late } from "./late.js";
+import { openMenu } from "./menu.js";
+import { isOver } from "./messages.js";
+import { notice } from "./notice.js";
+import { canEdit, live, page } from "./page.js";
+import { showHistory } from "./past.js";
+import { swallowClick, unlessOvertaken } from "./popover.js";
+import { textAt } from "./server.js";
+import { toast } from "./toast.js";
+import { insist, stopFirst } from "./unhindered.js";
+import { words } from "./words.js";
+
+const isText = (message) => message.matches(".user, .assistant");
+const mayChange = (message) => canEdit && page.dataset.archived === "no" && isOver(message);
+const isExcluded = (message) => message.classList.contains("excluded");
+const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
+const separator = { separator: true };
+
+// {name, label, icon, key, can, run}; those without a key are in the menu only. What has a `stopping` label as well is
+// never done while the agent works: the menu, which says so, stops it first.
+const ACTIONS = [
+  { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
+  { name: "select", label: () => words.actionSelect, icon: "text-select", can: () => TOUCH.matches, run: select },
+  { name: "source", label: labelOfSource, icon: "code", key: "s", can: (message) => !message.matches(".error, .tool_group"), run: toggleSource },
+  { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
+  separator,
+  { name: "edit", label: () => words.actionEdit, icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
+  { name: "retry", label: () => words.actionRetry, stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", can: mayChange, run: retry },
+  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: isOver, run: fork },
+  { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
+  { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
+  separator,
+  { name: "history", label: () => words.actionHistory, icon: "history", key: "h", can: isOver, run: ({ id }) => showHistory(id) },
+  { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
+  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: mayChange, run: remove },
+];
+
+/** The actions that make sense for a message now. */
+export const actionsFor = (message) => ACTIONS.filter((action) => !action.separator && action.can(message));
+
+/** What keys do with the message that has the focus: {label, keys}. */
+export function keysOfMessages() {
+  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)));
+  return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
+}
+
+/** Does an action by its name or key, if it makes sense; whether it did. */
+export function act(message, wanted, anchor = message) {
+  const action = actionsFor(message).find(({ name, key }) => name === wanted || key === wanted);
+  action?.run(message, anchor);
+  return Boolean(action);
+}
+
+/** Opens the menu of a message beside an element; `byPress`: by a finger that must not press what comes up under it. */
+export function openFor(message, anchor, { byPress = false } = {}) {
+  if (byPress) swallowClick();
+  const possible = ACTIONS.filter((action) => action.separator || action.can(message));
+  const items = possible.filter((action, index) => !action.separator || !(possible[index + 1] ?? separator).separator);
+  openMenu(anchor, items.map((action) => itemOf(action, message, anchor)), { label: words.actions });
+}
+
+function itemOf(action, message, anchor) {
+  if (action.separator) return action;
+  const { icon, danger, key = "" } = action;
+  const stops = action.stopping && page.dataset.status !== "idle";
+  const label = stops ? action.stopping() : action.label(message);
+  return { label, icon, danger, keys: shown(key), run: () => action.run(message, anchor, stops ? stopFirst : insist) };
+}
+
+const shown = (key) => (key.length === 1 ? key.toUpperCase() : key.slice(0, 3));
+
+/** Text of the server's making: a message is copied to the letter, whatever the page shows of it (MSG-12). */
+export function sourceOf(message) {
+  return textAt(`${location.pathname}source?id=${message.id}`);
+}
+
+/** The Markdown of a message with links to its files. */
+export function wholeOf(message) {
+  return textAt(`${location.pathname}source?id=${message.id}&files=yes`);
+}
+
+export async function copy(message) {
+  const text = await wholeOf(message);
+  if (text === null) notice(words.notLoaded);
+  else await put(text, words.messageCopied);
+}
+
+function copyLink(message) {
+  return put(`${location.origin}${location.pathname}#${message.id}`, words.linkCopied);
+}
+
+async function put(text, done) {
+  if (await copyWords(text)) toast(done);
+  else notice(words.notCopied);
+}
+
+function select(message) {
+  message.dataset.selectable = "";
+  getSelection().selectAllChildren(message.querySelector("[data-body], .plain, .column"));
+}
+
+async function toggleSource(message) {
+  (await late(() => import("./source.js")))?.toggle(message);
+}
+
+function labelOfSource(message) {
+  return message?.querySelector(":scope > .source") ? words.actionSourceOff : words.actionSource;
+}
+
+export async function edit(message) {
+  (await late(() => import("./message_edit.js")))?.edit(message);
+}
+
+async function showDetails(message, anchor) {
+  (await unlessOvertaken(late(() => import("./details.js"))))?.show(message, anchor);
+}
+
+/** Lets the agent answer again from here on; the server knows what stays and what goes. */
+export function retry({ id }, _anchor = null, how = insist) {
+  return how(() => live.request({ type: "retry", id }), { label: words.stopAndRetry });
+}
+
+export function fork({ id }) {
+  return insist(async () => location.assign((await live.request({ type: "fork", id })).url));
+}
+
+const asked = (command) => insist(() => live.request(command));
+
+function remove({ id }, _anchor, how = insist) {
+  const undo = { label: words.undo, run: () => asked({ type: "restore", id }) };
+  const deed = async () => {
+    await live.request({ type: "remove", id });
+    toast(words.messageDeleted, { action: undo });
+  };
+  return how(deed, { label: words.stopAndDelete });
+}

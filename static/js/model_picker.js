@@ -1,0 +1,98 @@
+// Choosing the agent and the model of the next answers: a list, models by provider, with a field to find one when there are many.
+import { composing } from "./field.js";
+import { notice } from "./notice.js";
+import { ask } from "./page.js";
+import { close, openBox, place } from "./popover.js";
+import { textAt } from "./server.js";
+import { typeahead } from "./typeahead.js";
+import { words } from "./words.js";
+
+/** Opens the list at its button. */
+export async function openPicker(button) {
+  const box = openBox(button, { className: "picker", label: button.title });
+  if (!box) return;
+  box.textContent = words.loading;
+  const html = await textAt(button.dataset.address);
+  if (!box.isConnected) return;
+  if (html === null) {
+    close();
+    return notice(words.notLoaded);
+  }
+  box.innerHTML = html;
+  place();
+  new Picker(box);
+}
+
+class Picker {
+  #box;
+  #list;
+  #field;
+  #active = null;
+  #typed = typeahead(nameOf);
+
+  constructor(box) {
+    this.#box = box;
+    this.#list = box.querySelector("[role=listbox]");
+    this.#field = box.querySelector("[role=combobox]");
+    this.#list.addEventListener("click", ({ target }) => this.#choose(target.closest("[role=option]")));
+    this.#list.addEventListener("pointermove", ({ target }) => this.#show(target.closest("[role=option]"), false));
+    this.#holder.addEventListener("keydown", (event) => this.#key(event));
+    this.#field?.addEventListener("input", () => this.#find(this.#field.value));
+    this.#holder.focus({ preventScroll: true });
+    this.#show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0]);
+  }
+
+  /** Who has the focus while the options are walked through. */
+  get #holder() {
+    return this.#field ?? this.#list;
+  }
+
+  get #shown() {
+    return [...this.#list.querySelectorAll("[role=option]:not([hidden])")];
+  }
+
+  #show(option, scroll = true) {
+    if (!option || option === this.#active) return;
+    this.#active?.classList.remove("active");
+    this.#active = option;
+    option.classList.add("active");
+    this.#holder.setAttribute("aria-activedescendant", option.id);
+    if (scroll) option.scrollIntoView({ block: "nearest" });
+  }
+
+  #key(event) {
+    if (composing(event)) return;
+    const all = this.#shown;
+    const present = all.indexOf(this.#active);
+    const next = { ArrowDown: present + 1, ArrowUp: present - 1, PageDown: Math.min(present + 8, all.length - 1), PageUp: Math.max(present - 8, 0) }[event.key];
+    if (next !== undefined) this.#show(all.at(next % all.length));
+    else if (event.key === "Enter" || (event.key === " " && !this.#field)) this.#choose(this.#active);
+    else if (!this.#field && event.key === "Home") this.#show(all[0]);
+    else if (!this.#field && event.key === "End") this.#show(all.at(-1));
+    else if (!this.#field && event.key.length === 1 && !event.ctrlKey && !event.metaKey) this.#show(this.#typed(event.key, all, present));
+    else return;
+    event.preventDefault();
+  }
+
+  /** Every word that was written stands in the name, or in that of the model's provider. */
+  #find(text) {
+    const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const option of this.#list.querySelectorAll("[role=option]")) {
+      const known = `${nameOf(option)} ${(option.dataset.provider ?? "").toLowerCase()}`;
+      option.hidden = !wanted.every((word) => known.includes(word));
+    }
+    for (const group of this.#list.querySelectorAll("[role=group]")) group.hidden = !group.querySelector("[role=option]:not([hidden])");
+    const none = this.#box.querySelector(".picker-empty");
+    none.textContent = this.#shown.length ? "" : none.dataset.none;
+    if (!this.#shown.includes(this.#active)) this.#show(this.#shown[0]);
+  }
+
+  #choose(option) {
+    if (!option || option.ariaDisabled === "true") return;
+    close();
+    const { agent, provider, model } = option.dataset;
+    if (option.ariaSelected !== "true") ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
+  }
+}
+
+const nameOf = (option) => (option.dataset.model ?? option.textContent).trim().toLowerCase();

@@ -1,0 +1,40 @@
+// Asking the server for something, and to do something.
+
+const signInAt = () => document.getElementById("main").dataset.signIn;
+
+export const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
+
+/** Leads to signing in and back here. Drafts are kept: they are there again. */
+export function signIn() {
+  location.assign(`${signInAt()}?next=${encodeURIComponent(location.pathname)}`);
+}
+
+/** Resolves to what is at an address, as text; to null when it did not come. */
+export async function textAt(address, options = {}) {
+  const answer = await asked(address, options);
+  return answer?.ok ? answer.text().catch(() => null) : null;
+}
+
+/** Resolves to what is at an address, as a value; to null when it did not come. */
+export async function valueAt(address) {
+  const answer = await asked(address);
+  return answer?.ok ? answer.json().catch(() => null) : null;
+}
+
+/** Posts values; resolves to what the server answers, rejects with an Error that says, to a person, why not. */
+export async function post(address, values, failed, options = {}) {
+  const headers = { "X-CSRFToken": token(), Accept: "application/json" };
+  const answer = await asked(address, { method: "POST", headers, body: new URLSearchParams(values), ...options });
+  const isValue = answer?.headers.get("Content-Type")?.startsWith("application/json");
+  const said = isValue ? await answer.json().catch(() => null) : {};
+  if (!answer?.ok || !said) throw new Error(said?.message ?? failed);
+  return said;
+}
+
+/** The answer, or null where none came. Another page is none; who has been signed out is led to signing in. */
+async function asked(address, options) {
+  const answer = await fetch(address, options).catch(() => null);
+  if (!answer?.redirected) return answer;
+  if (new URL(answer.url).pathname === signInAt()) signIn();
+  return null;
+}

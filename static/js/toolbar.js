@@ -1,0 +1,166 @@
+// Ways to a message's actions: a toolbar under the pointer and the focus, keys, and a long press on phones.
+import { icon } from "./icons.js";
+import { act, actionsFor, openFor } from "./message_menu.js";
+import { lastMessage, nextMessage } from "./messages.js";
+import { words } from "./words.js";
+
+const LONG_PRESS = 450;
+const MOVED = 10;
+const QUICK = ["copy", "edit", "retry"];
+const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
+const log = document.getElementById("log");
+const list = document.getElementById("messages");
+const status = document.getElementById("status");
+const hovering = draw("message-actions");
+const resting = draw("message-actions resting");
+
+/** The message that an element is of. */
+const messageOf = (element) => element.closest?.("#messages > article.message") ?? null;
+
+export function start() {
+  status.after(resting);
+  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || show(messageOf(event.target)));
+  list.addEventListener("pointerleave", () => isHeld() || hide());
+  list.addEventListener("focusin", (event) => show(messageOf(event.target)));
+  list.addEventListener("focusout", (event) => messageOf(event.relatedTarget ?? list) || isHeld() || hide());
+  log.addEventListener("keydown", keys);
+  list.addEventListener("pointerdown", press);
+  list.addEventListener("contextmenu", (event) => event.pointerType === "touch" && !event.target.closest("a") && event.preventDefault());
+  new MutationObserver(rest).observe(list, { childList: true });
+  new MutationObserver(rest).observe(document.getElementById("main"), { attributeFilter: ["data-status"] });
+  rest();
+}
+
+function draw(name) {
+  const bar = document.createElement("div");
+  bar.className = name;
+  bar.dataset.own = "";
+  bar.setAttribute("role", "group");
+  bar.setAttribute("aria-label", words.actions);
+  bar.addEventListener("click", ({ target }) => pressed(bar, target.closest("button")));
+  return bar;
+}
+
+function pressed(bar, button) {
+  const message = messageOf(bar) ?? lastMessage();
+  if (!button || !message) return;
+  if (button.dataset.name === "more") openFor(message, button);
+  else act(message, button.dataset.name, button);
+}
+
+/** Puts the actions of a message into a bar. */
+function dress(bar, message) {
+  const possible = actionsFor(message).filter(({ name }) => QUICK.includes(name));
+  const wanted = [...possible.map((action) => [action.name, action.icon, action.label(message)]), ["more", "ellipsis", words.actionMore]];
+  const names = wanted.map(([name]) => name).join(" ");
+  if (bar.dataset.names === names) return;
+  bar.dataset.names = names;
+  for (const button of [...bar.children]) if (!names.split(" ").includes(button.dataset.name)) leave(button);
+  let next = bar.firstElementChild;
+  for (const each of wanted) {
+    if (next?.dataset.name === each[0]) next = next.nextElementSibling;
+    else bar.insertBefore(buttonOf(each), next);
+  }
+}
+
+/** Takes a button away; whoever was on it is on the last one then, which always stays. */
+function leave(button) {
+  if (button === document.activeElement) button.parentElement.lastElementChild.focus();
+  button.remove();
+}
+
+function buttonOf([name, image, label]) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "icon-button";
+  button.dataset.name = name;
+  button.title = label;
+  button.setAttribute("aria-label", label);
+  if (name === "more") button.setAttribute("aria-haspopup", "menu");
+  button.append(icon(image));
+  return button;
+}
+
+function show(message) {
+  if (!message || hovering.parentElement === message || message.querySelector(":scope > .edit")) return;
+  dress(hovering, message);
+  hide();
+  message.append(hovering);
+  spare(message);
+}
+
+/** Whoever goes by keyboard keeps the bar that they are on, and an open menu its button. */
+const isHeld = () => hovering.querySelector(":focus-visible, [aria-expanded=true]") !== null;
+
+function hide() {
+  if (hovering.contains(document.activeElement)) document.activeElement.blur(); // hides it, not in the midst of going
+  hovering.remove();
+  spare(null);
+}
+
+/** Whoever goes by keyboard finds the last message's actions once. */
+function spare(message) {
+  resting.classList.toggle("spare", message !== null && message === lastMessage() && message.matches(":focus-visible, :has(:focus-visible)"));
+}
+
+/** The last message has its actions below it, where else the agent's status stands. */
+function rest() {
+  const last = lastMessage();
+  resting.hidden = !last;
+  if (last) dress(resting, last);
+  const hovered = messageOf(hovering);
+  if (hovered) dress(hovering, hovered); // what is over can be changed
+  spare(hovered);
+}
+
+function keys(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  const message = event.target.matches("article.message") ? event.target : null;
+  if (!message && event.target !== log) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const way = { j: "next", k: "previous", ArrowDown: "next", ArrowUp: "previous" }[key];
+  if (way ? !move(message, way, key.length > 1) : !does(message, key)) return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** Goes to the next message; arrows first show what is out of sight of a long one. */
+function move(message, way, byArrow) {
+  const edge = log.getBoundingClientRect();
+  if (message && byArrow) {
+    const { top, bottom } = message.getBoundingClientRect();
+    if (way === "next" ? bottom > edge.bottom + 1 : top < edge.top - 1) return false;
+  }
+  const next = message ? nextMessage(message, way) : visible(edge);
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: "nearest" });
+  return Boolean(next);
+}
+
+const visible = (edge) =>
+  [...list.children].findLast((each) => each.matches("article.message") && each.getBoundingClientRect().top < edge.bottom - 24) ?? null;
+
+function does(message, key) {
+  if (!message) return false;
+  if (key === "Escape") document.getElementById("text")?.focus();
+  else if (key === "Enter" || key === "m") openFor(message, message);
+  else return act(message, key);
+  return true;
+}
+
+/** A long press on a phone opens the menu; what has a press of its own keeps it. */
+function press(event) {
+  const message = messageOf(event.target);
+  if (event.pointerType !== "touch" || !message || event.target.closest(ITS_OWN) || message.hasAttribute("data-selectable")) return;
+  const life = new AbortController();
+  const timer = setTimeout(() => {
+    life.abort();
+    navigator.vibrate?.(10);
+    openFor(message, message, { byPress: true });
+  }, LONG_PRESS);
+  life.signal.addEventListener("abort", () => clearTimeout(timer));
+  const stop = () => life.abort();
+  for (const name of ["pointerup", "pointercancel", "scroll"]) addEventListener(name, stop, { capture: true, signal: life.signal });
+  const far = ({ clientX, clientY }) => Math.hypot(clientX - event.clientX, clientY - event.clientY) > MOVED && stop();
+  addEventListener("pointermove", far, { signal: life.signal });
+}

@@ -1,0 +1,136 @@
+// Files on their way into the message being written: uploaded at once, told by their chips, sent with the text.
+import { on } from "./actions.js";
+import { drawChip, updateChip } from "./chips.js";
+import { offer } from "./deeds.js";
+import { field, insert } from "./field.js";
+import { say } from "./notice.js";
+import { live, page } from "./page.js";
+import { post, token } from "./server.js";
+import * as store from "./store.js";
+import { fill, words } from "./words.js";
+
+const NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session}`;
+const list = document.getElementById("uploads");
+let uploads = []; // {name, size, file, text, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
+
+export const isUploading = () => uploads.some(({ state }) => state === "sending");
+export const hasFailed = () => uploads.some(({ state }) => state === "failed");
+
+/** Takes the files that the server has out of the composer, to be sent. */
+export function take() {
+  const ready = uploads.filter(({ state }) => state === "ready").map(({ meta }) => meta);
+  set(uploads.filter(({ state }) => state !== "ready"));
+  return ready;
+}
+
+/** Puts files back that the server has and that were not sent after all. */
+export function giveBack(metas) {
+  set([...uploads, ...metas.map(known)]);
+}
+
+/** Begins to upload files; `text` is what a file was made of, where it was pasted. */
+export function add(files, text = "") {
+  const fresh = [...files].map((file) => ({ name: file.name, size: file.size, file, text }));
+  set([...uploads, ...fresh]);
+  for (const upload of fresh) send(upload);
+}
+
+export function start() {
+  giveBack(stored());
+  addEventListener("storage", ({ key }) => key === NAME && follow());
+  live.addEventListener("open", tryAgain);
+  const chooser = document.getElementById("files");
+  on("attach", () => chooser.click());
+  offer({ id: "attach", label: words.attachFiles, icon: "paperclip", slash: "attach", run: () => chooser.click() });
+  chooser.addEventListener("change", () => {
+    add(chooser.files);
+    chooser.value = "";
+    field.focus();
+  });
+  on("upload-retry", (button) => send(uploadOf(button)));
+  on("upload-remove", (button) => leave(uploadOf(button)));
+  on("upload-as-text", (button) => asText(uploadOf(button)));
+}
+
+/** What broke off with the connection goes on with it. */
+function tryAgain() {
+  for (const upload of uploads) if (upload.state === "failed" && upload.canRetry) send(upload);
+}
+
+function send(upload) {
+  const request = new XMLHttpRequest();
+  request.open("POST", `/sessions/${page.dataset.session}/attachments`);
+  request.setRequestHeader("X-CSRFToken", token());
+  request.setRequestHeader("accept", "application/json");
+  request.responseType = "json";
+  request.upload.onprogress = ({ loaded, total }) => change(upload, { done: total ? loaded / total : 0 });
+  request.onload = () => answered(upload, request);
+  request.onerror = () => failed(upload);
+  change(upload, { state: "sending", done: 0, problem: "", request });
+  const body = new FormData();
+  body.append("file", upload.file, upload.name);
+  request.send(body);
+}
+
+/** A file that the server does not take would not be taken the next time either. */
+function answered(upload, { status, response }) {
+  if (status !== 201) return failed(upload, response?.message, status >= 500 || status === 429);
+  change(upload, { state: "ready", meta: response, name: response.name, size: response.size });
+  say(fill(words.fileAttached, { name: upload.name }));
+  keep();
+}
+
+function failed(upload, problem = words.uploadFailed, canRetry = true) {
+  change(upload, { state: "failed", problem, canRetry });
+  upload.element?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on phones the chips are one line
+  say(problem);
+}
+
+function change(upload, values) {
+  Object.assign(upload, values);
+  if (uploads.includes(upload)) updateChip(upload);
+  if (values.state) document.dispatchEvent(new Event("parley:uploads"));
+}
+
+function leave(upload) {
+  const next = upload.element.nextElementSibling ?? upload.element.previousElementSibling;
+  set(uploads.filter((other) => other !== upload));
+  upload.request?.abort();
+  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, {}, "").catch(() => {}); // what nobody sends goes by itself
+  (next?.querySelector("[data-action=upload-remove]") ?? field).focus();
+}
+
+function asText(upload) {
+  leave(upload);
+  insert(upload.text);
+}
+
+function set(next) {
+  for (const upload of uploads) if (!next.includes(upload)) upload.element.remove();
+  for (const upload of next) if (!upload.element) list.append(drawChip(upload));
+  uploads = next;
+  keep();
+  document.dispatchEvent(new Event("parley:uploads"));
+}
+
+const known = (meta) => ({ name: meta.name, size: meta.size, state: "ready", meta });
+const uploadOf = (button) => uploads.find(({ element }) => element.contains(button));
+
+/** Another tab sent, added or removed files. */
+function follow() {
+  const theirs = stored();
+  const has = (meta) => uploads.some((upload) => upload.meta?.id === meta.id);
+  const stay = uploads.filter(({ meta }) => !meta || theirs.some(({ id }) => id === meta.id));
+  set([...stay, ...theirs.filter((meta) => !has(meta)).map(known)]);
+}
+
+function keep() {
+  const metas = uploads.filter(({ meta }) => meta).map(({ meta }) => meta);
+  if (JSON.stringify(metas) === JSON.stringify(stored())) return;
+  store.keep(NAME, JSON.stringify(metas));
+}
+
+function stored() {
+  const metas = store.parsed(store.kept(NAME));
+  return Array.isArray(metas) ? metas : [];
+}

@@ -1,0 +1,168 @@
+"""Static files as a server delivers them: kept for ever, compressed, complete."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import posixpath
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings as configured
+from django.contrib.staticfiles import finders
+from django.template import Context, Template
+from django.templatetags.static import static
+from django.test import Client, RequestFactory
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from chat import static_files, styles
+from chat.scripts import modules_of
+from chat.static_files import Delivery, Storage
+
+GOING = "v-00000000000000ff"
+SOURCE = Path(configured.BASE_DIR) / "static"
+
+
+@pytest.fixture
+def prepared(settings: Settings, tmp_path: Path) -> Iterator[Path]:
+    """The folder of the prepared version, served from now on."""
+    settings.PREPARED_STATIC = tmp_path
+    static_files.prepare()
+    yield tmp_path / Storage.version
+    Storage.version = ""
+
+
+def test_files_are_compressed_and_kept_for_ever(prepared: Path) -> None:
+    delivery = Delivery(lambda request: None)
+    static_files.prepare()
+    response = delivery(RequestFactory().get(static("js/session.js"), HTTP_ACCEPT_ENCODING="gzip"))
+    assert "immutable" in response["Cache-Control"]
+    assert (response["Content-Encoding"], response["X-Content-Type-Options"]) == ("gzip", "nosniff")
+    assert gzip.decompress(response.content) == (prepared / "js/session.js").read_bytes()
+
+
+def test_all_that_modules_import_is_where_they_look_for_it(prepared: Path) -> None:
+    """What is fetched ahead is what the modules import, by the same address: nothing comes twice."""
+    for script in ("js/session.js", "js/home.js", "js/settings.js"):
+        for module in (script, *modules_of(script)):
+            text = (prepared / module).read_text()
+            for path in re.findall(r'(?:from |import |import\()"(\.[^"]+)"', text):
+                assert (prepared / posixpath.normpath(f"{posixpath.dirname(module)}/{path}")).is_file(), (module, path)
+            assert static(module).startswith(f"/static/{Storage.version}/js/") or "/vendor/" in static(module)
+
+
+def test_each_page_gets_its_modules_in_one_file(prepared: Path) -> None:
+    """What comes later has the same modules, not others of the same name."""
+    for script in static_files.SCRIPTS:
+        name = static_files.bundled(f"js/{script}")
+        page = Template("{% load parley %}{% script name %}").render(Context({"name": f"js/{script}"}))
+        assert re.findall('<script type="module" src="([^"]*)"', page) == [static(name)]
+        assert all("/vendor/" in address for address in re.findall('preload" href="([^"]*)"', page))
+        for module in modules_of(f"js/{script}"):
+            if module.startswith("js/"):
+                assert "$modules" in (prepared / Path(name).parent / Path(module).name).read_text()
+
+
+def test_only_comments_are_left_out(prepared: Path) -> None:
+    """All lines of code are there, those in template literals too."""
+    for path in [*SOURCE.glob("js/*.js"), *SOURCE.glob("css/*.css")]:
+        text = path.read_text()
+        comments = re.findall(r"^[ \t]*//.*|/\*.*?\*/", text, re.MULTILINE | re.DOTALL)
+        told = {line.strip() for comment in comments for line in comment.splitlines()}
+        left = set((prepared / path.relative_to(SOURCE)).read_text().splitlines())
+        assert {line.strip() for line in set(text.splitlines()) - left} <= told, path
+
+
+def test_one_file_has_all_styles_in_their_order(prepared: Path) -> None:
+    page = Template("{% load parley %}{% stylesheets %}{% stylesheets names %}").render(
+        Context({"names": styles.STYLES})
+    )
+    assert re.findall('href="([^"]*)"', page) == [f"/static/{Storage.version}/css/all.css"]
+    text = (prepared / styles.ALL).read_text()
+    sheets = [*styles.EVERYWHERE, *styles.STYLES]
+    places = [text.index((prepared / name).read_text()) for name in sheets]
+    assert places == sorted(places)
+    assert all((prepared / f"css/{path.name}").read_text() in text for path in SOURCE.glob("css/*.css"))
+
+
+def test_nothing_is_made_again_when_nothing_has_changed(prepared: Path) -> None:
+    before = (prepared / "js/session.js").stat().st_mtime_ns
+    static_files.prepare()
+    assert (prepared / "js/session.js").stat().st_mtime_ns == before
+
+
+def test_pages_from_before_an_update_still_find_their_files(prepared: Path) -> None:
+    """Three versions are kept, and nothing else that is lying about is touched."""
+    for number in range(5):
+        (prepared.parent / f"v-{number:016x}").mkdir()
+    (prepared.parent / "other").mkdir()
+    static_files.prepare()
+    left = {folder.name for folder in prepared.parent.iterdir()}
+    assert (len(left), {"other", prepared.name} <= left) == (4, True)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # whitenoise does not end its listing
+def test_what_others_are_at_work_on_holds_nobody_up(prepared: Path) -> None:
+    """Of processes that start together one makes a version, or takes an old one away, while another looks."""
+    half, going = prepared.parent / ".making-half", prepared.parent / GOING
+    for folder in (half, going):
+        folder.mkdir()
+        (folder / "a.js").write_text("a")
+    (going / "gone.js").symlink_to("nowhere")  # listed, and not there when it is looked at
+    delivery = Delivery(lambda request: None)
+    static_files.prepare()
+    assert delivery(RequestFactory().get(f"/static/{GOING}/a.js")) is None
+    assert not any(".making" in url for url in delivery.files)
+    assert f"/static/{prepared.name}/js/session.js" in delivery.files
+    assert half.is_dir()
+
+
+def test_a_version_that_another_process_made_since_is_served(prepared: Path) -> None:
+    """While processes are replaced one by one: its pages may ask any of them for what belongs to them."""
+    delivery = Delivery(lambda request: None)
+    static_files.prepare()
+    later = prepared.parent / "v-00000000000000aa"
+    (later / "js").mkdir(parents=True)
+    (later / "js/a.js").write_text("a")
+    response = delivery(RequestFactory().get(f"/static/{later.name}/js/a.js"))
+    assert (response.content, "immutable" in response["Cache-Control"]) == (b"a", True)
+    for address in ("/static/v-00000000000000bb/js/a.js", f"/static/{later.name}/../../secret_key"):
+        assert delivery(RequestFactory().get(address)) is None
+
+
+def test_what_was_left_half_made_goes(prepared: Path) -> None:
+    left = prepared.parent / ".making-left"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    static_files.prepare()
+    assert not left.exists()
+
+
+def test_a_version_that_was_taken_away_is_not_found(prepared: Path) -> None:
+    """By a process of a later version, while this one still runs."""
+    delivery = Delivery(lambda request: None)
+    static_files.prepare()
+    shutil.rmtree(prepared)
+    assert delivery(RequestFactory().get(static("js/session.js"))).status_code == 404
+
+
+def test_address_changes_with_any_content(prepared: Path, settings: Settings, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "new.css").write_text("a {}")
+    settings.STATICFILES_DIRS = [SOURCE, more]
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]  # the stub does not know of the cache
+    static_files.prepare()
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]  # likewise
+    assert Storage.version != prepared.name
+
+
+@pytest.mark.django_db
+def test_pages_are_compressed(client: Client) -> None:
+    response = client.get(reverse("sign-in"), HTTP_ACCEPT_ENCODING="gzip")
+    assert response["Content-Encoding"] == "gzip"
+    assert b"<title>" in gzip.decompress(response.content)

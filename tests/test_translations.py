@@ -1,0 +1,168 @@
+"""UI-13: every word that a person reads stands in English, 简体中文 and 繁體中文."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from html import unescape
+from pathlib import Path
+
+import polib
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCALES = ("zh_Hans", "zh_Hant")
+SOURCES = ("agents", "chat", "templates")
+# What is the same in every language: names, keys, figures' units.
+NAMES = {
+    "Parley",
+    "Ctrl",
+    "Shift",
+    "Enter",
+    "Esc",
+    "Alt",
+    "Tab",
+    "Del",
+    "Markdown",
+    "JSON",
+    "ChatGPT",
+    "Claude",
+    "make",
+    "link",
+    "kbd",
+    "px",
+    "API",
+    "PDF",
+}
+# What browsers call keys and things.
+TECHNICAL = {
+    "Ctrl",
+    "Enter",
+    "Esc",
+    "Escape",
+    "Tab",
+    "Home",
+    "End",
+    "Delete",
+    "Backspace",
+    "Files",
+    "Mac",
+    "Notification",
+    "Range",
+    "Highlight",
+}
+SENTENCE = re.compile(r"[A-Z][a-z]+(?: [\w’'…]+)*[.…!?]?|[a-z]+(?: [a-z]+){2,}[.…!?]?")
+REFUSALS = {"Refused", "Invalid", "Busy", "Forbidden"}
+
+
+def catalogue(locale: str) -> polib.POFile:
+    return polib.pofile(str(ROOT / "locale" / locale / "LC_MESSAGES" / "django.po"))
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All words that the sources mark for translation, as Django's own makemessages finds them."""
+    copy = tmp_path_factory.mktemp("sources")
+    for source in SOURCES:
+        shutil.copytree(ROOT / source, copy / source, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "locale").mkdir()
+    command = [sys.executable, "-m", "django", "makemessages", "--locale", "xx", "--keep-pot", "--no-location"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "tests.support.bare_settings"}
+    subprocess.run(command, cwd=copy, env=environment, check=True, capture_output=True)
+    return copy / "locale" / "django.pot"
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_every_marked_word_is_translated(template: Path, locale: str) -> None:
+    """UI-13: none is missing, empty or only guessed at, and none is left over."""
+    wanted = {(entry.msgctxt, entry.msgid) for entry in polib.pofile(str(template))}
+    have = catalogue(locale)
+    assert wanted - {(entry.msgctxt, entry.msgid) for entry in have.translated_entries()} == set()
+    assert {(entry.msgctxt, entry.msgid) for entry in have} - wanted == set()
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_translations_keep_their_places(locale: str) -> None:
+    """UI-13: %(name)s, {name} and tags of the English stand in the translation too, and no others."""
+    place = re.compile(r"%\(\w+\)[sd]|\{\w+\}|%%|</?\w+>")
+    for entry in catalogue(locale):
+        english = sorted(place.findall(entry.msgid_plural or entry.msgid))
+        for form in [entry.msgstr, *entry.msgstr_plural.values()]:
+            assert not form or sorted(place.findall(form)) == english, entry.msgid
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_translations_bring_no_markup_of_their_own(locale: str) -> None:
+    """Templates trust translations: a quotation mark of a keyboard would end the attribute that it stands in."""
+    for entry in catalogue(locale):
+        for text in (entry.msgstr, *entry.msgstr_plural.values()):
+            assert {mark for mark in '"<>&' if mark in text} <= {mark for mark in '"<>&' if mark in entry.msgid}, text
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_compiled_catalogue_says_what_its_source_says(locale: str) -> None:
+    """UI-13: what is committed compiled is of the present source."""
+    source = catalogue(locale)
+    compiled = polib.mofile(str(ROOT / "locale" / locale / "LC_MESSAGES" / "django.mo"))
+    assert said(compiled) == said(source)
+
+
+def said(entries: Iterable[polib.MOEntry | polib.POEntry]) -> dict[tuple[str | None, str], object]:
+    return {(entry.msgctxt, entry.msgid): entry.msgstr_plural or entry.msgstr for entry in entries}
+
+
+def test_templates_hold_no_words_of_their_own() -> None:
+    """UI-13: words in a template are marked for translation."""
+    found = {str(path.relative_to(ROOT)): said for path in templates() if (said := list(unmarked(path.read_text())))}
+    assert found == {}
+
+
+def templates() -> list[Path]:
+    return [path for path in (ROOT / "templates").rglob("*.html") if "admin" not in path.parts]
+
+
+def unmarked(source: str) -> Iterator[str]:
+    """The words of a template that readers see and no tag translates."""
+    source = re.sub(r"\{% blocktrans(?:late)?\b.*?%\}.*?\{% endblocktrans(?:late)? %\}", "", source, flags=re.S)
+    source = re.sub(r"\{% comment %\}.*?\{% endcomment %\}|\{#.*?#\}", "", source, flags=re.S)
+    source = re.sub(r"\{%.*?%\}|\{\{.*?\}\}", "", source, flags=re.S)
+    texts = re.findall(r'\b(?:title|aria-label|placeholder|alt|content)="([^"]*)"', source)
+    texts = [text for text in texts if "=" not in text and "{" not in text and text != "light dark"]
+    texts.append(re.sub(r"<[^>]*>", " ", source))
+    for text in texts:
+        yield from (word for word in re.findall(r"[A-Za-z]{3,}", unescape(text)) if word not in NAMES)
+
+
+def test_scripts_hold_no_words_of_their_own() -> None:
+    """UI-13: what a script says comes from the page's words."""
+    found = {path.name: said for path in (ROOT / "static/js").glob("*.js") if (said := list(spoken(path.read_text())))}
+    assert found == {}
+
+
+def spoken(script: str) -> Iterator[str]:
+    """String literals that look like something to be read: several words, or one that begins a sentence."""
+    script = re.sub(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", "", script, flags=re.S)
+    script = re.sub(r"new Error\([^\n]*", "", script)  # mistakes of ours
+    for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', script):
+        if literal not in TECHNICAL and re.fullmatch(
+            r"[A-Z][a-z]+(?: [\w’'…]+)*[.…!?]?|[a-z]+(?: [a-z]+){2,}[.…!?]?", literal
+        ):
+            yield literal
+
+
+def test_refusals_are_translated() -> None:
+    """UI-13: what a service answers to a person goes through gettext."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "chat").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REFUSALS
+        for argument in node.args[-1:]
+        if isinstance(argument, ast.JoinedStr) or (isinstance(argument, ast.Constant) and " " in str(argument.value))
+    ]
+    assert found == []

@@ -1,0 +1,245 @@
+"""Uploading files and getting them back: for whom, and how safely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from chat.models import Attachment, ChatMessage, Role, Session, User
+from chat.services import attachments
+from chat.services.sessions import create_session
+from tests.support import files
+from tests.support.house import let_in
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+
+
+@pytest.fixture
+def ana_s(ana: User) -> Client:
+    return client_of(ana)
+
+
+def client_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def post(client: Client, session: Session, data: bytes, name: str = "a.png", kind: str = "image/png") -> HttpResponse:
+    address = reverse("session-attachments", args=[session.pk])
+    response: Any = client.post(address, {"file": SimpleUploadedFile(name, data, kind)})
+    return response  # type: ignore[no-any-return]
+
+
+def taken(client: Client, session: Session, data: bytes, name: str = "a.png") -> dict[str, Any]:
+    response: Any = post(client, session, data, name)
+    assert response.status_code == 201, response.content
+    described: dict[str, Any] = response.json()
+    return described
+
+
+def refused(response: Any) -> tuple[int, str]:
+    assert response.json()["message"]
+    return response.status_code, response.json()["code"]
+
+
+def sent(attachment_id: str, session: Session) -> ChatMessage:
+    message = ChatMessage.objects.create(session=session, sequence=1, role="user")
+    Attachment.objects.filter(pk=attachment_id).update(message=message)
+    return message
+
+
+def stored(settings: Settings) -> list[Path]:
+    return sorted(path for path in Path(settings.MEDIA_ROOT).rglob("*") if path.is_file())
+
+
+def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
+    """UI-09: what the composer shows of it."""
+    picture = files.picture("JPEG", (1200, 900))
+    described = taken(ana_s, session, picture, "été.jpg")
+    row = Attachment.objects.get()
+    assert described == {
+        "id": row.pk,
+        "name": "été.jpg",
+        "kind": "image",
+        "media_type": "image/jpeg",
+        "size": row.size,
+        "width": 1200,
+        "height": 900,
+        "pages": None,
+        "url": f"/attachments/{row.pk}",
+        "thumb": f"/attachments/{row.pk}/thumb",
+    }
+
+
+def test_the_bytes_decide_what_a_file_is(ana_s: Client, session: Session) -> None:
+    """MSG-12: not the name, nor what the browser says."""
+    page = b"<html><script>alert(document.domain)</script></html>"
+    assert taken(ana_s, session, page, "photo.png")["kind"] == "text"
+    assert taken(ana_s, session, b"<svg/>", "photo.svg")["kind"] == "text"
+    assert taken(ana_s, session, files.pdf("x"), "photo.jpg")["kind"] == "pdf"
+    assert taken(ana_s, session, files.picture("GIF"), "notes.txt")["media_type"] == "image/gif"
+    assert refused(post(ana_s, session, b"MZ\x90\0\x03", "photo.png")) == (415, "unsupported")
+
+
+def test_a_file_that_is_two_things_is_one_of_them(ana_s: Client, session: Session) -> None:
+    """MSG-12: a script in an image's clothes is no image; an image's rider is left behind; a PDF is in the sandbox."""
+    assert refused(post(ana_s, session, b"GIF89a=1;alert(document.domain)//")) == (422, "broken_image")
+    rider = b"<script>alert(1)</script>"
+    shown = ana_s.get(taken(ana_s, session, files.picture("JPEG") + rider, "a.html")["url"])
+    assert (shown["Content-Type"], rider in shown.content) == ("image/jpeg", False)
+    paper = ana_s.get(taken(ana_s, session, files.pdf("x") + rider, "a.html")["url"])
+    assert (paper["Content-Type"], paper["X-Content-Type-Options"]) == ("application/pdf", "nosniff")
+    assert paper["Content-Security-Policy"].startswith("sandbox; default-src 'none'")
+
+
+def test_files_that_cannot_be_used_are_refused_in_words(ana_s: Client, session: Session, settings: Settings) -> None:
+    """MSG-12."""
+    settings.MAX_ATTACHMENT_MB = 1
+    assert refused(post(ana_s, session, b"")) == (422, "empty")
+    assert refused(post(ana_s, session, files.picture()[:40])) == (422, "broken_image")
+    assert refused(post(ana_s, session, files.locked_pdf("x"))) == (422, "locked_pdf")
+    assert refused(post(ana_s, session, b"x" * (1024 * 1024 + 1))) == (413, "too_large")
+
+
+def test_request_that_is_too_large_is_not_even_read(ana_s: Client, session: Session, settings: Settings) -> None:
+    """MSG-12: by its own word; one of a bearable size is still checked for where it comes from."""
+    settings.MAX_ATTACHMENT_MB = 1
+    address = reverse("session-attachments", args=[session.pk])
+    content = "multipart/form-data; boundary=x"
+    big = ana_s.generic("POST", address, b"", content, CONTENT_LENGTH=str(2 * 1024 * 1024))
+    assert (big.status_code, big.json()["code"]) == (413, "too_large")
+    careful = Client(enforce_csrf_checks=True)
+    careful.cookies = ana_s.cookies
+    assert careful.post(address, {}).status_code == 403
+    nothing = ana_s.post(reverse("session-attachments", args=[session.pk]))
+    assert refused(nothing) == (422, "no_file")
+    assert post(ana_s, session, b"x" * 1024 * 1024).status_code == 201
+    assert len(stored(settings)) == 1
+
+
+def test_names_lead_nowhere(ana_s: Client, session: Session, settings: Settings) -> None:
+    """MSG-12: a file lies where Parley puts it."""
+    described = taken(ana_s, session, b"root", "../../../etc/pass\u202ewd")
+    assert described["name"] == "passwd"
+    assert stored(settings) == [Path(settings.MEDIA_ROOT) / "attachments" / session.pk / described["id"]]
+
+
+def test_nobody_fills_the_disk_with_what_is_never_sent(
+    ana_s: Client, session: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-12: so many wait at most; yesterday's are forgotten."""
+    monkeypatch.setattr(attachments, "MOST_UNSENT", 2)
+    first, second = (taken(ana_s, session, files.picture()) for _ in range(2))
+    assert refused(post(ana_s, session, b"third")) == (422, "too_many_unsent")
+    old = timezone.now() - attachments.UNSENT_KEPT
+    Attachment.objects.filter(pk=first["id"]).update(created_at=old)
+    third = taken(ana_s, session, b"third")
+    assert {row.pk for row in Attachment.objects.all()} == {second["id"], third["id"]}
+    assert not [path for path in stored(settings) if path.name.startswith(first["id"])]
+
+
+def test_a_file_comes_back_safely(ana_s: Client, session: Session) -> None:
+    """MSG-12: whatever it holds, it is looked at and never run."""
+    picture = files.picture("PNG")
+    shown = ana_s.get(taken(ana_s, session, picture, 'a "b" 日本.png')["url"])
+    assert (shown["Content-Type"], shown["X-Content-Type-Options"]) == ("image/png", "nosniff")
+    assert shown["Content-Disposition"] == (
+        "inline; filename=\"a _b_ __.png\"; filename*=UTF-8''a%20%22b%22%20%E6%97%A5%E6%9C%AC.png"
+    )
+    assert shown["Content-Security-Policy"].startswith("sandbox; default-src 'none'")
+    assert "private" in shown["Cache-Control"]
+    page = ana_s.get(taken(ana_s, session, b"<script>alert(1)</script>", "a.html")["url"])
+    assert (page["Content-Type"], page["Content-Disposition"][:11]) == ("text/plain", "attachment;")
+    assert page.content == b"<script>alert(1)</script>"
+
+
+def test_a_file_is_not_sent_twice_to_a_browser_that_has_it(ana_s: Client, session: Session) -> None:
+    """UI-01: and its thumbnail is another thing."""
+    described = taken(ana_s, session, files.picture())
+    tags = {ana_s.get(described[what])["ETag"] for what in ("url", "thumb")}
+    assert len(tags) == 2
+    again = [ana_s.get(described["url"], headers={"If-None-Match": tag}).status_code for tag in sorted(tags)]
+    assert again == [304, 200]
+    assert ana_s.get(described["url"], headers={"If-None-Match": f"W/{min(tags)}"}).status_code == 304
+    assert ana_s.get(described["thumb"])["Content-Type"] == "image/webp"
+    text = taken(ana_s, session, b"words")
+    assert ana_s.get(reverse("attachment-thumb", args=[text["id"]])).status_code == 404
+
+
+def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Session, bo: User) -> None:
+    """LIVE-06."""
+    let_in(session, bo, Role.EDITOR)
+    client = client_of(bo)
+    described = taken(client, session, b"mine")
+    session.shares.all().delete()
+    assert client.get(described["url"]).status_code == 404
+    assert client.post(reverse("attachment-remove", args=[described["id"]])).status_code == 404
+
+
+def test_an_unsent_file_can_be_removed_by_its_uploader(
+    ana_s: Client, session: Session, bo: User, settings: Settings
+) -> None:
+    """UI-09: and its bytes go with it."""
+    let_in(session, bo, Role.EDITOR)
+    address = reverse("attachment-remove", args=[taken(ana_s, session, files.picture("GIF"))["id"]])
+    assert refused(client_of(bo).post(address)) == (404, "no_such_attachment")
+    assert len(stored(settings)) == 3
+    assert ana_s.post(address).status_code == 204
+    assert stored(settings) == []
+    assert refused(ana_s.post(address)) == (404, "no_such_attachment")
+
+
+def test_a_sent_file_cannot_be_removed(ana_s: Client, session: Session, settings: Settings) -> None:
+    """MSG-11."""
+    described = taken(ana_s, session, b"words")
+    sent(described["id"], session)
+    address = reverse("attachment-remove", args=[described["id"]])
+    assert refused(ana_s.post(address)) == (422, "already_sent")
+    assert len(stored(settings)) == 1
+
+
+def test_a_file_stays_while_another_row_has_it(ana_s: Client, session: Session, settings: Settings) -> None:
+    """RUN-13: copies of a conversation share its files."""
+    original = Attachment.objects.get(pk=taken(ana_s, session, b"words")["id"])
+    fork = create_session(owner=session.owner)
+    Attachment.objects.create(
+        session=fork, user=original.user, name="copy", kind="text", media_type="text/plain", size=5, file=original.file
+    )
+    assert ana_s.post(reverse("attachment-remove", args=[original.pk])).status_code == 204
+    assert len(stored(settings)) == 1
+
+
+def test_a_file_that_is_lost_is_not_found(ana_s: Client, session: Session) -> None:
+    """MSG-10: a row without its file breaks nothing."""
+    described = taken(ana_s, session, b"words")
+    default_storage.delete(Attachment.objects.get().file.name or "")
+    assert ana_s.get(described["url"]).status_code == 404
+
+
+def test_a_script_learns_that_its_sign_in_is_over(session: Session) -> None:
+    """LIVE-06: in words, instead of being sent to a page that it cannot show."""
+    assert refused(post(Client(), session, b"words")) == (401, "signed_out")
+
+
+def test_an_upload_without_a_token_is_refused(ana: User, session: Session) -> None:
+    """LIVE-06: another site cannot upload in somebody's name."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(ana)
+    assert post(client, session, b"words").status_code == 403
+
+
+def test_what_is_packed_already_is_not_packed_again(ana_s: Client, session: Session) -> None:
+    """UI-01: large photographs would keep a core busy each time that they are looked at."""
+    for data, packed in ((files.picture(size=(300, 300), compress_level=0), False), (b"words " * 200, True)):
+        answer = ana_s.get(taken(ana_s, session, data)["url"], headers={"Accept-Encoding": "gzip"})
+        assert ("Content-Encoding" in answer) == packed

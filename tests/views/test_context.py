@@ -1,0 +1,214 @@
+"""The context in the panel, for those who may write and those who may read, however long the session is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.providers.scripted import ScriptedProvider
+from chat import agents_setup
+from chat.models import ChatMessage, ModelRequest, Session, User
+from chat.running.briefing import brief
+from chat.services import editing, sessions
+from chat.services.forking import fork
+from chat.views.context_page import PAGE
+from tests.support.filled import ANSWER, CUT, DONE, HI, START, TOOL, fill
+from tests.support.house import ScriptedRegistry, let_in
+
+pytestmark = pytest.mark.django_db
+Said = Callable[[int], list[ChatMessage]]
+OWN = {**ANSWER, "response_id": "r_1", "input_tokens": 300}
+
+
+@pytest.fixture(autouse=True)
+def _scripted() -> None:
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+
+
+def page(session: Session, user: User, **asked: str) -> str:
+    client = Client()
+    client.force_login(user)
+    response = client.get(f"/sessions/{session.pk}/context", asked)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def shown(html: str) -> list[str]:
+    """The messages in order, by their keys."""
+    return re.findall(r'data-key="([^"]+)"', html)
+
+
+def switches(html: str) -> dict[str, bool]:
+    found = re.findall(r'data-include="([^"]+)"( checked)?', html)
+    return {pk: bool(checked) for pk, checked in found}
+
+
+def keep(session: Session, response_id: str = "r_1") -> None:
+    """Record a request with the rows of now, as a run does."""
+    request = brief(session.pk).request
+    names = ("revision", "agent", "provider", "model", "tools", "shared", "rows")
+    ModelRequest.objects.create(
+        session=session, response_id=response_id, **{name: getattr(request, name) for name in names}
+    )
+
+
+def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -> None:
+    """UI-11, MSG-09: who left it out is said; a result goes with its call."""
+    let_in(session, bo, "viewer")
+    rows = fill(session, START, {**HI, "user": ana}, OWN, {**TOOL, "response_id": "r_1"}, CUT, DONE)
+    editing.include(session=session, author=ana, message_id=rows[1].pk, included=False)
+    html = page(session, ana)
+    assert shown(html) == [rows[1].pk, rows[2].pk, f"{rows[3].pk}-results", rows[4].pk]
+    assert switches(html) == {rows[1].pk: False, rows[2].pk: True, rows[3].pk: True, rows[4].pk: True}
+    assert "Left out by Ana" in html
+    assert "Cut off, and the model is told so" in html
+    read = page(session, bo)
+    assert (shown(read), switches(read)) == (shown(html), {})
+
+
+def test_archived_sessions_are_read(session: Session, ana: User) -> None:
+    """UI-11."""
+    fill(session, START, HI, DONE)
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    assert switches(page(session, ana)) == {}
+
+
+def test_a_model_that_is_gone_is_said_so(session: Session, ana: User) -> None:
+    """RUN-16: the page still shows what there is."""
+    rows = fill(session, START, HI, DONE)
+    Session.objects.filter(pk=session.pk).update(provider="gone", model="x")
+    html = page(session, ana)
+    assert "is not configured here" in html
+    assert shown(html) == [rows[1].pk]
+
+
+def test_a_long_session_is_drawn_page_by_page(session: Session, ana: User, said: Said) -> None:
+    """ADM-01: never as a whole; the last page first, and each message on some page."""
+    said(1_000)
+    seen: list[str] = []
+    until = ""
+    while True:
+        html = page(session, ana, until=until)
+        keys = shown(html)
+        assert len(keys) <= PAGE
+        seen = keys + seen
+        earlier = re.search(r'data-until="(\d+)">\s*<svg[^>]*><use href="[^"]*#chevron-up"', html)
+        if earlier is None:
+            break
+        until = earlier[1]
+    assert 0 <= len(seen) - len(set(seen)) < PAGE  # the first page is a whole one, and repeats some of the second
+    assert {key.removesuffix("-results") for key in seen} >= set(
+        ChatMessage.objects.filter(role="user").values_list("pk", flat=True)
+    )
+    for odd in ("0", "-1", "9" * 15, "x", "\0"):
+        assert shown(page(session, ana, until=odd))
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_queries_do_not_grow(session: Session, ana: User, said: Said, past: bool) -> None:
+    """ADM-01: as many for one message as for thirty."""
+    counts: set[int] = set()
+    client = Client()
+    client.force_login(ana)
+    for _ in range(2):
+        rows = fill(session, START, {**HI, "user": ana}, {**OWN, "response_id": f"r_{len(counts)}"}, DONE)
+        keep(session, f"r_{len(counts)}")
+        asked = {"past": rows[2].pk} if past else {}
+        with CaptureQueriesContext(connection) as queries:
+            client.get(f"/sessions/{session.pk}/context", asked)
+        counts.add(len(queries))
+        for _ in range(30):
+            fill(session, START, {**HI, "user": ana}, ANSWER, DONE)
+    assert len(counts) == 1
+
+
+def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -> None:
+    """MSG-11: edited, left out, removed, new, and another prompt; the old words stand beside the new ones."""
+    sessions.set_system_prompt(session=session, author=ana, system_prompt="Be kind.")
+    rows = fill(session, START, {**HI, "user": ana}, {**HI, "text": "Two"}, {**HI, "text": "Three"}, OWN, DONE)
+    ChatMessage.objects.filter(pk=rows[4].pk).update(include_in_context=False)
+    keep(session)
+    ChatMessage.objects.filter(pk=rows[4].pk).update(include_in_context=True)
+    same = page(session, ana, past=rows[4].pk)
+    assert "Asked again, it would be sent the same now." in same
+    assert switches(same) == {}
+    editing.edit(session=session, author=ana, message_id=rows[1].pk, text="Hello & goodbye")
+    editing.include(session=session, author=ana, message_id=rows[2].pk, included=False)
+    editing.remove(session=session, author=ana, message_id=rows[3].pk)
+    editing.add(session=session, author=ana, after_id=rows[1].pk, role="user", text="A new one")
+    sessions.set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
+    html = page(session, ana, past=rows[4].pk)
+    for words in (
+        "the system prompt has changed", "1 message is edited", "1 message is left out", "1 message is removed",
+        "1 message is new", "Edited since", "Hello &amp; goodbye", "Left out since", "Removed since", "A new one",
+        "Be kind.", "Be brief.",
+    ):  # fmt: skip
+        assert words in html
+    assert "Two" in html
+    assert "Three" in html
+
+
+def test_viewers_do_not_read_what_was_taken_out(session: Session, ana: User, bo: User) -> None:
+    """LIVE-06: as in its history, it is for those who may put it back; others learn that there was something."""
+    let_in(session, bo, "viewer")
+    rows = fill(session, START, HI, {**HI, "text": "A secret"}, OWN, DONE)
+    keep(session)
+    assert "A secret" in page(session, bo, past=rows[3].pk)
+    editing.remove(session=session, author=ana, message_id=rows[2].pk)
+    html = page(session, bo, past=rows[3].pk)
+    assert "1 message is removed" in html
+    assert "A secret" not in html
+    assert "A secret" in page(session, ana, past=rows[3].pk)
+
+
+def test_what_is_not_on_record_is_said_so(session: Session, ana: User) -> None:
+    """RUN-13: nobody guesses what a copied answer, or one of older times, was asked with."""
+    rows = fill(session, START, HI, OWN, DONE)
+    assert "This is not on record" in page(session, ana, past=rows[2].pk)
+    made = fork(session=session, author=ana, message_id=rows[2].pk)
+    copied = ChatMessage.objects.get(session=made, role="assistant")
+    assert "copied or imported from another session" in page(made, ana, past=copied.pk)
+
+
+@pytest.mark.parametrize("asked", ["m_none", "x\0", "\ud800", "m_" + "0" * 10_000])
+def test_unknown_messages_are_not_found(session: Session, ana: User, asked: str) -> None:
+    """MSG-12, LIVE-06: neither are those of other sessions."""
+    client = Client()
+    client.force_login(ana)
+    elsewhere = fill(sessions.create_session(owner=ana), START, HI)[1].pk
+    for past in (asked.encode("utf-8", "surrogatepass"), elsewhere):
+        assert client.get(f"/sessions/{session.pk}/context", {"past": past}).status_code == 404
+
+
+def test_markup_in_messages_is_text(session: Session, ana: User) -> None:
+    """MSG-12: nothing that somebody has written is markup, in no place of the list."""
+    nasty = '<img src=x onerror=alert(1)>"\u202e'
+    fill(session, START, {**HI, "text": nasty, "sender": nasty}, {**TOOL, "tool_name": nasty, "result": nasty}, DONE)
+    html = page(session, ana)
+    assert "<img" not in html
+    assert "&lt;img" in html
+
+
+def test_a_huge_text_costs_little(session: Session, ana: User) -> None:
+    """MSG-12: a megabyte is begun and counted, not drawn."""
+    fill(session, START, {**HI, "text": "word " * 200_000}, DONE)
+    html = page(session, ana)
+    assert len(html) < 20_000
+    assert "more characters" in html
+
+
+def test_details_lead_to_what_was_sent(session: Session, ana: User) -> None:
+    """UI-11: from an answer, not from what people said."""
+    rows = fill(session, START, HI, OWN, DONE)
+    client = Client()
+    client.force_login(ana)
+    found = [
+        'data-action="context-past"' in client.get(f"/sessions/{session.pk}/details", {"id": row.pk}).content.decode()
+        for row in rows[1:3]
+    ]
+    assert found == [False, True]

@@ -1,0 +1,164 @@
+"""The pages of what was: a message's history, versions in full, what was removed, and two texts side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from chat.models import ChatMessage, Role, Session, User
+from chat.services import organising, sharing
+from chat.services.editing import edit, edit_tool_call, include, remove
+from chat.services.runs import retry_here
+from chat.services.sessions import set_system_prompt
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+from tests.support.house import person
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[User], Client]
+PROMPT = "system_prompt"
+
+
+def asked(client: Client, route: str, session: Session, status: int = 200, **values: str | int) -> str:
+    response = client.get(reverse(route, args=[session.pk]), values)
+    assert response.status_code == status
+    assert status != 200 or "no-store" in response["Cache-Control"]
+    return response.content.decode()
+
+
+@pytest.fixture
+def row(session: Session, ana: User) -> ChatMessage:
+    """A message that has been edited twice and left out."""
+    row = fill(session, START, {**HI, "text": "Be brief."}, ANSWER, DONE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="Be <b>kind</b>.")
+    include(session=session, author=ana, message_id=row.pk, included=False)
+    edit(session=session, author=ana, message_id=row.pk, text="Be kind & brief.")
+    return row
+
+
+def test_history_shows_what_differs(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
+    """MSG-11: who did what, and the difference, with all that people wrote as text."""
+    html = asked(signed_in(ana), "session-history", session, id=row.pk)
+    assert html.index("Left out of the context") < html.index("Sent")
+    assert html.count("Edited") == 2
+    assert html.count("<bdi>Ana</bdi>") == 4
+    assert "<b>" not in html
+    assert "<del>brief</del><ins>&lt;b&gt;kind&lt;/b&gt;</ins>" in html
+    assert html.count("Restore this version") == 2
+    assert html.count("as it is now") == 1
+
+
+def test_history_is_one_page_of_few_queries(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
+    """MSG-11: as many for thirty changes as for three; the rest is asked for."""
+    client = signed_in(ana)
+    with CaptureQueriesContext(connection) as few:
+        asked(client, "session-history", session, id=row.pk)
+    for number in range(30):
+        edit(session=session, author=ana, message_id=row.pk, text=f"{number}")
+    with CaptureQueriesContext(connection) as many:
+        html = asked(client, "session-history", session, id=row.pk)
+    assert len(many) == len(few)
+    before = html.split('data-before="')[1].split('"')[0]
+    rest = asked(client, "session-history", session, id=row.pk, before=before)
+    assert "<dialog" not in rest
+    assert (html + rest).count("Edited") == 32
+
+
+def test_version_is_given_to_the_letter(session: Session, ana: User, signed_in: SignIn) -> None:
+    """MSG-11, MSG-12: with what is there now, and what a change of it has to say that it has seen."""
+    text = "\r\n a\u202eb 😀\n"
+    row = fill(session, START, {**HI, "text": text}, ANSWER, DONE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="New")
+    record = row.revisions.get().pk
+    told = json.loads(asked(signed_in(ana), "session-version", session, id=row.pk, at=record))
+    assert told == {"text": text, "now": "New", "revision": 5, "newest": record}
+
+
+def test_prompt_has_a_history_too(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
+    """UI-11, MSG-11: the system prompt's."""
+    set_system_prompt(session=session, author=bo, system_prompt="Be kind.")
+    html = asked(signed_in(ana), "session-history", session, id=PROMPT)
+    assert "History of the system prompt" in html
+    assert "<bdi>Bo</bdi>" in html
+    assert "Restore this version" in html
+
+
+def test_tool_call_s_history_has_no_restore(session: Session, ana: User, signed_in: SignIn) -> None:
+    """MSG-07, MSG-11: its arguments and result are told apart."""
+    row = fill(session, START, HI, TOOL, ANSWER, DONE)[2]
+    edit_tool_call(session=session, author=ana, message_id=row.pk, arguments={}, result="4", is_error=False)
+    html = asked(signed_in(ana), "session-history", session, id=row.pk)
+    assert "<del>2</del><ins>4</ins>" in html
+    assert "Restore" not in html
+
+
+def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: User, signed_in: SignIn) -> None:
+    """MSG-11, RUN-12: what was removed comes back, what a retry has replaced is said not to."""
+    rows = fill(session, START, HI, TOOL, {**ANSWER, "text": "<i>So</i>"}, DONE)
+    client = signed_in(ana)
+    assert "Nothing has been removed" in asked(client, "session-removed", session)
+    remove(session=session, author=ana, message_id=rows[3].pk)
+    html = asked(client, "session-removed", session)
+    assert "&lt;i&gt;So&lt;/i&gt;" in html
+    assert html.count('data-action="restore-removed"') == 1
+    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    html = asked(client, "session-removed", session)
+    assert "Withdrawn by a retry" in html
+    assert "double" in html
+    assert html.count('data-action="restore-removed"') == 1
+
+
+def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana: User, signed_in: SignIn) -> None:
+    """LIVE-06, MSG-11: viewers see how what stands came about, and can change nothing; not what was taken out."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    edit(session=session, author=ana, message_id=rows[1].pk, text="Hello")
+    remove(session=session, author=ana, message_id=rows[2].pk)
+    viewer = person("Vi", session.workspace)
+    sharing.share(session=session, author=ana, user=viewer, role=Role.VIEWER)
+    client = signed_in(viewer)
+    assert "Restore" not in asked(client, "session-history", session, id=rows[1].pk)
+    for route in ("session-history", "session-version"):
+        asked(client, route, session, 404, id=rows[2].pk)
+    asked(client, "session-removed", session, 403)
+    assert "This message has been removed." in asked(signed_in(ana), "session-history", session, id=rows[2].pk)
+
+
+def test_archived_session_offers_no_restore(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
+    """MSG-11: it can be read."""
+    organising.archive(ana, session.pk)
+    assert "Restore" not in asked(signed_in(ana), "session-history", session, id=row.pk)
+
+
+def test_messages_of_other_sessions_are_not_found(session: Session, ana: User, signed_in: SignIn) -> None:
+    """LIVE-06, MSG-12: nor what is no id, no number, or no version of this message."""
+    row = fill(session, START, HI, DONE)[1]
+    other = fill(Session.objects.create(workspace=session.workspace, owner=person("Eve")), START, HI, DONE)[1]
+    client = signed_in(ana)
+    edit(session=session, author=ana, message_id=row.pk, text="Hello")
+    record = row.revisions.get().pk
+    asks: dict[str, str]
+    for asks in ({"id": other.pk}, {"id": "\0"}, {}, {"id": row.pk, "before": "x"}):
+        asked(client, "session-history", session, 404, **asks)
+    for at in (record + 1, "9" * 30, "-1"):
+        asked(client, "session-version", session, 404, id=row.pk, at=at)
+    asked(client, "session-version", session, 404, id=PROMPT, at=record)
+
+
+def test_texts_are_compared_with_what_is_there(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
+    """MSG-11: what it is now, by whom, and what one's own would change."""
+    sharing.share(session=session, author=ana, user=bo, role=Role.EDITOR)
+    row = fill(session, START, HI, DONE)[1]
+    edit(session=session, author=bo, message_id=row.pk, text="Hi <all>")
+    client, address = signed_in(ana), reverse("session-compare", args=[session.pk])
+    told = client.post(address, {"id": row.pk, "mine": "Hi you"}).json()
+    assert (told["current"], told["revision"]) == ("Hi <all>", 4)
+    assert "Bo has changed this meanwhile." in told["html"]
+    assert "<del>&lt;all&gt;</del><ins>you</ins>" in told["html"]
+    assert client.post(address, {"id": PROMPT, "mine": "x" * 1_000_000}).json()["revision"] is None
+    assert client.post(address, {"id": "m_none", "mine": "\0"}).status_code == 404
+    assert "You have changed this elsewhere" in signed_in(bo).post(address, {"id": row.pk, "mine": "\0"}).json()["html"]

@@ -1,0 +1,64 @@
+"""Nothing in the page's scripts, styles and words is left behind by what once used it, or asked for and not there."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+BASE = Path(settings.BASE_DIR)
+SCRIPTS = {path.name: path.read_text() for path in (BASE / "static/js").glob("*.js")}
+# Words that are asked for by the name of the connection's state.
+BY_STATE = {"connected", "connecting", "offline", "reconnecting"}
+# Classes that are put together: colours of faces and of terminals.
+PUT_TOGETHER = re.compile(r"(c|fg|bg)\d+")
+
+
+@cache
+def everything_but_styles() -> str:
+    python = [*(BASE / "chat").rglob("*.py"), *(BASE / "agents").rglob("*.py")]
+    files = [*python, *(BASE / "templates").rglob("*.html")]
+    return "\n".join([*(path.read_text() for path in files), *SCRIPTS.values()])
+
+
+def test_every_word_is_said_and_every_word_said_is_there() -> None:
+    """UI-13: words.html has what scripts say, and nothing else."""
+    listed = re.findall(r'data-([\w-]+)="', (BASE / "templates/chat/words.html").read_text())
+    names = {re.sub(r"-(\w)", lambda letter: letter[1].upper(), name) for name in listed}
+    said = set(re.findall(r"\bwords\.([a-z]\w*)(?!\.(?:js|html))\b", re.sub(r"//.*", "", "\n".join(SCRIPTS.values()))))
+    assert said - {"js", "html"} - names == set()
+    assert names - said - BY_STATE == set()
+
+
+def test_every_styled_class_occurs() -> None:
+    styles = "\n".join(path.read_text() for path in (BASE / "static/css").glob("*.css"))
+    plain = re.sub(r'/\*.*?\*/|"[^"]*"|url\([^)]*\)', "", styles, flags=re.DOTALL)
+    classes = {name for name in re.findall(r"\.(-?[A-Za-z_][\w-]*)", plain) if not PUT_TOGETHER.fullmatch(name)}
+    # Pygments gives code the classes of highlight.css.
+    own = classes - set(re.findall(r"\.(\w+)", (BASE / "static/css/highlight.css").read_text()))
+    assert sorted(own - set(re.findall(r"[\w-]+", everything_but_styles()))) == []
+
+
+def test_every_icon_of_the_sprite_is_shown() -> None:
+    symbols = re.findall(r'<symbol id="([^"]+)"', (BASE / "static/icons.svg").read_text())
+    source = everything_but_styles()
+    assert [name for name in symbols if not re.search(rf"""["'`]{name}["'`]""", source)] == []
+
+
+def test_every_exported_name_is_imported_somewhere() -> None:
+    unused = []
+    for module, text in SCRIPTS.items():
+        others = "\n".join(other for name, other in SCRIPTS.items() if name != module and module in other)
+        exported = re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE)
+        unused += [f"{module}: {name}" for name in exported if not re.search(rf"\b{name}\b", others)]
+    assert unused == []
+
+
+def test_what_may_fail_has_one_way_to_fail() -> None:
+    """Storage throws in private windows and requests end anywhere: only the modules that know it use them."""
+    asks = {name for name, text in SCRIPTS.items() if re.search(r"(?<![.\w])fetch\(", text)}
+    keeps = {name for name, text in SCRIPTS.items() if re.search(r"(local|session)Storage\.", text)}
+    bare = {name for name, text in SCRIPTS.items() if re.search(r"(?<!late\(\(\) => )import\(", text)}
+    assert (asks, keeps, bare) == ({"server.js"}, {"theme.js"}, set())

@@ -1,0 +1,54 @@
+"""The model picker: what a session may use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from agents.config import Config
+from agents.registry import Registry
+from chat import agents_setup
+from chat.models import Session, User
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[User], Client]
+
+
+def configure(*models: str) -> None:
+    """Offer just these models, of one provider."""
+    offered = {name: {"context_window": 200_000} for name in models}
+    provider = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": offered}
+    agents = {"assistant": {"model": f"house/{models[0]}"}}
+    agents_setup.install(Registry(Config.model_validate({"providers": {"house": provider}, "agents": agents}), {}))
+
+
+def picker(client: Client, session: Session) -> str:
+    return client.get(reverse("session-models", args=[session.pk])).content.decode()
+
+
+def test_models_stand_by_provider_with_their_windows(signed_in: SignIn, ana: User, session: Session) -> None:
+    """UI-11, RUN-05: the session's own is marked."""
+    configure("one", "two")
+    Session.objects.filter(pk=session.pk).update(provider="house", model="two")
+    html = picker(signed_in(ana), session)
+    marked = re.findall(r'aria-selected="(\w+)" data-provider="house" data-model="(\w+)"', html)
+    assert marked == [("false", "one"), ("true", "two")]
+    assert ('aria-label="house"' in html, html.count(">200K<"), "combobox" in html) == (True, 2, False)
+
+
+def test_many_models_are_found_by_a_field(signed_in: SignIn, ana: User, session: Session) -> None:
+    configure(*(f"model-{number}" for number in range(9)))
+    assert 'role="combobox"' in picker(signed_in(ana), session)
+
+
+def test_model_that_is_gone_says_so(signed_in: SignIn, ana: User, session: Session) -> None:
+    """RUN-16: it stays the session's until another one is chosen, and cannot be chosen again."""
+    configure("one")
+    Session.objects.filter(pk=session.pk).update(provider="house", model="<old>")
+    html = picker(signed_in(ana), session)
+    assert "<bdi>&lt;old&gt;</bdi>" in html
+    assert ("does not offer it here any more" in html, 'aria-disabled="true"' in html) == (True, True)

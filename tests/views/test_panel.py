@@ -1,0 +1,79 @@
+"""The panel's content for those who may write and those who may read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chat.models import ChatMessage, Session, User
+from chat.services.errors import Refused
+from chat.services.sessions import create_session, set_system_prompt
+from chat.services.usage import ModelUsage, usage_of
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+from tests.support.house import let_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    session = create_session(owner=ana)
+    set_system_prompt(session=session, author=ana, system_prompt="Be <b>brief</b>.")
+    return session
+
+
+def page(session: Session, user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return client.get(f"/sessions/{session.pk}/panel").content.decode()
+
+
+def test_editor_may_write_and_viewer_may_read(session: Session, ana: User, bo: User) -> None:
+    """UI-11: the prompt is a field for one, a text for the other; its markup is nobody's."""
+    let_in(session, bo, "viewer")
+    assert '<textarea class="input prompt"' in page(session, ana)
+    read = page(session, bo)
+    assert "<textarea" not in read
+    assert "Be &lt;b&gt;brief&lt;/b&gt;." in read
+
+
+def test_archived_session_is_read(session: Session, ana: User) -> None:
+    """UI-11."""
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    assert "<textarea" not in page(session, ana)
+
+
+def test_prompt_that_was_changed_meanwhile_is_not_written_over(session: Session, ana: User, bo: User) -> None:
+    """UI-11: the refusal says what it is now; the same words twice are no quarrel."""
+    set_system_prompt(session=session, author=bo, system_prompt="Bo's", seen="Be <b>brief</b>.")
+    with pytest.raises(Refused) as refused:
+        set_system_prompt(session=session, author=ana, system_prompt="Ana's", seen="Be <b>brief</b>.")
+    assert (refused.value.code, refused.value.details) == ("stale", {"current": "Bo's"})
+    set_system_prompt(session=session, author=ana, system_prompt="Bo's", seen="Be <b>brief</b>.")
+    set_system_prompt(session=session, author=ana, system_prompt="Ana's")
+    assert Session.objects.get().system_prompt == "Ana's"
+
+
+def test_usage_is_added_up_in_one_query(session: Session, ana: User, django_assert_num_queries: Any) -> None:
+    """MSG-06: by model; what was removed has been paid for, and is no turn."""
+    used = {"input_tokens": 100, "output_tokens": 10, "cache_read_tokens": 5, "first_token_latency_ms": 200}
+    other = {**ANSWER, "model": "two", "input_tokens": 7, "output_tokens": None, "first_token_latency_ms": 500}
+    rows = fill(session, START, HI, {**ANSWER, **used}, {**ANSWER, **used}, other, DONE)
+    rows += fill(session, START, HI, {**DONE, "duration_seconds": 61.5}, turn_id="t_2")
+    ChatMessage.objects.filter(pk=rows[2].pk).update(sequence=None, removed_at=rows[2].created_at)
+    with django_assert_num_queries(1):
+        usage = usage_of(session)
+    assert usage.models == [
+        ModelUsage("scripted", "one", 200, 20, 10),
+        ModelUsage("scripted", "two", 7, 0, 0),
+    ]
+    assert (usage.input_tokens, usage.output_tokens, usage.turns) == (207, 20, 2)
+    assert (usage.longest_seconds, usage.first_token_ms) == (61.5, 300)
+
+
+def test_usage_of_a_new_session_is_nothing(session: Session) -> None:
+    """MSG-06."""
+    usage = usage_of(session)
+    assert (usage.models, usage.turns, usage.longest_seconds, usage.first_token_ms) == ([], 0, None, None)

@@ -1,0 +1,186 @@
+"""Pages of somebody in several workspaces: which list they show, where their sessions begin, what is found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from chat.models import Membership, Session, User, Workspace
+from chat.services.sessions import create_session
+from tests.support.house import let_in
+from tests.support.rows import say
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[User], Client]
+SCRIPT = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def other(ana: User, bo: User) -> Workspace:
+    made = Workspace.objects.create(name="<b>Ops</b>")
+    Membership.objects.bulk_create([Membership(workspace=made, user=user) for user in (ana, bo)])
+    return made
+
+
+@pytest.fixture
+def elsewhere(ana: User, other: Workspace) -> Session:
+    return create_session(owner=ana, workspace=other, title="Elsewhere")
+
+
+def page(client: Client, address: str, **asked: Any) -> str:
+    answer = client.get(address, asked)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def shown(html: str) -> tuple[bool, bool]:
+    """Whether the list has the session of the first workspace, and the one of the second."""
+    titles = re.findall(r'class="rail-title" dir="auto">([^<]*)<', html)
+    return "Plan" in titles, "Elsewhere" in titles
+
+
+def choices(html: str) -> list[tuple[str, bool, bool]]:
+    """The switcher's: name, whether it is shown, whether something new waits."""
+    found = re.search(r'data-places="([^"]*)"', html)
+    assert found is not None
+    return [(each["name"], each["here"], each["unread"]) for each in json.loads(unescape(found[1]))]
+
+
+def home_of(workspace: Workspace) -> str:
+    return reverse("workspace", args=[workspace.pk])
+
+
+def test_one_workspace_is_not_spoken_of(signed_in: SignIn, ana: User, session: Session) -> None:
+    """ui.md."""
+    client = signed_in(ana)
+    for address in (reverse("home"), reverse("session", args=[session.pk])):
+        html = page(client, address)
+        assert choices(html) == []
+        assert re.search(r'id="rail-switch"[^>]* hidden>', html)
+        assert "/workspaces/" not in html
+
+
+def test_each_page_shows_its_workspace(
+    signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
+) -> None:
+    """ui.md: whoever opens a session, or home, of another one is in that from then on; names are text."""
+    client = signed_in(ana)
+    first, second = reverse("session", args=[session.pk]), reverse("session", args=[elsewhere.pk])
+    went = [reverse("home"), second, reverse("home"), first, reverse("home"), home_of(other), reverse("home")]
+    lists = [page(client, address) for address in went]
+    assert [shown(html) for html in lists] == [(here, not here) for here in (1, 0, 0, 1, 1, 0, 0)]
+    assert choices(lists[-1]) == [("Team", False, False), ("<b>Ops</b>", True, False)]
+    assert "&lt;b&gt;Ops&lt;/b&gt;</span>" in lists[-1]
+    assert f'id="rail-new" href="{home_of(other)}"' in lists[-1]
+    assert ["home-session" in html and "Elsewhere" in html.split("home-recent")[-1] for html in lists[-1:]] == [True]
+
+
+def test_a_list_keeps_to_its_own_workspace(
+    signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
+) -> None:
+    """ui.md: another tab is elsewhere; what is none of theirs, or no id, is where they are."""
+    client = signed_in(ana)
+    page(client, home_of(other))
+    asked = [session.workspace_id, other.pk, 10**6, 10**40, "x", "\0", "-1", ""]
+    found = [shown(page(client, reverse("rail"), workspace=each)) for each in asked]
+    assert found == [(True, False)] + [(False, True)] * 7
+
+
+def test_news_of_another_workspace_come_with_the_list(
+    signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
+) -> None:
+    """ui.md."""
+    client = signed_in(ana)
+    say(elsewhere, None, "Done")
+    html = page(client, reverse("rail"), workspace=session.workspace_id)
+    assert choices(html) == [("Team", True, False), ("<b>Ops</b>", False, True)]
+    assert 'class="unread" title="Unread in another' in page(client, reverse("home"))
+
+
+def test_a_session_begins_where_its_page_is(
+    signed_in: SignIn, ana: User, session: Session, workspace: Workspace, other: Workspace
+) -> None:
+    """ui.md: whatever another tab has gone to; who is no member any more is told so, and loses no word."""
+    client = signed_in(ana)
+    assert f'name="workspace" value="{workspace.pk}"' in page(client, reverse("home"))
+    page(client, home_of(other))
+    begin = {"text": "Half a thought", "workspace": workspace.pk}
+    client.post(reverse("new-session"), begin)
+    assert Session.objects.latest("created_at").workspace == workspace
+    ana.memberships.filter(workspace=workspace).delete()
+    for given in (workspace.pk, "x", 10**30):
+        refused = client.post(reverse("new-session"), {**begin, "workspace": given}, headers=SCRIPT)
+        assert (refused.status_code, "not a member" in refused.json()["message"]) == (422, True)
+    again = client.post(reverse("new-session"), begin)
+    assert (again.status_code, "Half a thought</textarea>" in again.content.decode()) == (422, True)
+    assert Session.objects.count() == 2
+
+
+def test_imports_go_to_the_page_s_workspace(signed_in: SignIn, ana: User, session: Session, other: Workspace) -> None:
+    client = signed_in(ana)
+    exported = b"".join(client.get(reverse("session-export", args=[session.pk]), {"format": "json"}))
+    answer = client.post(
+        reverse("import-file"), {"file": SimpleUploadedFile("a.json", exported), "workspace": other.pk}, headers=SCRIPT
+    )
+    assert answer.status_code == 201
+    assert sorted(Session.objects.values_list("workspace__name", flat=True)) == ["<b>Ops</b>", "Team"]
+
+
+def test_what_is_found_says_where_it_is(
+    signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
+) -> None:
+    """ui.md: all is found, and recent, from everywhere; of what is here nothing is said."""
+    for each in (session, elsewhere):
+        say(each, ana, "Zanzibar")
+    client = signed_in(ana)
+    for asked in ({"q": "zanzibar"}, {}, {"q": "l"}):
+        html = page(client, reverse("search"), workspace=session.workspace_id, **asked)
+        options = html.split('role="option"')[1:]
+        assert sorted(("Elsewhere" in _plain(each), "&lt;b&gt;Ops" in each, "Team" in each) for each in options) == [
+            (False, False, False),
+            (True, True, False),
+        ]
+    assert "palette-place" not in page(client, reverse("search"), q="zanzibar")
+
+
+def _plain(html: str) -> str:
+    return html.replace("<mark>", "").replace("</mark>", "")
+
+
+def test_query_count_does_not_grow_with_the_workspaces(
+    signed_in: SignIn, ana: User, bo: User, session: Session, other: Workspace
+) -> None:
+    client = signed_in(ana)
+    addresses = [
+        reverse("home"),
+        home_of(other),
+        reverse("rail"),
+        reverse("search"),
+        reverse("session", args=[session.pk]),
+    ]
+
+    def counts() -> list[int]:
+        found = []
+        for address in addresses:
+            with CaptureQueriesContext(connection) as queries:
+                page(client, address)
+            found.append(len(queries))
+        return found
+
+    before = counts()
+    for number in range(10):
+        made = Workspace.objects.create(name=f"{number}")
+        Membership.objects.bulk_create([Membership(workspace=made, user=user) for user in (ana, bo)])
+        let_in(begun := create_session(owner=bo, workspace=made, title=f"{number}"), ana, "viewer")
+        say(begun, bo, "Hello")
+    assert counts() == before
