@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from django.db import connection
+from django.test import TransactionTestCase, override_settings
+from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
 from chat import agents_setup
 from chat.models import User, Workspace
+from tests.support.emptying import Emptying
 from tests.support.house import House, person
+
+
+def pytest_configure() -> None:
+    """Looking for dead cycles after each seven hundred new objects would be a twelfth of the tests' time."""
+    gc.set_threshold(20_000)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about the other database: `make test` runs on both."""
+    other = "postgres" if connection.vendor == "sqlite" else "sqlite"
+    left_out = [item for item in items if item.get_closest_marker(other)]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)
@@ -21,10 +40,27 @@ def _fresh_agents() -> Iterator[None]:
     agents_setup.reset()
 
 
-@pytest.fixture(autouse=True)
-def _quick_passwords(settings: Settings) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _quick_passwords() -> Iterator[None]:
     """Half a second for each person would be most of the tests' time."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The tests' database, which is emptied quickly."""
+    with django_db_blocker.unblock():
+        emptying = Emptying(TransactionTestCase._fixture_teardown)  # type: ignore[attr-defined]  # left out of the stubs
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: emptying(test))
+        yield
+
+
+@pytest.fixture
+def own_files(settings: Settings, tmp_path: Path) -> None:
+    """Files that a test stores are its own."""
+    settings.MEDIA_ROOT = tmp_path / "files"
 
 
 @pytest.fixture

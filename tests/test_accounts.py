@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from chat.models import Membership, Role, Session, SignInLink, User, Workspace
-from chat.services import accounts, sharing
+from chat.services import accounts, sharing, workspaces
 from chat.services.errors import Refused
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def administrator() -> User:
 
 @pytest.fixture
 def session(administrator: User) -> Session:
-    return Session.objects.create(owner=administrator, workspace=accounts.home_workspace(administrator))
+    return Session.objects.create(owner=administrator, workspace=workspaces.current_workspace(administrator))
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_registration_lets_in_by_invitation(session: Session, invitation: str) -
     assert (ana.username, ana.sender, ana.is_staff) == ("ana", "Ana", False)
     assert ana.check_password(PASSWORD)
     assert [(member.user, member.role) for member in sharing.members(session)][1:] == [(ana, Role.EDITOR)]
-    assert accounts.home_workspace(ana) == session.workspace
+    assert workspaces.current_workspace(ana) == session.workspace
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_registration_needs_a_valid_invitation(invitation: str) -> None:
     assert User.objects.count() == 1
 
 
-def test_home_workspace_is_the_oldest_and_made_only_once() -> None:
+def test_current_workspace_is_the_oldest_and_made_only_once() -> None:
     ana = User.objects.create_user("ana")
 
-    home = accounts.home_workspace(ana)
+    home = workspaces.current_workspace(ana)
     Membership.objects.create(user=ana, workspace=Workspace.objects.create(name="Later"))
 
     assert home.name == "Home"
-    assert accounts.home_workspace(ana) == home
+    assert workspaces.current_workspace(ana) == home
     assert ana.memberships.count() == 2

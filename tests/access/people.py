@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from chat.models import Role, Session, User, Workspace
+from chat.models import ChatMessage, Role, Session, User, Workspace
 from chat.services import sharing
 from chat.services.sessions import create_session
 from tests.support.house import person
@@ -18,6 +20,31 @@ ANONYMOUS = "anonymous"
 SIGNED_IN = (OWNER, EDITOR, VIEWER, STRANGER, OUTSIDER, STAFF, LEFT)
 STRANGERS = (STRANGER, OUTSIDER, STAFF, LEFT)
 EVERYBODY = (*SIGNED_IN, ANONYMOUS)
+Status = int | str
+Expected = dict[str, Status]
+MESSAGE = "m_" + "1" * 24  # somebody said it in the session
+
+
+@dataclass(frozen=True)
+class Face:
+    """How a face answers everybody; `anonymous` is what it says to those who are not signed in."""
+
+    anonymous: Status
+
+    def signed_in(self, status: Status) -> Expected:
+        return {**dict.fromkeys(SIGNED_IN, status), ANONYMOUS: self.anonymous}
+
+    def seeing(self, status: Status) -> Expected:
+        """For everybody in the session."""
+        return {**self.signed_in(404), OWNER: status, EDITOR: status, VIEWER: status}
+
+    def editing(self, status: Status) -> Expected:
+        """For those who may write in the session; others who are in it learn that they may not."""
+        return {**self.seeing(403), OWNER: status, EDITOR: status}
+
+    def owning(self, status: Status) -> Expected:
+        """For its owner; others who are in it learn that it is not theirs to do."""
+        return {**self.seeing(403), OWNER: status}
 
 
 class People:
@@ -33,6 +60,7 @@ class People:
         self.session: Session = create_session(owner=self[OWNER], workspace=workspace, title="Plan")
         for name, role in ((EDITOR, Role.EDITOR), (VIEWER, Role.VIEWER), (LEFT, Role.EDITOR)):
             sharing.share(session=self.session, author=self[OWNER], user=self[name], role=role)
+        ChatMessage.objects.create(pk=MESSAGE, session=self.session, sequence=1000, role="user", text="Hello")
         self[LEFT].memberships.all().delete()
 
     def __getitem__(self, name: str) -> User:

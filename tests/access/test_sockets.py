@@ -16,13 +16,14 @@ from chat.commands import Request
 from chat.events import AccessChanged
 from chat.live import hub as hubs
 from chat.live.publish import publish
-from chat.models import ChatMessage, Membership, MessageRevision, Role, Session, Share, User
+from chat.models import Membership, MessageRevision, Role, Session, Share, User
 from chat.services import sharing
 from config.asgi import application
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,
     EVERYBODY,
+    MESSAGE,
     OWNER,
     STRANGERS,
     VIEWER,
@@ -34,7 +35,7 @@ from tests.support.socket import Application, Socket, path_of
 # The sockets as the server serves them, without what starts and stops with it.
 SERVED: Application = application.application_mapping["websocket"]
 FACES = ("events", "page")
-ROUTES = {"ws/sessions/<str:session_id>/": "events", "ws/sessions/<str:session_id>/page": "page"}
+ROUTES = {"ws/sessions/<str:session_id>/": "events", "ws/sessions/<str:session_id>/page": "page", "ws/me": "me"}
 OPEN = None
 CODES: dict[str, int | None] = {
     OWNER: OPEN,
@@ -47,12 +48,29 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "send": {"text": "Hi"},
     "edit_queued": {"id": "m_none", "text": "Hi"},
     "withdraw": {"id": "m_none"},
+    "typing": {},
     "cancel": {},
     "retry": {"id": "m_none"},
+    "edit": {"id": "m_none", "text": "Hi"},
+    "exclude": {"id": "m_none"},
+    "include": {"id": "m_none"},
+    "exclude_before": {"id": "m_none"},
+    "include_before": {"id": "m_none", "since": 1},
+    "remove": {"id": "m_none"},
+    "restore": {"id": "m_none"},
+    "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
+    "set_agent": {"agent": "agent"},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
+    "read": {"revision": 0},
+    "draft": {"text": "Hm"},
 }
+FOR_VIEWERS = {"read", "fork"}
+OF_A_MESSAGE = [
+    *("edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
+    *("exclude", "include", "exclude_before", "include_before"),
+]
 
 
 def cookie_of(user: User | None) -> tuple[bytes, bytes]:
@@ -101,6 +119,22 @@ async def test_sockets_open_to_those_in_the_session(house: House, people: People
             assert await socket.closed() == (4401 if actor == ANONYMOUS else 4404)
 
 
+@pytest.mark.parametrize("actor", EVERYBODY)
+async def test_own_socket_is_for_those_who_are_signed_in(house: House, people: People, actor: str) -> None:
+    """LIVE-06: it is on no session: nobody commands anything there."""
+    cookie = await house.do(cookie_of, people.users[actor])
+    headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
+    async with Socket("/ws/me", headers=headers, app=SERVED) as socket:
+        user = people.users[actor]
+        if user is None or not user.is_active:
+            assert await socket.closed() == 4401
+            return
+        await socket.let_in()
+        answers = [await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()]
+        assert {answer["code"] for answer in answers} == {"no_such_session"}
+        assert socket.close_code is None
+
+
 @pytest.mark.parametrize("session_id", ["x", "%00", "s_\0", "😀", "s_" + "0" * 500])
 async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: str) -> None:
     """MSG-12."""
@@ -117,14 +151,27 @@ async def test_commands_are_for_editors(house: House, people: People, actor: str
         answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
     codes = {kind: answer.get("code", "ack") for kind, answer in answers.items()}
     if actor == VIEWER:
-        assert codes == dict.fromkeys(COMMANDS, "forbidden")
-        assert await house.do(lambda: ChatMessage.objects.count() + MessageRevision.objects.count()) == 0
+        allowed = {kind: "no_such_message" if kind in OF_A_MESSAGE else "ack" for kind in FOR_VIEWERS}
+        assert codes == dict.fromkeys(COMMANDS, "forbidden") | allowed
+        assert [message.pk for message in await house.rows(people.session)] == [MESSAGE]
+        assert await house.do(MessageRevision.objects.count) == 0
         assert await house.do(lambda: Session.objects.get().revision) == 0
     else:
-        missing = dict.fromkeys(("edit_queued", "withdraw"), "no_such_message")
+        missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
         assert {**codes, "retry": ""} == {**dict.fromkeys(COMMANDS, "ack"), **missing, "retry": ""}
         assert codes["retry"] in ("busy", "no_such_message")
     await house.idle(people.session)
+
+
+@pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
+async def test_whoever_may_read_may_fork(house: House, people: People, actor: str) -> None:
+    """RUN-13: the copy is theirs, in the same workspace; the original has nothing of it."""
+    async with Socket(path_of(people.session), people[actor]) as socket:
+        answer = await socket.ask(type="fork", id=MESSAGE)
+    made = await house.do(Session.objects.get, pk=answer["session"])
+    assert answer["url"] == f"/sessions/{made.pk}/"
+    assert (made.owner_id, made.workspace_id) == (people[actor].pk, people.session.workspace_id)
+    assert await house.do(lambda: Session.objects.get(pk=people.session.pk).revision) == 0
 
 
 @pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"http://localhost.evil.example", b"", None])
@@ -274,3 +321,65 @@ async def test_deleted_session_closes_its_sockets(house: House, people: People) 
         await socket.let_in()
         await house.do(people.session.delete)
         assert await socket.closed() == 4403
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_changed_role_reaches_open_pages(house: House, people: People) -> None:
+    """LIVE-06: raised or lowered, their pages of this session are drawn anew; other people's are not, events go on."""
+    async with (
+        Socket(path_of(people.session, "page"), people[EDITOR]) as page,
+        Socket(path_of(people.session), people[EDITOR]) as events,
+        Socket(path_of(people.session, "page"), people[VIEWER]) as other,
+    ):
+        for socket in (page, events, other):
+            await socket.let_in()
+        for role, count in ((Role.VIEWER, 1), (Role.EDITOR, 2)):
+            await house.do(sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=role)
+            await page.until(lambda: page.frames.count({"op": "reload"}) == count)  # noqa: B023  # within the round
+        for socket in (events, other):
+            await socket.let_in()
+            assert all(frame == {"type": "pong"} or frame == {"op": "pong"} for frame in socket.frames)
+
+
+@pytest.mark.usefixtures("_no_beacon")
+@pytest.mark.parametrize(("drawn_for", "anew"), [("owner", True), ("editor", False), ("viewer", True), ("", False)])
+async def test_page_that_was_drawn_for_another_role_is_drawn_anew(
+    house: House, people: People, drawn_for: str, anew: bool
+) -> None:
+    """LIVE-06: the role changed while the page was away."""
+    async with Socket(path_of(people.session, "page"), people[EDITOR], query=f"role={drawn_for}") as socket:
+        await socket.let_in()
+        assert ({"op": "reload"} in socket.frames) == anew
+
+
+def new_password(user: User) -> None:
+    user.set_password("battery staple")
+    user.save()
+
+
+@pytest.mark.usefixtures("_no_beacon")
+@pytest.mark.parametrize("path", ["events", "page", "me"])
+async def test_new_password_ends_all_logins_at_once(house: House, people: People, path: str) -> None:
+    """LIVE-06: whoever else was signed in as this person; nobody else."""
+    sockets = []
+    for actor in (EDITOR, VIEWER):
+        cookie = await house.do(cookie_of, people[actor])
+        headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
+        address = "/ws/me" if path == "me" else path_of(people.session, path)
+        sockets.append(await Socket(address, headers=headers, app=SERVED).open())
+        await sockets[-1].let_in()
+    await house.do(new_password, people[EDITOR])
+    assert await sockets[0].closed() == 4401
+    await sockets[1].let_in()
+    assert sockets[1].close_code is None
+    for socket in sockets:
+        await socket.leave()
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+async def test_new_password_without_a_word_ends_logins_soon(house: House, people: People) -> None:
+    """LIVE-06: by SQL, or in a process without a hub."""
+    async with await signed_in(house, people[EDITOR], people.session, "page") as socket:
+        await socket.let_in()
+        await house.do(User.objects.filter(pk=people[EDITOR].pk).update, password="!")
+        assert await socket.closed() == 4401

@@ -12,7 +12,7 @@ import django
 
 from tests.bench.machine import stay_away
 
-WHAT = ("streams", "most", "starts", "stops", "sockets", "pages", "growth")
+WHAT = ("streams", "most", "starts", "stops", "sockets", "pages", "page", "growth")
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ async def _run(arguments: argparse.Namespace) -> None:
 
 
 async def _measure(what: str, stage: object, arguments: argparse.Namespace) -> None:
-    from tests.bench import growth, pages, sockets, starts, stops, streams
+    from tests.bench import growth, page, pages, sockets, starts, stops, streams
     from tests.bench.stage import Stage
 
     assert isinstance(stage, Stage)
@@ -64,6 +64,8 @@ async def _measure(what: str, stage: object, arguments: argparse.Namespace) -> N
             await sockets.measure(stage, (counts or [1000])[0])
         case "pages":
             await pages.measure(stage, counts or [50, 5000, 10_000])
+        case "page":
+            await page.measure(stage)
         case "growth":
             await growth.measure(stage)
 

@@ -11,7 +11,8 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import call_command
 
 from chat.models import ChatMessage, MessageType, Session, SessionRun, Speaker, User, Workspace
-from chat.services.accounts import first_administrator, home_workspace
+from chat.services.accounts import first_administrator
+from chat.services.workspaces import current_workspace
 from tests.bench.text import tokens
 
 SAID = "How does this part work, and what would have to change to make it twice as fast? " * 3
@@ -35,7 +36,7 @@ def cookie(user: User) -> str:
 
 def sessions(owner: User, count: int, provider: str, messages: int = 0) -> list[str]:
     """Make sessions with that many messages each; returns their ids."""
-    workspace = home_workspace(owner)
+    workspace = current_workspace(owner)
     made = [_session(owner, workspace, provider, messages) for _ in range(count)]
     Session.objects.bulk_create(made)
     SessionRun.objects.bulk_create([SessionRun(session=each) for each in made])

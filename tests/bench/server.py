@@ -32,6 +32,7 @@ class Server:
             "PORT": str(self.port),
             "LOG_LEVEL": "WARNING",
             "BENCH_KEY": "key",
+            "TITLES": "words",
         }
         self._log = data / f"{kind}.log"
         self._process: psutil.Popen | None = None

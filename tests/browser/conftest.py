@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
@@ -14,7 +15,8 @@ from tests.browser.person import Person
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
-CHROMIUM = shutil.which("chromium")
+HERE = Path(__file__).parent
+CHROMIUM = shutil.which("chromium-headless-shell")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,33 +38,69 @@ model = "wire/wire-large"
 """
 
 
-@pytest_asyncio.fixture
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One loop for all of these tests, as there is one Chromium: its start would be most of each one's time."""
+    one_loop = pytest.mark.asyncio(loop_scope="session")
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.browser)
+            if pytest_asyncio.is_async_test(item):
+                item.add_marker(one_loop, append=False)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def model() -> AsyncIterator[WireServer]:
     async with WireServer() as server:
         yield server
 
 
-@pytest_asyncio.fixture
-async def server(tmp_path: Path, model: WireServer) -> AsyncIterator[Server]:
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a Parley that has been started once: tables and static files are made, which takes longest."""
+    data = tmp_path_factory.mktemp("prepared") / "data"
+    server = Server(data)
+    server.start()
+    server.stop()
+    return data
+
+
+@pytest.fixture
+def data(tmp_path: Path, prepared: Path) -> Path:
+    """A data folder for one test's server."""
+    return Path(shutil.copytree(prepared, tmp_path / "data"))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
     config = tmp_path / "parley.toml"
     config.write_text(CONFIG.format(url=model.openai_url))
-    server = Server(tmp_path / "data", PARLEY_CONFIG=str(config), LEASE_SECONDS="2")
+    server = Server(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2")
     await asyncio.to_thread(server.start)
     yield server
     await asyncio.to_thread(server.stop)
 
 
-@pytest_asyncio.fixture
-async def browser() -> AsyncIterator[Browser]:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         await browser.close()
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser(chromium: Browser) -> AsyncIterator[Browser]:
+    """A browser in which nobody is yet."""
+    yield chromium
+    for context in chromium.contexts:
+        await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
-    """The administrator, signed in by the printed link, in a fresh session."""
+    """The administrator, signed in by the printed link, in a session in which nothing has been said."""
     person = await Person.enter(browser, server.link)
+    await person.begin()
     yield person
     person.complain()

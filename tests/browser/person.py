@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, expect
+from urllib.parse import urljoin
 
-PATIENCE = 15_000
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.browser.console import heed
+
+PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
-# The browser itself reports a lost connection; the page's own words about it are tested.
-EXPECTED = ("ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket connection to")
 
 
 class Person:
@@ -15,10 +17,8 @@ class Person:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.complaints: list[str] = []
+        self.complaints = heed(page)
         page.set_default_timeout(PATIENCE)
-        page.on("console", self._said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     @classmethod
     async def enter(cls, browser: Browser, address: str) -> Person:
@@ -27,13 +27,16 @@ class Person:
         await person.page.goto(address)
         return person
 
+    async def begin(self) -> None:
+        """Open a fresh session, from any page."""
+        token = await self.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
+        headers = {"Accept": "application/json", "X-CSRFToken": token}
+        begun = await self.page.request.post(urljoin(self.page.url, "/sessions/new"), headers=headers)
+        await self.page.goto(urljoin(self.page.url, (await begun.json())["address"]))
+
     def complain(self) -> None:
         """Fail on anything that the console complained of: script errors, CSP violations, missing files."""
         assert not self.complaints, self.complaints
-
-    def _said(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not any(known in message.text for known in EXPECTED):
-            self.complaints.append(message.text)
 
     @property
     def composer(self) -> Locator:

@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 from contextlib import closing
 
-import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
@@ -14,8 +13,6 @@ from tests.support.server import Server
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
-
-pytestmark = pytest.mark.browser
 
 
 def reply(*pieces: str, gate: asyncio.Event | None = None, rest: tuple[str, ...] = ()) -> Reply:
@@ -25,10 +22,19 @@ def reply(*pieces: str, gate: asyncio.Event | None = None, rest: tuple[str, ...]
     return Reply([*begin, *([gate] if gate else []), *end])
 
 
-async def test_printed_link_leads_into_a_fresh_session(ana: Person, server: Server, browser: Browser) -> None:
-    """The printed link signs in once and lands in a session, ready to type; a second use says how to get a new one."""
-    assert "/sessions/s_" in ana.page.url
-    await expect(ana.composer).to_be_focused()
+async def test_printed_link_leads_to_where_one_begins(model: WireServer, server: Server, browser: Browser) -> None:
+    """UI-08: it signs in once and lands at home, ready to type; what is written is a session that is named after it.
+
+    A second use says how to get a new link.
+    """
+    model.script(reply("With pleasure"))
+    ana = await Person.enter(browser, server.link)
+    await expect(ana.page.get_by_label("First message")).to_be_focused()
+    await ana.page.keyboard.type("Help me to begin")
+    await ana.page.keyboard.press("Enter")
+    await expect(ana.answers.first).to_contain_text("With pleasure")
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("Help me to begin")
+    ana.complain()
     again = await Person.enter(browser, server.link)
     await expect(again.page.get_by_role("main")).to_contain_text("make link")
 
@@ -171,8 +177,9 @@ async def test_model_is_switched_for_the_next_answer(ana: Person, model: WireSer
     await ana.say("First")
     await ana.sees_state("idle")
     await expect(ana.answers).to_have_count(1)
-    await ana.page.get_by_role("combobox", name="Model").select_option("wire-small")
-    await expect(bo.page.get_by_role("combobox", name="Model")).to_have_value("wire-small")
+    await ana.page.get_by_role("button", name="Model:").click()
+    await ana.page.get_by_role("option", name="wire-small").click()
+    await expect(bo.page.get_by_role("button", name="Model: wire-small")).to_be_visible()
     await ana.say("Second")
     await expect(ana.answers.nth(1)).to_contain_text("Two")
     assert [request.body["model"] for request in model.requests] == ["wire-large", "wire-small"]

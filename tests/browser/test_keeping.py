@@ -19,16 +19,15 @@ from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
-pytestmark = pytest.mark.browser
 LIMIT = 2_000
 
 
-@pytest_asyncio.fixture
-async def server(tmp_path: Path, model: WireServer) -> AsyncIterator[Server]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
     """One that takes short messages only."""
     config = tmp_path / "parley.toml"
     config.write_text(CONFIG.format(url=model.openai_url) + 'prompts = ["What is new?", "Say <hello>"]\n')
-    server = Server(tmp_path / "data", PARLEY_CONFIG=str(config), LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT))
+    server = Server(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT))
     await asyncio.to_thread(server.start)
     yield server
     await asyncio.to_thread(server.stop)

@@ -17,8 +17,6 @@ from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
-pytestmark = pytest.mark.browser
-
 FILL = """
 from chat.models import ChatMessage, Session, User
 session, user = Session.objects.get(), User.objects.get()
@@ -87,7 +85,14 @@ async def test_reader_who_scrolled_up_keeps_the_place(ana: Person, model: WireSe
     await ana.page.mouse.wheel(0, -900)
     latest = ana.page.get_by_role("button", name="Jump to latest")
     await expect(latest).to_be_visible()
-    where = "log => log.scrollTop"
+    where = """async log => {
+        let [before, still] = [NaN, 0];
+        while ((still = log.scrollTop === before ? still + 1 : 0) < 5) {  // the wheel has come to rest
+            before = log.scrollTop;
+            await new Promise(requestAnimationFrame);
+        }
+        return before;
+    }"""
     before = await ana.page.locator("#log").evaluate(where)
     gate.set()
     await ana.sees_state("idle")
@@ -155,6 +160,24 @@ async def test_draft_survives_a_reload(ana: Person) -> None:
     await expect(ana.composer).to_have_value("Half a thought")
 
 
+@pytest.mark.parametrize(("said_at", "shown"), [("Date.now()", "Half a thought"), ("Date.now() - 60_000", "")])
+async def test_draft_survives_a_page_that_was_made_before_it(ana: Person, said_at: str, shown: str) -> None:
+    """MSG-12: the server learnt of it while the page was loaded again; of an older one it knows better."""
+    name = "() => Object.keys(localStorage).find(each => each.startsWith('parley:draft:'))"
+    await ana.composer.fill("Half")
+    await ana.page.wait_for_function(name)
+    key = await ana.page.evaluate(name)
+    await ana.composer.fill("")
+    await ana.page.wait_for_function(f"() => !({name})()")  # the server knows that, too
+    await ana.page.add_init_script(f"""
+        const told = {{ text: "Half a thought", said: "Half a thought", at: 1, saidAt: {said_at} }};
+        localStorage.setItem("{key}", JSON.stringify(told));
+    """)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await expect(ana.composer).to_have_value(shown)
+
+
 async def test_refused_message_comes_back_to_the_composer(ana: Person, server: Server) -> None:
     """MSG-12: nothing that somebody wrote is lost when it cannot be taken."""
     await ana.composer.fill("x\0y")
@@ -201,7 +224,8 @@ async def test_theme_is_switched_and_kept(ana: Person) -> None:
     await ana.page.emulate_media(color_scheme="light")
     light = await ana.page.evaluate(ground)
     for _press in range(2):  # system, light, dark
-        await ana.page.get_by_role("button", name="Change the theme").click()
+        async with ana.page.expect_response("**/settings/preferences"):
+            await ana.page.get_by_role("button", name="Change the theme").click()
     dark = await ana.page.evaluate(ground)
     await ana.page.reload()
     assert (dark != light, await ana.page.evaluate(ground)) == (True, dark)

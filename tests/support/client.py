@@ -25,6 +25,7 @@ class EventsClient:
         self.wants_sync = True
         self.asking = False  # a sync is on its way
         self.caught_up = 0  # answers to `sync` that were taken to their end
+        self.people: dict[str, bool] = {}  # who is here, and whether they are typing
         self.others: list[Json] = []  # ack, refused, pong, agent_cancelled
         self._short: set[str] = set()  # finished, but known to lack text
         self._part: tuple[int, int, int] | None = None
@@ -101,6 +102,10 @@ class EventsClient:
                 self.messages.pop(frame["id"], None)
             case "message_updated":
                 self._keep(frame["message"], frame["message"]["text"])
+            case "messages_shifted":
+                self._shift(frame)
+            case "context_changed":
+                self._include(frame)
             case "session_updated":
                 self.session = frame["session"]
             case "response_done":
@@ -108,6 +113,18 @@ class EventsClient:
                 self._check_length(frame)
             case _:
                 self._keep(frame["row"], frame["text"] if "text" in frame else frame["row"]["text"])
+
+    def _shift(self, frame: Json) -> None:
+        for row in self.messages.values():
+            if row["revision"] < frame["revision"] and (row["sequence"] or 0) >= frame["from"]:
+                row.update(sequence=row["sequence"] + frame["by"], revision=frame["revision"])
+
+    def _include(self, frame: Json) -> None:
+        for row in self.messages.values():
+            said = row["type"] in ("text", "reasoning", "tool_group") and row["include_in_context"] != frame["included"]
+            there = any(first <= (row["sequence"] or 0) <= last for first, last in frame["places"])
+            if said and there and row["revision"] < frame["revision"]:
+                row.update(include_in_context=frame["included"], revision=frame["revision"])
 
     def _check_length(self, frame: Json) -> None:
         if len(self._text(frame["id"])) != frame["length"]:
@@ -124,6 +141,8 @@ class EventsClient:
             case "token_usage":
                 known = ("context_used", "context_window", "context_percent", "session_total_tokens")
                 self.session.update({name: frame[name] for name in known})
+            case "presence":
+                self.people = {person["name"]: person["typing"] for person in frame["people"]}
             case _:
                 self.others.append(frame)
 

@@ -11,7 +11,7 @@ from agents.config import Config
 from agents.loop import Agent
 from agents.providers.base import Provider
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.registry import Registry
+from agents.registry import AgentPreset, Registry
 from agents.tools import Tool
 from chat import agents_setup
 from chat.db import Threads
@@ -43,8 +43,8 @@ class ScriptedRegistry(Registry):
     def provider(self, name: str) -> Provider:
         return self.scripted
 
-    def build_agent(self, *, preset: str = "", provider: str = "", model: str = "", system: str | None = None) -> Agent:
-        agent = super().build_agent(preset=preset, provider=provider, model=model, system=system)
+    def build_agent(self, preset: AgentPreset) -> Agent:
+        agent = super().build_agent(preset)
         return replace(agent, tools=(*agent.tools, *self.tools))
 
 
@@ -79,7 +79,7 @@ class House:
         return await asyncio.wait_for(self.threads.run(function, *args, **kwargs), 20)
 
     async def session(self, owner: User) -> Session:
-        return await self.do(sessions.create_session, owner=owner)
+        return await self.do(sessions.create_session, owner=owner, title="Talk")
 
     async def send(self, session: Session, author: User, text: str, key: str | None = None) -> Sent:
         return await self.do(messages.send_message, session=session, author=author, text=text, key=key)

@@ -8,7 +8,13 @@ from typing import Any
 
 Json = dict[str, Any]
 
+SAID = {"user", "assistant", "reasoning", "tool_group", "note"}
 UNFINISHED = ("streaming", "running", "pending", "waiting", "queued")
+_REVISION = re.compile(r'data-revision="(\d+)"')
+_SEQUENCE = re.compile(r'data-sequence="\d+"')
+_CLASS = re.compile(r'class="([^"]*)"')
+_LEFT_OUT = re.compile(r'<span class="left-out">.*? · </span>', re.DOTALL)
+_MARKED = re.compile(r'<p class="meta">|<div class="marker note [^>]*>')
 _STATUS = re.compile(r'data-status="(\w+)"')
 
 
@@ -28,6 +34,31 @@ class Article:
     sequence: int | None
     html: str
 
+    def moves(self, shift: Json) -> bool:
+        """Whether it is to be moved; not if it was read from the rows after that had happened."""
+        read = _REVISION.search(self.html)
+        is_known = read is not None and int(read[1]) >= shift["revision"]
+        return self.sequence is not None and self.sequence >= shift["from"] and not is_known
+
+    def changes(self, frame: Json) -> bool:
+        """Whether it is marked, or its mark taken away."""
+        read, kind = _REVISION.search(self.html), _CLASS.search(self.html)
+        if read is None or kind is None or int(read[1]) >= frame["revision"] or not SAID & set(kind[1].split()):
+            return False
+        there = any(first <= (self.sequence or 0) <= last for first, last in frame["places"])
+        return there and ("excluded" in kind[1].split()) == frame["included"]
+
+    def include(self, frame: Json) -> None:
+        kind = _CLASS.search(self.html)
+        assert kind is not None
+        kinds = kind[1].removesuffix(" excluded") if frame["included"] else f"{kind[1]} excluded"
+        self.html = _CLASS.sub(f'class="{kinds}"', self.html, count=1)
+        self.html = _REVISION.sub(f'data-revision="{frame["revision"]}"', self.html, count=1)
+        if frame["included"]:
+            self.html = _LEFT_OUT.sub("", self.html, count=1)
+        else:
+            self.html = _MARKED.sub(lambda found: f"{found[0]}{frame['mark']}", self.html, count=1)
+
     @property
     def is_over(self) -> bool:
         found = _STATUS.search(self.html)
@@ -41,9 +72,11 @@ class PageClient:
     revision: int = 0
     articles: dict[str, Article] = field(default_factory=dict)
     bodies: dict[str, Body] = field(default_factory=dict)
-    drawn: dict[str, list[str]] = field(default_factory=dict)  # what the stream of a finished text had made of it
+    # What the stream had made of each text by its end, with the article that ended it: its words may change later.
+    drawn: list[tuple[list[str], str]] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
     status: str = ""
+    typing: list[str] = field(default_factory=list)
     wants_sync: bool = True
     asking: bool = False
     caught_up: int = 0
@@ -63,7 +96,7 @@ class PageClient:
     def receive(self, frame: Json) -> None:
         """Fold one frame."""
         match frame.get("op"):
-            case None | "pong" | "cancelled":
+            case None | "pong" | "cancelled" | "rail":
                 self.others.append(frame)
             case "resync":
                 self.wants_sync = True
@@ -104,12 +137,19 @@ class PageClient:
             case "remove":
                 self.articles.pop(frame["id"], None)
                 self.bodies.pop(frame["id"], None)
+            case "shift":
+                self._shift(frame)
+            case "context":
+                self._include(frame)
             case "session":
                 self.parts.update(frame["parts"])
                 self.status = frame["status"]
             case "status":
                 self.parts["status"] = frame["html"]
                 self.status = frame["status"]
+            case "presence":
+                self.parts["presence"] = frame["html"]
+                self.typing = [person["name"] for person in frame["typing"]]
             case "usage":
                 self.parts["usage"] = frame["html"]
             case "snap":
@@ -126,7 +166,19 @@ class PageClient:
             return
         self.articles[frame["id"]] = article
         if article.is_over and (body := self.bodies.pop(frame["id"], None)) is not None and body.ended:
-            self.drawn[frame["id"]] = body.blocks
+            self.drawn.append((body.blocks, article.html))
+
+    def _shift(self, frame: Json) -> None:
+        for article in self.articles.values():
+            if article.moves(frame):
+                article.sequence += frame["by"]
+                article.html = _SEQUENCE.sub(f'data-sequence="{article.sequence}"', article.html, count=1)
+                article.html = _REVISION.sub(f'data-revision="{frame["revision"]}"', article.html, count=1)
+
+    def _include(self, frame: Json) -> None:
+        for article in self.articles.values():
+            if article.changes(frame):
+                article.include(frame)
 
     def _snap(self, frame: Json) -> None:
         if frame["id"] not in self.articles:

@@ -27,8 +27,15 @@ def path_of(session: Session | str, face: str = "events") -> str:
     return f"/ws/sessions/{session_id}/{'page' if face == 'page' else ''}"
 
 
+def is_presence(frame: Json) -> bool:
+    return "presence" in (frame.get("op"), frame.get("type"))
+
+
 class Socket:
-    """One connection. `flowing` cleared: the peer takes nothing. `on_frame` is given every frame, parsed."""
+    """One connection. `flowing` cleared: the peer takes nothing. `on_frame` is given every frame, parsed.
+
+    `frames` are those about the session; who is here is told beside them, by timers, and stands in `presence`.
+    """
 
     def __init__(
         self,
@@ -36,6 +43,7 @@ class Socket:
         user: User | AnonymousUser | None = None,
         *,
         session_key: str = "",
+        query: str = "",
         headers: Iterable[tuple[bytes, bytes]] = (),
         app: Application = ROUTES,
     ) -> None:
@@ -43,12 +51,13 @@ class Socket:
             "type": "websocket",
             "path": path,
             "headers": list(headers),
-            "query_string": b"",
+            "query_string": query.encode(),
             "subprotocols": [],
         }
         if user is not None:
             self.scope |= {"user": user, "session": SimpleNamespace(session_key=session_key)}
         self.frames: list[Json] = []
+        self.presence: list[Json] = []
         self.on_frame: Callable[[Json], None] = lambda frame: None
         self.accepted = False
         self.close_code: int | None = None
@@ -90,7 +99,7 @@ class Socket:
         else:
             await self.flowing.wait()
             frame = json.loads(message["text"].encode())  # UTF-8, as on the wire: lone surrogates fail here
-            self.frames.append(frame)
+            (self.presence if is_presence(frame) else self.frames).append(frame)
             self.on_frame(frame)
         self._changed.set()
 

@@ -10,11 +10,12 @@ from typing import Any, Generic, TypeVar
 
 from chat.live.feed import Feed
 from chat.live.hub import Hub
-from chat.live.outbox import Face, Outbox
+from chat.live.listener import Face
+from chat.live.outbox import Outbox
 from chat.models import Session, User
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
-from tests.support.socket import PATIENCE, Socket, path_of
+from tests.support.socket import PATIENCE, Socket, is_presence, path_of
 
 Json = dict[str, Any]
 Client = TypeVar("Client", bound=EventsClient | PageClient)
@@ -56,11 +57,14 @@ class BadLink:
 class Viewer(Generic[Client]):
     """Folds what comes and answers as a client must: a gap asks for a sync, a cut connects again."""
 
-    def __init__(self, client: Client, session: Session, user: User, link: BadLink | None = None) -> None:
+    def __init__(
+        self, client: Client, session: Session, user: User, link: BadLink | None = None, language: str = "en"
+    ) -> None:
         self.client = client
         self.session = session
         self.user = user
         self.link = link
+        self.language = language
         self.frames: list[Json] = []
         self._changed = asyncio.Event()
 
@@ -71,7 +75,8 @@ class Viewer(Generic[Client]):
     def take(self, frame: Json) -> None:
         """A frame as the server sent it."""
         for arrived in self.link.carry(frame) if self.link else [frame]:
-            self.frames.append(arrived)
+            if not is_presence(arrived):
+                self.frames.append(arrived)
             self.client.receive(arrived)
         self.ask()
         self._changed.set()
@@ -105,7 +110,9 @@ class SocketViewer(Viewer[Client]):
     socket: Socket
 
     async def open(self) -> SocketViewer[Client]:
-        self.socket = Socket(path_of(self.session, self.face), self.user)
+        spoken = [(b"accept-language", self.language.encode())]
+        path = path_of(self.session, self.face)
+        self.socket = Socket(path, self.user, query=f"lang={self.language}", headers=spoken)
         self.socket.on_frame = self.take
         await self.socket.open()
         self.client.reconnected()
@@ -147,7 +154,14 @@ class FeedViewer(Viewer[Client]):
         return self._begin(feed)
 
     def _connect(self) -> None:
-        self.outbox = Outbox(self.face, self._frame, self._close, user_id=self.user.pk, session_key="")
+        self.outbox = Outbox(
+            self.face,
+            self._frame,
+            self._close,
+            user_id=self.user.pk,
+            name=self.user.sender,
+            language=self.language,
+        )
 
     def _begin(self, feed: Feed) -> FeedViewer[Client]:
         self.feed = feed

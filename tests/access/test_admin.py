@@ -1,0 +1,177 @@
+"""Every page of the admin for everybody: one of our own without a row here fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import Group, Permission
+from django.db import transaction
+from django.test import Client
+from django.urls import get_resolver
+
+from chat.models import User
+from chat.services import staff
+from tests.access.people import ANONYMOUS, EVERYBODY, MESSAGE, STAFF, People
+from tests.access.test_pages import routes
+
+pytestmark = pytest.mark.django_db
+MANAGER = "manager"  # of the ready-made group
+KEEPER = "keeper"  # who may see sessions, but not what is said in them
+CLERK = "clerk"  # staff who may nothing yet
+OTHERS = [actor for actor in EVERYBODY if actor != STAFF]
+INSIDERS = (STAFF, MANAGER, KEEPER, CLERK)
+# What the admin itself has for everybody, and for all staff.
+FOR_ALL = ("admin/login/", "admin/logout/")
+FOR_STAFF = (
+    "admin/",
+    "admin/password_change/",
+    "admin/password_change/done/",
+    "admin/jsi18n/",
+    "admin/autocomplete/",
+    "admin/r/<path:content_type_id>/<path:object_id>/",
+)
+OF_MODELS = re.compile(r"admin/(\w+)/(\w+)/(add/|<path:object_id>/((change|delete|history)/)?)?")
+SESSIONS = "admin/chat/session/"
+SESSION = f"{SESSIONS}<str:session_id>/"
+VALUES = {"message_id": MESSAGE, "form": "json", "content_type_id": "1"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What staff get for a request, in the order of INSIDERS."""
+
+    method: str
+    route: str
+    expected: tuple[int, ...]
+    data: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+# Our own, beside those that the admin makes for each model.
+MATRIX = [
+    Row("GET", f"{SESSION}state/", (200, 200, 200, 403)),
+    Row("GET", f"{SESSION}messages/add/", (200, 200, 403, 403)),
+    Row("GET", f"{SESSION}messages/<str:message_id>/", (200, 200, 403, 403)),
+    Row("POST", f"{SESSION}do/", (302, 302, 403, 403), {"deed": "stop"}),
+    Row("GET", f"{SESSION}do/", (405, 405, 405, 405)),
+    Row("GET", f"{SESSION}export/<str:form>/", (200, 200, 403, 403)),
+    Row("GET", "admin/chat/user/<id>/password/", (200, 403, 403, 403)),
+]
+# What staff with some permissions see of models; nothing of any other.
+SEEN = {
+    (MANAGER, "chat.session"): {"": 200, "<path:object_id>/change/": 200, "<path:object_id>/history/": 200},
+    (KEEPER, "chat.session"): {"": 200, "<path:object_id>/change/": 200, "<path:object_id>/history/": 200},
+}
+
+
+def addresses() -> list[str]:
+    """All of the admin's, but for what catches the rest."""
+    found = [path for path in routes(get_resolver().url_patterns) if path.startswith("admin/")]
+    return [path for path in found if "(" not in path] + ["admin/chat/"]
+
+
+def of_models() -> Iterator[tuple[str, str, str]]:
+    """(address, model, what follows) of those that the admin makes for each model."""
+    for path in addresses():
+        match = OF_MODELS.fullmatch(path)
+        if match is not None and path not in FOR_STAFF:
+            yield path, f"{match[1]}.{match[2]}", match[3] or ""
+
+
+def address(people: People, route: str, model: str = "") -> str:
+    """Fill in an address what it asks for."""
+    values = {**VALUES, "session_id": people.session.pk, "object_id": "1", "id": str(people[STAFF].pk)}
+    if model:
+        first = apps.get_model(model)._default_manager.order_by("pk").first()
+        values["object_id"] = str(quote(first.pk if first else 1))
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: values[match[1]], route)
+
+
+def client_of(user: User | None) -> Client:
+    client = Client()
+    if user is not None:
+        client.force_login(user)
+    return client
+
+
+def insider(people: People, actor: str) -> User:
+    if actor == STAFF:
+        return people[STAFF]
+    user = User.objects.create_user(actor, is_staff=True)
+    if actor == MANAGER:
+        user.groups.add(Group.objects.get(name=staff.MANAGERS))
+    if actor == KEEPER:
+        user.user_permissions.add(Permission.objects.get(codename="view_session", content_type__app_label="chat"))
+    return user
+
+
+def test_every_page_has_a_row() -> None:
+    """ADM-01: access of a new one is a decision that stands here."""
+    made = {path for path, _model, _rest in of_models()}
+    known = {*FOR_ALL, *FOR_STAFF, "admin/chat/", *(row.route for row in MATRIX), *made}
+    assert set(addresses()) == known
+    managed = {model._meta.label_lower for model in admin.site._registry}
+    assert {model for _path, model, _rest in of_models()} == managed
+
+
+@pytest.mark.parametrize("actor", OTHERS)
+def test_admin_is_for_staff(people: People, actor: str) -> None:
+    """LIVE-06: whoever may write in a session may not do so here; nobody learns whether it exists."""
+    client = client_of(people.users[actor])
+    for route in addresses():
+        for method in ("get", "post") if route not in FOR_ALL else ():
+            answer = getattr(client, method)(address(people, route))
+            assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/admin/login/"), route
+
+
+@pytest.mark.parametrize("actor", INSIDERS)
+def test_staff_get_what_the_matrix_says(people: People, actor: str) -> None:
+    """ADM-01: a session's words are for those who may read messages."""
+    client = client_of(insider(people, actor))
+    got = {}
+    for row in MATRIX:
+        with transaction.atomic():
+            got[row] = getattr(client, row.method.lower())(address(people, row.route), row.data).status_code
+            transaction.set_rollback(True)
+    assert got == {row: row.expected[INSIDERS.index(actor)] for row in MATRIX}
+
+
+@pytest.mark.parametrize("actor", [MANAGER, KEEPER, CLERK])
+def test_staff_see_what_they_may(people: People, actor: str) -> None:
+    """ADM-01: no model is managed by those who were not told to, whatever is added later."""
+    client = client_of(insider(people, actor))
+    for route, model, rest in of_models():
+        if rest == "<path:object_id>/":
+            continue  # leads to the page of the thing
+        answer = client.get(address(people, route, model))
+        if answer.get("Location") == "/admin/":
+            continue  # the way in which the admin says that there is no such thing
+        assert answer.status_code == SEEN.get((actor, model), {}).get(rest, 403), route
+
+
+def test_all_pages_open_for_those_who_may_everything(people: People) -> None:
+    """ADM-01: what they may not do, such as adding a session here, they are told."""
+    client = client_of(people[STAFF])
+    for route, model, _rest in of_models():
+        assert client.get(address(people, route, model), follow=True).status_code in (200, 403), route
+
+
+def test_nobody_is_let_in_by_a_session_of_their_own(people: People) -> None:
+    """LIVE-06: staff who own a session see it here as staff do, and those without permission do not."""
+    people.session.owner = insider(people, CLERK)
+    people.session.save()
+    answer = client_of(people.session.owner).get(address(people, f"{SESSIONS}<path:object_id>/change/", "chat.session"))
+    assert answer.status_code == 403
+
+
+def test_anonymous_learn_nothing(people: People) -> None:
+    """LIVE-06: of things that are there and of those that never were alike."""
+    client = client_of(people.users[ANONYMOUS])
+    route = f"{SESSIONS}<path:object_id>/change/"
+    known, unknown = client.get(address(people, route, "chat.session")), client.get(f"/{SESSIONS}s_unknown/change/")
+    assert (known.status_code, known.content) == (unknown.status_code, unknown.content)

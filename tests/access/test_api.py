@@ -1,0 +1,214 @@
+"""Every operation of the API for everybody; one without a row here fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
+from django.test import Client
+from django.test.client import BOUNDARY, encode_multipart
+from django.test.client import MULTIPART_CONTENT as MULTIPART
+from django.urls import get_resolver
+
+from chat.api.root import api
+from chat.models import Attachment
+from chat.services import api_tokens
+from tests.access.people import (
+    ANONYMOUS,
+    EVERYBODY,
+    MESSAGE,
+    OWNER,
+    STRANGERS,
+    VIEWER,
+    Expected,
+    Face,
+    People,
+)
+from tests.access.test_pages import routes
+
+pytestmark = pytest.mark.django_db
+READ_TOKEN, WRITE_TOKEN = "the owner's token that may read", "the owner's token that may write"
+VIEWERS_TOKEN = "the viewer's token that may write"
+TOKENS = {READ_TOKEN: (OWNER, "read"), WRITE_TOKEN: (OWNER, "write"), VIEWERS_TOKEN: (VIEWER, "write")}
+ACTORS = (*EVERYBODY, *TOKENS)
+JSON = "application/json"
+ATTACHMENT = "a_" + "1" * 24
+UPLOAD = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("a.txt", b"Hi")})
+S, M = "/sessions/{session_id}", "/sessions/{session_id}/messages/{message_id}"
+
+
+FACE = Face(401)
+signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
+
+
+@dataclass(frozen=True)
+class Row:
+    """What everybody gets for a request; each is made on the same session, as if no other had been."""
+
+    method: str
+    path: str
+    people: Expected = field(repr=False, hash=False)
+    body: Any = field(default=None, hash=False)
+    query: str = ""
+
+    def expected(self, actor: str) -> int | str:
+        """Tokens are their owners', as far as they go."""
+        if actor not in TOKENS:
+            return self.people[actor]
+        owner, scope = TOKENS[actor]
+        return 403 if scope == "read" and self.method != "GET" else self.people[owner]
+
+
+MATRIX = [
+    Row("GET", "/me", signed_in(200)),
+    Row("GET", "/models", signed_in(200)),
+    Row("GET", "/agents", signed_in(200)),
+    Row("GET", "/search", signed_in(200), query="?q=plan"),
+    Row("GET", "/sessions", signed_in(200)),
+    Row("POST", "/sessions", signed_in(201), {}),
+    Row("POST", "/sessions/import", signed_in(422)),
+    Row("GET", f"{S}/export", seeing(200)),
+    Row("GET", S, seeing(200)),
+    Row("PATCH", S, editing(200), {"title": "New"}),
+    Row("PATCH", S, editing(200), {"system_prompt": "New"}),
+    Row("PATCH", S, owning(200), {"status": "archived"}),
+    Row("PATCH", S, seeing(200), {"pinned": True}),
+    Row("PATCH", S, seeing(200), {}),
+    Row("DELETE", S, owning(204)),
+    Row("POST", f"{S}/undelete", signed_in(404)),
+    Row("POST", f"{S}/leave", {**seeing(204), OWNER: 422}),
+    Row("POST", f"{S}/read", seeing(204), {"revision": 0}),
+    Row("POST", f"{S}/cancel", editing(200)),
+    Row("POST", f"{S}/attachments", editing(201), UPLOAD),
+    Row("GET", "/attachments/{attachment_id}", seeing(200)),
+    Row("DELETE", "/attachments/{attachment_id}", editing(409)),
+    Row("GET", f"{S}/context", seeing(200)),
+    Row("GET", f"{S}/steps", seeing(200)),
+    Row("GET", f"{S}/segments", seeing(200)),
+    # What it goes on to say, and to whom, its own tests tell.
+    Row("GET", f"{S}/steps/stream", seeing(200)),
+    Row("GET", f"{S}/usage", seeing(200)),
+    Row("GET", f"{S}/messages", seeing(200)),
+    Row("POST", f"{S}/messages", editing(201), {"text": "Hi"}),
+    Row("GET", M, seeing(200)),
+    Row("PATCH", M, editing(200), {"text": "Hi"}),
+    Row("PATCH", M, editing(200), {"include_in_context": False}),
+    Row("PATCH", M, seeing(200), {}),
+    Row("DELETE", M, editing(204)),
+    Row("POST", f"{M}/exclude_before", editing(200)),
+    Row("POST", f"{M}/include_before", editing(200), {}),
+    Row("POST", f"{M}/restore", editing(200)),
+    Row("POST", f"{M}/withdraw", editing(403)),
+    Row("POST", f"{M}/retry", editing(422)),
+    Row("POST", f"{M}/fork", seeing(201), {}),
+]
+OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
+OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]
+BESIDE = {"openapi.json", ""}  # the description is for everybody, the root is nothing
+
+
+def operations() -> Iterator[tuple[str, str]]:
+    for method, path in ((m.upper(), p) for p, methods in api.get_openapi_schema()["paths"].items() for m in methods):
+        yield method, path.removeprefix("/api")
+
+
+def client_of(people: People, actor: str) -> Client:
+    if actor in TOKENS:
+        owner, scope = TOKENS[actor]
+        _token, secret = api_tokens.create(user=people[owner], name="Script", scope=scope, days=0)
+        return Client(headers={"Authorization": f"Bearer {secret}"})
+    client = Client()
+    if (user := people.users[actor]) is not None:
+        client.force_login(user)
+    return client
+
+
+@pytest.fixture(autouse=True)
+def _sent_file(people: People, own_files: None) -> None:
+    file = Attachment(pk=ATTACHMENT, session=people.session, message_id=MESSAGE, name="a.txt", kind="text", size=2)
+    file.media_type = "text/plain"
+    file.file.save("a.txt", ContentFile(b"Hi"))
+
+
+def ask(
+    client: Client, row: Row, session_id: str, message_id: str = MESSAGE, attachment_id: str = ATTACHMENT
+) -> tuple[int, bytes]:
+    """Ask, and undo what it has done; what streams for ever is not read."""
+    path = row.path.format(session_id=session_id, message_id=message_id, attachment_id=attachment_id)
+    is_file = isinstance(row.body, bytes)
+    body = row.body if is_file else b"" if row.body is None else json.dumps(row.body).encode()
+    with transaction.atomic():
+        answer = client.generic(row.method, f"/api{path}{row.query}", body, MULTIPART if is_file else JSON)
+        transaction.set_rollback(True)
+    assert "private" in answer["Cache-Control"]
+    assert answer.status_code < 400 or answer["Content-Type"] == "application/problem+json"
+    return answer.status_code, b"" if row.path.endswith("/stream") else answer.getvalue()
+
+
+def test_every_operation_has_a_row() -> None:
+    """LIVE-06: access of a new one is a decision that stands here; and there is none that is not described."""
+    assert set(operations()) == {(row.method, row.path) for row in MATRIX}
+    addresses = {path.removeprefix("api/") for path in routes(get_resolver().url_patterns) if path.startswith("api/")}
+    described = {path.lstrip("/").replace("{", "<").replace("}", ">") for _method, path in operations()}
+    assert {path.replace("str:", "") for path in addresses} == described | BESIDE
+
+
+@pytest.mark.parametrize("actor", ACTORS)
+def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None:
+    """LIVE-06."""
+    client = client_of(people, actor)
+    got = {row: ask(client, row, people.session.pk)[0] for row in MATRIX}
+    assert got == {row: row.expected(actor) for row in MATRIX}
+
+
+@pytest.mark.parametrize("actor", [*STRANGERS, ANONYMOUS])
+def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: str) -> None:
+    """LIVE-06: the same answer, to the byte, for sessions of others and for those that never were."""
+    client, unknown = client_of(people, actor), "s_" + "0" * 24
+    about = [*OF_SESSIONS, *OF_FILES]
+    known = [ask(client, row, people.session.pk) for row in about]
+    assert known == [ask(client, row, unknown, attachment_id="a_unknown") for row in about]
+
+
+def test_description_is_for_everybody(people: People) -> None:
+    """It says nothing that is not in the documentation."""
+    assert [client_of(people, actor).get("/api/openapi.json").status_code for actor in ACTORS] == [200] * len(ACTORS)
+
+
+def test_other_sites_cannot_act_in_somebody_s_name(people: People) -> None:
+    """LIVE-06: a cookie alone only reads."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people[OWNER])
+    for row in MATRIX:
+        status, body = ask(client, row, people.session.pk)
+        assert status == (row.people[OWNER] if row.method == "GET" else 403)
+        assert row.method == "GET" or json.loads(body)["code"] == "untrusted_form"
+
+
+def test_pages_of_the_owner_may_write(people: People) -> None:
+    """LIVE-06: with the token that they have."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people[OWNER])
+    client.get("/settings/")
+    token = client.cookies["parley_csrf"].value
+    address = f"/api/sessions/{people.session.pk}"
+    answer = client.patch(address, {"title": "New"}, "application/json", headers={"X-CSRFToken": token})
+    assert answer.status_code == 200
+
+
+def test_odd_ids_are_not_found(people: People) -> None:
+    """MSG-12: whatever stands where an id should."""
+    client = client_of(people, OWNER)
+    for odd in ("%00", "s_" + "0" * 300, "😀", "%ED%A0%80", "..%2F", "'"):
+        for row in OF_SESSIONS:
+            assert ask(client, row, odd)[0] == 404
+            if "{message_id}" in row.path:
+                assert ask(client, row, people.session.pk, odd)[0] in (404, 422)
+        for row in OF_FILES:
+            assert ask(client, row, people.session.pk, attachment_id=odd)[0] == 404

@@ -1,0 +1,47 @@
+"""Who gets a file, from its upload to the end of its message."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from chat.models import Attachment, ChatMessage
+from tests.access.people import ANONYMOUS, EDITOR, EVERYBODY, OWNER, VIEWER, People
+from tests.support import files
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+
+
+def client_of(people: People, name: str) -> Client:
+    client = Client()
+    if (user := people.users[name]) is not None:
+        client.force_login(user)
+    return client
+
+
+def who_gets(people: People, row: Attachment) -> set[str]:
+    """Those who get the file; the same get its thumbnail, and the others are told nothing."""
+    got: dict[str, set[int]] = {name: set() for name in EVERYBODY}
+    for route in ("attachment", "attachment-thumb"):
+        for name in EVERYBODY:
+            got[name].add(client_of(people, name).get(reverse(route, args=[row.pk])).status_code)
+    assert got.pop(ANONYMOUS) == {302}
+    assert all(codes in ({200}, {404}) for codes in got.values())
+    return {name for name, codes in got.items() if codes == {200}}
+
+
+def test_who_may_see_a_file(people: People) -> None:
+    """LIVE-06: before it is sent its uploader; then whoever sees the session; strangers never."""
+    file = SimpleUploadedFile("a.png", files.picture())
+    client_of(people, EDITOR).post(reverse("session-attachments", args=[people.session.pk]), {"file": file})
+    row = Attachment.objects.get()
+    assert who_gets(people, row) == {EDITOR}
+    row.message = message = ChatMessage.objects.create(session=people.session, sequence=1, role="user")
+    row.save()
+    assert who_gets(people, row) == {OWNER, EDITOR, VIEWER}
+    message.sequence, message.removed_at = None, timezone.now()
+    message.save()
+    assert who_gets(people, row) == set()

@@ -1,0 +1,41 @@
+"""What caches may keep of anything that somebody is shown: nothing, but files in their own browser."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from tests.access.people import EVERYBODY, OWNER, People
+from tests.access.test_pages import MATRIX, Row, asked
+from tests.support import files
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+
+
+def kept(client: Client, people: People, row: Row) -> set[str]:
+    """What the answer to a row's request says of itself."""
+    address, data = asked(people, row)
+    answer = client.get(address, data) if row.method == "GET" else client.post(address, data)
+    return set(answer["Cache-Control"].split(", "))
+
+
+@pytest.mark.parametrize("actor", EVERYBODY)
+def test_no_page_is_kept(people: People, actor: str) -> None:
+    """LIVE-06: who has signed out, or sits behind the same proxy, sees nothing of it; refusals are no exception."""
+    client = Client()
+    if (user := people.users[actor]) is not None:
+        client.force_login(user)
+    loose = {row: found for row in MATRIX if not (found := kept(client, people, row)) >= {"private", "no-store"}}
+    assert loose == {}
+
+
+def test_files_stay_in_their_viewer_s_browser(people: People) -> None:
+    """LIVE-06: they never change, and cost much to send again."""
+    client = Client()
+    client.force_login(people[OWNER])
+    upload = {"file": SimpleUploadedFile("a.png", files.picture())}
+    made = client.post(reverse("session-attachments", args=[people.session.pk]), upload).json()
+    for address in (made["url"], made["thumb"]):
+        assert client.get(address)["Cache-Control"] == "private, max-age=86400"

@@ -1,0 +1,148 @@
+"""Junk, thrown by everybody at every page: it is refused or does nothing, and never is an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote_from_bytes, urlencode
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from chat.views.home import ZONE_COOKIE
+from tests.access.people import ANONYMOUS, EVERYBODY, OWNER, People
+from tests.access.test_pages import MATRIX, OF_SESSIONS, Row
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+FORM = "application/x-www-form-urlencoded"
+# As bytes of an address or a form: NUL, half a surrogate pair, no UTF-8 at all, paths, markup, formats, numbers.
+JUNK = (
+    b"",
+    b"a\0b",
+    b"\xed\xa0\x80\xff",
+    "\U0001f600\u202e".encode(),
+    b"../../etc/passwd",
+    b"//evil.example/",
+    b"'\"><script>alert(1)</script>%s%(count)s{0.__class__}",
+    b"-1",
+    b"9" * 5000,
+    b"9" * 40,
+    "\u0661\u0662".encode(),
+)
+# All that any page looks at, whatever page it is thrown at.
+NAMES = {name for row in MATRIX for name in row.data} | {
+    *("q", "agent", "model", "text", "shown", "archived", "current", "next", "id", "before", "after", "around"),
+    *("address", "signature", "file", "picture", "name", "part", "theme", "language", "clock", "send_key", "notify"),
+    *("username", "password", "display_name", "old_password", "new_password1", "new_password2"),
+}
+BODIES = (
+    (FORM, b"%00=%00&&&=%ED%A0%80&%"),
+    (f"{FORM}; charset=nonsense", b"title=x"),
+    (f"{FORM}; charset=utf-16", b"title=x"),
+    ("application/json", b'{"title": ['),
+    ("multipart/form-data", b"no boundary"),
+    ("multipart/form-data; boundary=x", b"--x\r\nnonsense"),
+    ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="file"; filename="a\0b"\r\n\r\n'),
+    ("multipart/form-data; boundary=\u00fc".encode().decode("latin-1"), b""),
+    ("nonsense", b"\xff" * 1000),
+    ("", b"\0"),
+)
+HEADERS: tuple[dict[str, str], ...] = (
+    {"HX-Request": "true", "HX-Current-URL": "http://[evil"},
+    {"HX-Request": "true", "HX-Current-URL": "//evil.example//other"},
+    {"Accept-Language": "x" * 600 + "-" + "y" * 600},
+    {"Accept-Language": ",;q=nan,zh-hans;q=9e9"},
+    {"Cookie": f"{settings.LANGUAGE_COOKIE_NAME}={'x' * 600}; {ZONE_COOKIE}=../../../etc/passwd"},
+    {"Cookie": f"{settings.LANGUAGE_COOKIE_NAME}=../en; {ZONE_COOKIE}={'x' * 5000}"},
+    {"Cookie": f"{settings.SESSION_COOKIE_NAME}=\xff%00; {settings.CSRF_COOKIE_NAME}=x; {ZONE_COOKIE}=\xff"},
+    {"If-None-Match": "\xff", "Range": "bytes=9-1", "Accept": "\0"},
+    {"X-Forwarded-For": "\xff, , ,", "X-Forwarded-Proto": "\xff"},
+    {"Host": "evil.example"},
+)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "NONSENSE")
+# Whoever has left or signed out has nothing more to show.
+LASTING = [row for row in MATRIX if row.route != "sign-out" and row.data.get("deed") != "leave"]
+ROUTES = {row.route: row for row in LASTING if row.data.get("deed") != "delete"}
+
+
+def client_of(people: People, actor: str) -> Client:
+    client = Client(raise_request_exception=True)
+    if (user := people.users[actor]) is not None:
+        client.force_login(user)
+    return client
+
+
+def address(people: People, row: Row) -> str:
+    return reverse(row.route, args=row.args or ((people.session.pk,) if row in OF_SESSIONS else ()))
+
+
+def throw(
+    client: Client, method: str, path: str, body: bytes = b"", kind: str = FORM, headers: dict[str, str] | None = None
+) -> None:
+    """Django's client raises what a view raises: an answer that comes is one that the view has made."""
+    answer = client.generic(method, path, body, content_type=kind, headers=headers)
+    assert answer.status_code < 500 or answer.status_code == 502, (method, path[:200], body[:80], headers)
+
+
+def send(client: Client, method: str, path: str, fields: dict[str, Any]) -> None:
+    if method == "GET":
+        throw(client, "GET", f"{path}?{urlencode(fields)}")
+    else:
+        throw(client, method, path, urlencode(fields).encode())
+
+
+@pytest.mark.parametrize("actor", [OWNER, ANONYMOUS])
+def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
+    """MSG-12: in every field of an address or a form, at every page."""
+    client = client_of(people, actor)
+    for row in ROUTES.values():
+        for junk in JUNK:
+            send(client, row.method, address(people, row), dict.fromkeys(sorted(NAMES), junk))
+
+
+def test_junk_in_one_field_only(people: People) -> None:
+    """MSG-12: the others are as they should be."""
+    client = client_of(people, OWNER)
+    for row in LASTING:
+        for name in row.data:
+            for junk in JUNK:
+                send(client, row.method, address(people, row), {**row.data, "session": people.session.pk, name: junk})
+
+
+def paths(people: People) -> Iterator[str]:
+    for row in ROUTES.values():
+        found = reverse(row.route, args=["0"] if row.args or row in OF_SESSIONS else [])
+        before, zero, after = found.partition("0")
+        yield from (f"{before}{quote_from_bytes(junk)}{after}" for junk in JUNK if zero)
+
+
+def test_junk_where_an_id_should_be(people: People) -> None:
+    """MSG-12: in all addresses."""
+    for actor in (OWNER, ANONYMOUS):
+        client = client_of(people, actor)
+        for path in paths(people):
+            throw(client, "GET", path)
+            throw(client, "POST", path, b"id=x")
+
+
+@pytest.mark.parametrize("actor", EVERYBODY)
+def test_other_methods_than_those_of_a_page(people: People, actor: str) -> None:
+    """MSG-12."""
+    client = client_of(people, actor)
+    for row in ROUTES.values():
+        for method in METHODS:
+            throw(client, method, address(people, row))
+
+
+@pytest.mark.parametrize("actor", [OWNER, ANONYMOUS])
+def test_bodies_and_headers_that_are_none(people: People, actor: str) -> None:
+    """MSG-12: broken forms, JSON where a form is meant, odd cookies and languages."""
+    for row in ROUTES.values():
+        client = client_of(people, actor)
+        for kind, body in BODIES:
+            throw(client, "POST", address(people, row), body, kind)
+        for headers in HEADERS:
+            throw(client, "GET", address(people, row), headers=headers)
+            throw(client, "POST", address(people, row), b"title=x", headers=headers)

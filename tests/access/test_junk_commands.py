@@ -1,0 +1,71 @@
+"""Junk in every field of every command, from everybody who is let in: an ack or a refusal, and never a failure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chat import consumers
+from tests.access.people import EDITOR, MESSAGE, OWNER, VIEWER, People
+from tests.access.test_sockets import COMMANDS
+from tests.support.house import House
+from tests.support.socket import Socket, path_of
+
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    2**62 - 1,
+    10**30,
+    float("nan"),
+    float("inf"),
+    "",
+    "a\0b",
+    "a\ud800b",
+    "\U0001f600\u202e",
+    "../../etc/passwd",
+    "'\"><script>alert(1)</script>%s{0.__class__}",
+    "x" * 3000,
+    MESSAGE,
+    [],
+    ["a\0b"],
+    [[[[]]]],
+    {},
+    {"a\0b": {"": None}},
+)
+# Fields that a command may have and need not.
+OPTIONAL = {
+    "send": ("key", "attachments"),
+    "edit": ("revision",),
+    "fork": ("text", "run"),
+    "set_system_prompt": ("seen",),
+}
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not the number of commands that is looked at here."""
+    monkeypatch.setattr(consumers, "BURST", 100_000)
+
+
+def thrown() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for kind, fields in COMMANDS.items():
+        for name in (*fields, *OPTIONAL.get(kind, ()), "unknown"):
+            found += ({"type": kind, **fields, name: junk} for junk in JUNK)
+    return found
+
+
+@pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
+async def test_junk_in_commands(house: House, people: People, actor: str) -> None:
+    """MSG-12: nothing fails inside, and the socket stays open."""
+    house.script(lambda request: ["Yes."])
+    async with Socket(path_of(people.session), people[actor]) as socket:
+        for number, command in enumerate(thrown()):
+            socket.send(ref=f"r{number}", **command)
+            answer = await socket.next(ref=f"r{number}")
+            assert answer.get("code") not in ("internal", "unavailable"), json.dumps(command)[:200]
+        assert socket.close_code is None
+    await house.idle(people.session)

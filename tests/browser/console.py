@@ -1,0 +1,35 @@
+"""What a browser complains of while somebody uses the page: errors, warnings, and what the CSP refuses."""
+
+from __future__ import annotations
+
+from playwright.async_api import ConsoleMessage, Page
+
+# The browser itself reports a lost connection; the page's own words about it are tested.
+EXPECTED = ("ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket connection to")
+# Seen before any module has run: what scripts give an element later is no part of what was served.
+AS_SERVED = """document.addEventListener("readystatechange", () => {
+    const isInline = ({ name, value }) => name === "style" || name.startsWith("on") || /^\\s*javascript:/i.test(value);
+    const check = (root) => {
+        for (const element of root.querySelectorAll("*")) {
+            const isCode = element.matches("style, script:not([src])");
+            const isForbidden = isCode || [...element.attributes].some(isInline);
+            if (isForbidden) console.error("Inline:", element.outerHTML.slice(0, 200));
+            if (element.content instanceof DocumentFragment) check(element.content);
+        }
+    };
+    check(document);
+}, { once: true })"""
+
+
+def heed(page: Page, *expected: str) -> list[str]:
+    """The list that everything goes into that this page's console complains of, but for words that are expected."""
+    complaints: list[str] = []
+    known = (*EXPECTED, *expected)
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(words in message.text for words in known):
+            complaints.append(message.text)
+
+    page.on("console", said)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return complaints

@@ -1,0 +1,93 @@
+"""Every screen of Parley in a lived-in house, to be looked at and checked.
+
+`python -m tests.browser.gallery FOLDER [screen …]` takes pictures: desktop and phone, light and dark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.browser.person import PATIENCE
+from tests.browser.screens import (
+    SCREENS,
+    House,
+    files,
+    keepers,
+    leave,
+    over,
+    past,
+    places,
+    sign_in_as,
+    staff,
+    talk,
+    teams,
+)
+from tests.support.server import ROOT, Server
+
+__all__ = ["SCREENS", "House", "files", "keepers", "leave", "over", "past", "places", "staff", "talk", "teams"]
+Json = dict[str, Any]
+DESKTOP: Json = {"viewport": {"width": 1280, "height": 860}}
+PHONE: Json = {
+    "viewport": {"width": 375, "height": 740},
+    "device_scale_factor": 2,
+    "has_touch": True,
+    "is_mobile": True,
+}
+
+
+@asynccontextmanager
+async def open_house(data: Path) -> AsyncIterator[House]:
+    environment = {**os.environ, "PARLEY_DATA": str(data), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    command = [sys.executable, "-m", "tests.support.showcase"]
+    told = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, env=environment)
+    server = Server(data)
+    await asyncio.to_thread(server.start)
+    try:
+        yield House(server.address, **json.loads(told))
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def visit(browser: Browser, house: House, *, phone: bool = False, dark: bool = False, who: str = "ana") -> Page:
+    """Open a browser of somebody's who is signed in."""
+    look: Json = {"color_scheme": "dark" if dark else "light", "reduced_motion": "reduce"}
+    context = await browser.new_context(base_url=house.address, **(PHONE if phone else DESKTOP), **look)
+    context.set_default_timeout(PATIENCE)
+    page = await context.new_page()
+    await sign_in_as(page, house, who)
+    return page
+
+
+async def take(browser: Browser, house: House, name: str, folder: str) -> None:
+    """Take the four pictures of a screen."""
+    for phone in (False, True):
+        for dark in (False, True):
+            page = await visit(browser, house, phone=phone, dark=dark)
+            await SCREENS[name](page, house)
+            look = f"{name}-{'phone' if phone else 'desktop'}-{'dark' if dark else 'light'}.png"
+            await page.screenshot(path=f"{folder}/{look}")
+            await leave(page)
+
+
+async def main(folder: str, screens: list[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="parley-gallery-") as data:
+        async with open_house(Path(data)) as house, async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+            for name in screens or SCREENS:
+                await take(browser, house, name, folder)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,103 @@
+"""Every screen and state of the page, each opened as a person opens it.
+
+`SCREENS` has them by name once the modules of this package are imported, as tests/browser/gallery.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from playwright.async_api import BrowserContext, Page, expect
+
+
+@dataclass(frozen=True)
+class House:
+    """A running Parley with tests/support/showcase.py in its database: its addresses, and who comes in with what."""
+
+    address: str
+    cookies: dict[str, str]
+    session: str
+    small: str
+    empty: str
+    scratch: str
+    read_only: str
+    archived: str
+    invitation: str
+    broken: str
+
+
+Opener = Callable[[Page, House], Awaitable[None]]
+SCREENS: dict[str, Opener] = {}
+# Who else has come for a screen, by the browser that it is seen in.
+_others: dict[BrowserContext, list[BrowserContext]] = {}
+
+
+def screen(opener: Opener) -> Opener:
+    """Take an opener into the gallery, by its name."""
+    SCREENS[opener.__name__.replace("_", "-")] = opener
+    return opener
+
+
+async def enter(page: Page, address: str) -> None:
+    """Open a session and wait until it is live."""
+    await page.goto(address)
+    await expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+
+
+async def enter_small(page: Page, house: House) -> None:
+    """Open the session that is quick to load, for what lies over it."""
+    await enter(page, house.small)
+    await expect(page.locator("article.assistant")).to_be_visible()
+
+
+async def begin(page: Page, text: str) -> None:
+    """Begin a session at home."""
+    await page.goto("/")
+    await say(page, text)
+    await expect(page.locator("#messages article.user")).to_contain_text(text)
+    await expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+
+
+async def say(page: Page, text: str) -> None:
+    """Write and press Send: on a phone Enter breaks the line."""
+    await page.locator("#text").fill(text)
+    await page.locator("form:has(#text) button.primary").click()
+
+
+async def sign_in_as(page: Page, house: House, who: str) -> None:
+    """Let somebody else sit down at this browser."""
+    name, value = house.cookies[who].split("=", 1)
+    await page.context.clear_cookies()
+    await page.context.add_cookies([{"name": name, "value": value, "url": house.address}])
+
+
+async def speak(page: Page, house: House, language: str) -> None:
+    await page.context.add_cookies([{"name": "django_language", "value": language, "url": house.address}])
+
+
+async def beside(page: Page, house: House, who: str) -> Page:
+    """Open another browser, with somebody else in the same session; it goes when this page is left."""
+    assert page.context.browser is not None
+    context = await page.context.browser.new_context(base_url=house.address)
+    _others.setdefault(page.context, []).append(context)
+    other = await context.new_page()
+    await sign_in_as(other, house, who)
+    return other
+
+
+async def leave(page: Page) -> None:
+    """Close the browser, and those of the others."""
+    for context in [page.context, *_others.pop(page.context, [])]:
+        await context.close()
+
+
+def is_phone(page: Page) -> bool:
+    return page.viewport_size is not None and page.viewport_size["width"] < 760
+
+
+async def open_rail(page: Page) -> None:
+    """Bring the list of sessions into sight: on a phone it is a drawer."""
+    if is_phone(page):
+        await page.get_by_role("button", name="Open the list of sessions").click()
+        await expect(page.locator(".app")).to_have_class("app drawer-open")

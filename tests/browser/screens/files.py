@@ -1,0 +1,62 @@
+"""Taking sessions away as files and bringing them in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from playwright.async_api import FilePayload, Page, expect
+
+from tests.browser.screens import House, enter_small, open_rail, screen
+from tests.transfer import samples
+
+NOTES: FilePayload = {"name": "Notes.txt", "mimeType": "text/plain", "buffer": b"Seven"}
+
+
+@screen
+async def export(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Export…").click()
+    await expect(page.get_by_role("dialog", name="Export this session")).to_be_visible()
+
+
+@screen
+async def importing(page: Page, house: House) -> None:
+    """A file to be chosen, after one that was none."""
+    await open_import(page)
+    await page.get_by_label("Choose a file").set_input_files(NOTES)
+    await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("This is no file of conversations")
+    await page.get_by_text("Where to get such a file").click()
+
+
+@screen
+async def import_choice(page: Page, house: House) -> None:
+    """Conversations to be chosen from."""
+    await open_import(page)
+    talks = [samples.chatgpt(title) for title in ("Trip to Kyoto", "论文大纲", "سفر إلى القاهرة", "Regex " * 30)]
+    await page.get_by_label("Choose a file").set_input_files(conversations(talks * 3))
+    await page.get_by_role("checkbox", name="Trip to Kyoto").first.check()
+
+
+@screen
+async def imported(page: Page, house: House) -> None:
+    """What has come in, and what has not."""
+    await open_import(page)
+    broken = {"format": "parley.session", "version": 1, "session": {"title": 5}}
+    await page.get_by_label("Choose a file").set_input_files(
+        conversations([samples.chatgpt(), samples.claude(), broken])
+    )
+    await page.get_by_role("checkbox", name="All that are shown").check()
+    await page.get_by_role("button", name="Import", exact=True).click()
+    await expect(page.get_by_role("heading", name="Not imported")).to_be_visible()
+
+
+async def open_import(page: Page) -> None:
+    await page.goto("/")
+    await open_rail(page)
+    await page.get_by_role("button", name="Import…").click()
+
+
+def conversations(talks: Sequence[object]) -> FilePayload:
+    return {"name": "conversations.json", "mimeType": "application/json", "buffer": json.dumps(talks).encode()}

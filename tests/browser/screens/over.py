@@ -1,0 +1,283 @@
+"""What opens over a session or beside it: menus, boxes, dialogs, the panel, the palette."""
+
+from __future__ import annotations
+
+from playwright.async_api import FilePayload, Page, expect
+
+from tests.browser.screens import House, begin, beside, enter, enter_small, is_phone, open_rail, screen
+from tests.support import files
+
+IMAGE: FilePayload = {"name": "Lageplan.png", "mimeType": "image/png", "buffer": files.picture("PNG", (300, 200))}
+NOTES: FilePayload = {"name": "A file whose name goes on and on.txt", "mimeType": "text/plain", "buffer": b"Seven"}
+PROGRAM: FilePayload = {"name": "setup.exe", "mimeType": "application/x-msdownload", "buffer": b"MZ\0\0" * 64}
+
+
+@screen
+async def message_menu(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("article.assistant").press("m")
+    await expect(page.get_by_role("menu", name="Message actions")).to_be_visible()
+
+
+@screen
+async def message_details(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("article.assistant").press("d")
+    await expect(page.get_by_role("dialog", name="Details")).to_be_visible()
+
+
+@screen
+async def message_edit(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("article.user").press("e")
+    await expect(page.get_by_role("textbox", name="Edit the message")).to_be_focused()
+
+
+@screen
+async def message_source(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("article.assistant").press("s")
+    await expect(page.get_by_role("group", name="Show source")).to_be_visible()
+
+
+@screen
+async def toast(page: Page, house: House) -> None:
+    """Done, and it can be undone."""
+    await begin(page, "who")
+    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await page.locator("article.user").press("Delete")
+    await expect(page.locator("#toasts")).to_contain_text("Message deleted")
+    await page.get_by_role("button", name="Undo").hover()
+
+
+@screen
+async def share(page: Page, house: House) -> None:
+    await enter(page, house.session)
+    await page.get_by_role("button", name="Share").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("Priya")
+
+
+@screen
+async def share_link(page: Page, house: House) -> None:
+    """People to add, and a link that was just made."""
+    await enter_small(page, house)
+    await page.get_by_role("button", name="Share").click()
+    await page.get_by_role("button", name="Create link").click()
+    await expect(page.get_by_label("Invitation link")).to_be_visible()
+
+
+@screen
+async def share_viewer(page: Page, house: House) -> None:
+    await enter(page, house.read_only)
+    await page.get_by_role("button", name="People", exact=True).click()
+    await page.get_by_text("Leave this session…").click()
+
+
+@screen
+async def model_picker(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("#model").click()
+    await expect(page.get_by_role("listbox", name="Models")).to_be_visible()
+
+
+@screen
+async def figures(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("#figures").click()
+    await expect(page.get_by_role("dialog", name="Context and tokens")).to_be_visible()
+
+
+@screen
+async def more(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("#more").click()
+    await expect(page.get_by_role("menu")).to_be_visible()
+
+
+@screen
+async def rename(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("#rename").click()
+    await expect(page.locator("#title-input")).to_be_focused()
+
+
+@screen
+async def panel(page: Page, house: House) -> None:
+    await enter(page, house.session)
+    await page.keyboard.press("Control+.")
+    await expect(page.get_by_role("textbox", name="System prompt")).to_be_visible()
+
+
+@screen
+async def panel_end(page: Page, house: House) -> None:
+    await panel(page, house)
+    await page.locator(".usage-models, .usage-figures").last.scroll_into_view_if_needed()
+
+
+async def open_context(page: Page) -> None:
+    await page.keyboard.press("Control+.")
+    await page.get_by_role("tab", name="Context").click()
+    await expect(page.locator(".context-list")).to_be_visible()
+
+
+@screen
+async def panel_context(page: Page, house: House) -> None:
+    """What the model gets next, the long session's last page."""
+    await enter(page, house.session)
+    await open_context(page)
+
+
+@screen
+async def panel_context_end(page: Page, house: House) -> None:
+    await panel_context(page, house)
+    await page.locator(".context-list > li").last.scroll_into_view_if_needed()
+
+
+@screen
+async def panel_context_past(page: Page, house: House) -> None:
+    """What was sent for an answer, after somebody has edited the question."""
+    await begin(page, "tools")
+    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await page.locator("article.user").press("e")
+    await page.get_by_role("textbox", name="Edit the message").fill("Use your tools, please.")
+    await page.get_by_role("textbox", name="Edit the message").press("Control+Enter")
+    await expect(page.locator("article.user")).to_contain_text("please")
+    await page.locator("article.assistant").last.press("d")
+    await page.get_by_role("button", name="What the model was sent").click()
+    await expect(page.locator("#panel-context")).to_contain_text("1 message is edited")
+
+
+@screen
+async def panel_clash(page: Page, house: House) -> None:
+    """Two have changed the system prompt at once."""
+    other = await beside(page, house, "mei")
+    for each in (page, other):
+        await enter(each, house.small)
+        await each.keyboard.press("Control+.")
+        await each.get_by_role("textbox", name="System prompt").fill("Be brief.")
+    await page.get_by_role("textbox", name="System prompt").fill("Answer in three sentences, with sources.")
+    await other.get_by_role("textbox", name="System prompt").fill(f"Antworte kurz. {page.url} {id(page)}")
+    await other.locator("#prompt-save").click()
+    await expect(page.locator("#prompt-clash")).to_be_visible()
+
+
+async def search(page: Page, house: House, words: str) -> None:
+    await enter_small(page, house)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Search sessions, messages and actions").fill(words)
+
+
+@screen
+async def palette(page: Page, house: House) -> None:
+    await search(page, house, "")
+    await expect(page.get_by_role("option").first).to_be_visible()
+
+
+@screen
+async def palette_found(page: Page, house: House) -> None:
+    await search(page, house, "report")
+    await expect(page.locator(".palette mark").first).to_be_visible()
+
+
+@screen
+async def palette_nothing(page: Page, house: House) -> None:
+    await search(page, house, "qqqqq")
+    await expect(page.get_by_text("Nothing found").first).to_be_visible()
+
+
+@screen
+async def rail_menu(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await open_rail(page)
+    row = page.locator(".rail-row").nth(3)
+    await row.hover()
+    await row.get_by_role("button").click()
+    await expect(page.get_by_role("menu")).to_be_visible()
+
+
+@screen
+async def rail_rename(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await open_rail(page)
+    row = page.locator(".rail-row[data-mine=yes]").first
+    await row.hover()
+    await row.get_by_role("button").click()
+    await page.get_by_role("menuitem", name="Rename").click()
+    await expect(page.locator(".rail-rename input")).to_be_focused()
+
+
+@screen
+async def rail_select(page: Page, house: House) -> None:
+    await rail_menu(page, house)
+    await page.get_by_role("menuitem", name="Select").click()
+    await page.locator(".rail-check").nth(5).check()
+    await expect(page.locator("#rail-count")).to_have_text("2 selected")
+
+
+@screen
+async def rail_archived(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await open_rail(page)
+    await page.get_by_role("button", name="Archived sessions").click()
+    await expect(page.locator("#rail-back")).to_be_focused()
+
+
+@screen
+async def rail_folded(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    if not is_phone(page):
+        await page.locator("#rail-fold").click()
+
+
+@screen
+async def find(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.keyboard.press("Control+f")
+    await page.get_by_role("textbox", name="Words to find").fill("pictures")
+    await expect(page.locator(".find output")).to_contain_text("of")
+
+
+@screen
+async def keys(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("article.assistant").press("?")
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Stop the agent")
+
+
+async def write(page: Page, house: House, text: str) -> None:
+    """Write a draft, which stays, where it is in nobody's way."""
+    await enter(page, house.scratch)
+    await page.locator("#text").fill(text)
+
+
+@screen
+async def slash(page: Page, house: House) -> None:
+    await write(page, house, "/")
+    await expect(page.locator("#completion [role=option]").first).to_be_visible()
+
+
+@screen
+async def mention(page: Page, house: House) -> None:
+    await write(page, house, "Ask @")
+    await expect(page.locator("#completion [role=option]").first).to_be_visible()
+
+
+@screen
+async def uploads(page: Page, house: House) -> None:
+    """Two files that are there, one that is refused."""
+    await write(page, house, "")
+    await page.locator("#files").set_input_files([IMAGE, NOTES, PROGRAM])
+    await expect(page.locator(".chip[data-state=ready]")).to_have_count(2)
+    await expect(page.locator(".chip[data-state=failed]")).to_have_count(1)
+
+
+@screen
+async def long_draft(page: Page, house: House) -> None:
+    await write(page, house, "Line of a long draft, with a word or two more than would fit on a phone\n" * 30)
+
+
+@screen
+async def lightbox(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.get_by_role("list", name="Images").get_by_role("link").first.click()
+    await expect(page.get_by_role("dialog", name="Image")).to_be_visible()

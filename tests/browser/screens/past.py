@@ -1,0 +1,68 @@
+"""What was: the history of a message and of the system prompt, removed messages, and two who wrote in one place."""
+
+from __future__ import annotations
+
+from playwright.async_api import Locator, Page, expect
+
+from tests.browser.screens import House, begin, beside, enter_small, screen
+
+
+async def _begun(page: Page) -> Locator:
+    """A session of one's own, with an answer; the message that began it."""
+    await begin(page, "Who are you, and what can you do?")
+    await expect(page.locator("article.assistant")).to_be_visible()
+    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    return page.locator("article.user")
+
+
+async def _edit(page: Page, message: Locator, text: str) -> None:
+    await message.press("e")
+    field = page.get_by_role("textbox", name="Edit the message")
+    await field.fill(text)
+    await field.press("Control+Enter")
+    await expect(field).to_have_count(0)
+
+
+@screen
+async def message_history(page: Page, house: House) -> None:
+    message = await _begun(page)
+    await _edit(page, message, "Who are you, and what can you do for a team of five?\n\nPlease be brief.")
+    await message.press("x")
+    await expect(message.locator(".meta")).to_contain_text("not sent to the model")
+    await message.get_by_role("button", name="edited").click()
+    await expect(page.get_by_role("dialog", name="History of the message")).to_be_visible()
+
+
+@screen
+async def prompt_history(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.keyboard.press("Control+.")
+    await page.locator("#panel [data-action=history]").click()
+    await expect(page.get_by_role("dialog", name="History of the system prompt")).to_be_visible()
+
+
+@screen
+async def removed(page: Page, house: House) -> None:
+    message = await _begun(page)
+    answer = page.locator("article.assistant")
+    await answer.press("r")
+    await expect(page.locator("main.session")).not_to_have_attribute("data-status", "idle")
+    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await message.press("Delete")
+    await expect(message).to_have_count(0)
+    await page.locator("#more").click()
+    await page.get_by_role("menuitem", name="Removed messages").click()
+    await expect(page.get_by_role("button", name="Restore", exact=True)).to_be_visible()
+
+
+@screen
+async def clash(page: Page, house: House) -> None:
+    """Two have changed one message; the other one was first."""
+    message = await _begun(page)
+    await message.press("e")
+    await page.get_by_role("textbox", name="Edit the message").fill("Who are you, and what do you cost?")
+    other = await beside(page, house, "ana")
+    await other.goto(page.url)
+    await expect(other.locator("#connection")).to_have_attribute("data-state", "connected")
+    await _edit(other, other.locator("article.user"), "Who are you, and what can you do for us?")
+    await expect(page.get_by_role("button", name="Take the other one")).to_be_visible()

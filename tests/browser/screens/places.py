@@ -1,0 +1,154 @@
+"""Screens outside of a session: coming in, home, settings, what goes wrong."""
+
+from __future__ import annotations
+
+from playwright.async_api import Page, Route, expect
+
+from tests.browser.screens import House, open_rail, say, screen, speak
+
+
+@screen
+async def sign_in(page: Page, house: House) -> None:
+    await page.context.clear_cookies()
+    await page.goto("/accounts/sign-in/")
+
+
+@screen
+async def sign_in_refused(page: Page, house: House) -> None:
+    await sign_in(page, house)
+    await page.locator("[name=username]").fill("ana")
+    await page.locator("[name=password]").fill("a wrong passphrase")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_be_visible()
+
+
+@screen
+async def sign_in_link_over(page: Page, house: House) -> None:
+    await page.context.clear_cookies()
+    await page.goto("/accounts/link/used-up")
+
+
+@screen
+async def join(page: Page, house: House) -> None:
+    await page.context.clear_cookies()
+    await page.goto(house.invitation)
+
+
+@screen
+async def join_refused(page: Page, house: House) -> None:
+    await join(page, house)
+    await page.get_by_label("Your name").fill("Ana")
+    await page.get_by_label("User name").fill("mei")
+    await page.get_by_label("Password").fill("a long enough passphrase")
+    await page.get_by_role("button", name="Join").click()
+    await expect(page.get_by_role("alert")).to_be_visible()
+
+
+@screen
+async def join_signed_in(page: Page, house: House) -> None:
+    await page.goto(house.invitation)
+
+
+@screen
+async def join_over(page: Page, house: House) -> None:
+    await page.goto("/join/used-up")
+
+
+@screen
+async def not_found(page: Page, house: House) -> None:
+    await page.goto("/sessions/s_000000000000000000000000/")
+
+
+@screen
+async def not_allowed(page: Page, house: House) -> None:
+    """A form without the token that Parley gives out."""
+    await page.goto("/")
+    await page.locator("#begin [name=csrfmiddlewaretoken]").evaluate("field => field.remove()")
+    await page.locator("#begin").evaluate("form => { form.text.value = 'x'; form.submit(); }")
+    await page.get_by_text("403").wait_for()
+
+
+@screen
+async def broken(page: Page, house: House) -> None:
+    async def answer(route: Route) -> None:
+        await route.fulfill(status=500, body=house.broken, content_type="text/html")
+
+    await page.route("**/broken", answer)
+    await page.goto("/broken")
+
+
+@screen
+async def home(page: Page, house: House) -> None:
+    await page.goto("/")
+    await expect(page.locator(".home-session time").first).not_to_be_empty()
+
+
+@screen
+async def home_simplified(page: Page, house: House) -> None:
+    await speak(page, house, "zh-hans")
+    await home(page, house)
+
+
+@screen
+async def home_traditional(page: Page, house: House) -> None:
+    await speak(page, house, "zh-hant")
+    await home(page, house)
+
+
+@screen
+async def home_refused(page: Page, house: House) -> None:
+    await home(page, house)
+    await page.context.set_offline(True)
+    await say(page, "Half a thought")
+    await expect(page.get_by_role("alert")).to_contain_text("nothing is lost")
+
+
+@screen
+async def home_keys(page: Page, house: House) -> None:
+    await home(page, house)
+    await page.locator("#rail-new").press("?")
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Ctrl+K")
+
+
+@screen
+async def home_rail(page: Page, house: House) -> None:
+    await home(page, house)
+    await open_rail(page)
+
+
+@screen
+async def settings(page: Page, house: House) -> None:
+    await page.goto("/settings/")
+
+
+@screen
+async def settings_saved(page: Page, house: House) -> None:
+    await settings(page, house)
+    await page.locator("[name=clock][value='24']").check()
+    await page.locator("[name=send_key]:not(:checked)").check()
+    await page.locator("[name=send_key][value='enter']").check()
+    await expect(page.locator("#toasts")).to_contain_text("Saved")
+
+
+@screen
+async def settings_tokens(page: Page, house: House) -> None:
+    """One is new, and one is about to be revoked."""
+    await settings(page, house)
+    for name in ("Nightly reports", "The pipeline that builds and checks what everybody in this team has written"):
+        await page.get_by_label("Name of a new token").fill(name)
+        await page.get_by_role("button", name="Make a token").click()
+        await expect(page.get_by_label("The new token")).to_be_focused()
+    await page.locator(".revoking summary").last.click()
+
+
+@screen
+async def settings_password(page: Page, house: House) -> None:
+    await settings(page, house)
+    await page.locator("#password-title").scroll_into_view_if_needed()
+    await page.get_by_role("button", name="Sign out", exact=True).scroll_into_view_if_needed()
+
+
+@screen
+async def settings_simplified(page: Page, house: House) -> None:
+    await speak(page, house, "zh-hans")
+    await settings(page, house)

@@ -1,0 +1,53 @@
+"""The admin: the list of all sessions, the page of one, and the forms for its messages."""
+
+from __future__ import annotations
+
+from playwright.async_api import Page, expect
+
+from tests.browser.screens import House, screen, sign_in_as
+
+LIST = "/admin/chat/session/"
+
+
+async def _of_session(page: Page, house: House) -> None:
+    await sign_in_as(page, house, "admin")
+    session = house.session.strip("/").rpartition("/")[2]
+    await page.goto(f"{LIST}{session.replace('_', '_5F')}/change/?p=1")
+
+
+@screen
+async def staff_home(page: Page, house: House) -> None:
+    await sign_in_as(page, house, "admin")
+    await page.goto("/admin/")
+
+
+@screen
+async def staff_sessions(page: Page, house: House) -> None:
+    await sign_in_as(page, house, "admin")
+    await page.goto(LIST)
+
+
+@screen
+async def staff_session(page: Page, house: House) -> None:
+    await _of_session(page, house)
+
+
+@screen
+async def staff_messages(page: Page, house: House) -> None:
+    await _of_session(page, house)
+    await page.locator(".message-row.tool_group").first.scroll_into_view_if_needed()
+
+
+@screen
+async def staff_message(page: Page, house: House) -> None:
+    await _of_session(page, house)
+    await page.locator(".message-row.tool_group").first.get_by_role("link").click()
+    await expect(page.get_by_label("Arguments")).to_be_visible()
+
+
+@screen
+async def staff_refused(page: Page, house: House) -> None:
+    await staff_message(page, house)
+    await page.get_by_label("Arguments").fill('{"n": }')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_be_visible()

@@ -1,0 +1,168 @@
+"""Screens of a session: what has been said, what is being said, what one may do there."""
+
+from __future__ import annotations
+
+from playwright.async_api import Page, WebSocketRoute, expect
+
+from tests.browser.screens import House, begin, beside, enter, enter_small, say, screen, speak
+
+
+@screen
+async def session(page: Page, house: House) -> None:
+    await enter(page, house.session)
+
+
+@screen
+async def session_start(page: Page, house: House) -> None:
+    await session(page, house)
+    first = page.locator("article.user", has_text="Look at the metrics")
+    while not await first.count():
+        await page.locator("#log").evaluate("log => { log.scrollTop = 0 }")
+        await page.locator("#older:not([hx-get]), #older[hx-get]").first.wait_for(state="attached")
+    await first.scroll_into_view_if_needed()
+
+
+@screen
+async def session_table(page: Page, house: House) -> None:
+    """A table, two formulas, a quotation and a list."""
+    await session_start(page, house)
+    await page.locator("table").first.scroll_into_view_if_needed()
+
+
+@screen
+async def session_code(page: Page, house: House) -> None:
+    """Three hundred lines."""
+    await session(page, house)
+    await page.locator("article.assistant pre", has_text="step_70").scroll_into_view_if_needed()
+
+
+@screen
+async def session_tools(page: Page, house: House) -> None:
+    """An open tool card and a terminal in view."""
+    await session_start(page, house)
+    card = page.locator("article.tool_group", has_text="crontab").first
+    await card.locator("summary").click()
+    await card.scroll_into_view_if_needed()
+
+
+@screen
+async def session_reasoning(page: Page, house: House) -> None:
+    await enter_small(page, house)
+    await page.locator("article.reasoning summary").click()
+
+
+@screen
+async def session_small(page: Page, house: House) -> None:
+    await enter_small(page, house)
+
+
+@screen
+async def session_simplified(page: Page, house: House) -> None:
+    await speak(page, house, "zh-hans")
+    await session(page, house)
+
+
+@screen
+async def session_traditional(page: Page, house: House) -> None:
+    await speak(page, house, "zh-hant")
+    await session(page, house)
+
+
+@screen
+async def session_empty(page: Page, house: House) -> None:
+    await enter(page, house.empty)
+
+
+@screen
+async def session_read_only(page: Page, house: House) -> None:
+    await enter(page, house.read_only)
+
+
+@screen
+async def session_archived(page: Page, house: House) -> None:
+    await enter(page, house.archived)
+
+
+@screen
+async def session_offline(page: Page, house: House) -> None:
+    """Without a connection, with a message that waits."""
+    line: list[WebSocketRoute] = []
+
+    async def lead(route: WebSocketRoute) -> None:
+        if line:
+            await route.close()
+        else:
+            line.append(route)
+            route.connect_to_server()
+
+    await page.route_web_socket("**/ws/**", lead)
+    await enter_small(page, house)
+    await line[0].close()
+    await page.context.set_offline(True)
+    await expect(page.locator("#connection")).not_to_have_attribute("data-state", "connected")
+    await say(page, "I am in a tunnel.")
+    await expect(page.locator("#queue article")).to_be_visible()
+
+
+@screen
+async def session_lost(page: Page, house: House) -> None:
+    """The owner has taken it away while it was open."""
+    owner = await beside(page, house, "ana")
+    await begin(owner, "Between us")
+    await owner.get_by_role("button", name="Share", exact=True).click()
+    await owner.get_by_role("radio", name="梅雪").check()
+    await owner.get_by_role("button", name="Add", exact=True).click()
+    guest = owner.get_by_role("button", name="Remove 梅雪")
+    await guest.wait_for()
+    name, value = house.cookies["mei"].split("=", 1)
+    await page.context.add_cookies([{"name": name, "value": value, "url": house.address}])
+    await enter(page, owner.url)
+    await guest.click()
+    await expect(page.locator("#connection")).to_contain_text("no longer have access")
+
+
+@screen
+async def streaming(page: Page, house: House) -> None:
+    await begin(page, "slow")
+    await expect(page.locator("article.assistant")).to_contain_text("takes its")
+
+
+@screen
+async def queued(page: Page, house: House) -> None:
+    await streaming(page, house)
+    await say(page, "And then, in the next answer, please say what the three of us should do about the runbook")
+    await say(page, "然后呢？")
+    await expect(page.locator("#queue article:not(.pending)")).to_have_count(2)
+
+
+@screen
+async def queued_edit(page: Page, house: House) -> None:
+    await queued(page, house)
+    await page.get_by_role("button", name="Edit the queued message").first.click()
+    await expect(page.get_by_role("textbox", name="Queued message")).to_be_focused()
+
+
+@screen
+async def notice(page: Page, house: House) -> None:
+    """What was refused is said above the composer."""
+    await enter(page, house.scratch)
+    await say(page, "Bad \0 text")
+    await expect(page.locator("#notices")).to_contain_text("NUL")
+
+
+@screen
+async def typing(page: Page, house: House) -> None:
+    """Two others are here, one of them writes."""
+    await enter_small(page, house)
+    for name in ("mei", "jonas"):
+        other = await beside(page, house, name)
+        await enter(other, house.small)
+        await other.locator("#text").press_sequentially("Hm")
+    await expect(page.locator("#typing")).to_contain_text("are typing")
+
+
+@screen
+async def presence(page: Page, house: House) -> None:
+    await typing(page, house)
+    await page.locator("#presence button").click()
+    await expect(page.get_by_role("dialog", name="Here now")).to_be_visible()

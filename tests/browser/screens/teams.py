@@ -1,0 +1,59 @@
+"""Screens of somebody who is in several workspaces."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import Page, expect
+
+from tests.browser.screens import House, is_phone, open_rail, screen, sign_in_as
+
+
+async def go(page: Page, name: str) -> None:
+    """Choose another workspace; a screen that is opened at the same time may have chosen one, too."""
+    await page.locator("#rail-switch").click()
+    await page.get_by_role("menuitemradio", name=name).click()
+    await page.wait_for_url("**/workspaces/*/")
+    await expect(page.locator(".rail-place")).to_have_text(re.compile(name))
+
+
+@screen
+async def workspaces(page: Page, house: House) -> None:
+    """Something waits in one of the others."""
+    await sign_in_as(page, house, "kenta")
+    await page.goto("/")
+    await open_rail(page)
+    await expect(page.locator("#rail-switch")).to_contain_text("Unread in another workspace")
+
+
+@screen
+async def workspaces_menu(page: Page, house: House) -> None:
+    await workspaces(page, house)
+    await page.locator("#rail-switch").click()
+    await expect(page.get_by_role("menuitemradio")).to_have_count(4)
+
+
+@screen
+async def workspaces_long_name(page: Page, house: House) -> None:
+    """The list and home are another team's."""
+    await workspaces(page, house)
+    await go(page, "Payments")
+    await open_rail(page)
+
+
+@screen
+async def workspaces_folded(page: Page, house: House) -> None:
+    await workspaces(page, house)
+    if not is_phone(page):
+        await page.locator("#rail-fold").click()
+
+
+@screen
+async def workspaces_found(page: Page, house: House) -> None:
+    """What is elsewhere says where, in titles and messages."""
+    await workspaces(page, house)
+    await go(page, "Ops")
+    await open_rail(page)
+    await page.locator(".rail-deed[data-action=search]").click()
+    await page.get_by_role("combobox", name="Search sessions, messages and actions").fill("the")
+    await expect(page.get_by_role("option").filter(has=page.locator("mark")).first).to_contain_text("Payments")

@@ -1,0 +1,129 @@
+"""On every screen axe-core finds nothing (WCAG 2.2 AA), and the console says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.async_api import Browser, Page
+
+from tests.browser.console import AS_SERVED, heed
+from tests.browser.gallery import SCREENS, House, leave, open_house, visit
+
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "resultTypes": ["violations"],
+    "preload": False,
+}
+AT_ONCE = 2
+# What a reader would have to scroll sideways for; what may scroll so is a box of its own inside these.
+SIDEWAYS = """() => [...document.querySelectorAll("html, body, main, nav, aside, dialog[open], main > :not(.sr-only)")]
+  .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
+    && (each.matches("html") || getComputedStyle(each).overflowX !== "visible"))
+  .map((each) => `wider than its place: ${each.outerHTML.slice(0, 80)}`)"""
+# A theme changes colours and nothing else: what shows all of them is looked at again in the dark.
+COLOURS = [
+    "home",
+    "import-choice",
+    "join-refused",
+    "message-menu",
+    "mention",
+    "panel-clash",
+    "panel-context-end",
+    "presence",
+    "queued-edit",
+    "session",
+    "session-lost",
+    "session-start",
+    "settings-saved",
+    "toast",
+    "uploads",
+]
+# On a phone things stand elsewhere, above one another, and are larger.
+PLACES = [
+    "find",
+    "home-rail",
+    "import-choice",
+    "imported",
+    "keys",
+    "long-draft",
+    "message-edit",
+    "model-picker",
+    "more",
+    "panel",
+    "panel-context-past",
+    "queued",
+    "rail-menu",
+    "rename",
+    "session-tools",
+    "settings",
+    "share",
+    "slash",
+    "typing",
+    "workspaces-menu",
+    "staff-agent-refused",
+    "staff-person",
+    "staff-workspace",
+]
+# The browser's own words about an answer that the screen is about.
+ANSWERS = {
+    "broken": 500,
+    "importing": 422,
+    "join-over": 410,
+    "join-refused": 422,
+    "not-allowed": 403,
+    "not-found": 404,
+    "sign-in-link-over": 410,
+    "uploads": 415,
+}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def house(data: Path) -> AsyncIterator[House]:
+    async with open_house(data) as house:
+        yield house
+
+
+async def violations(page: Page) -> list[str]:
+    await page.evaluate(AXE_SCRIPT)
+    result = await page.evaluate("rules => axe.run(document, rules)", RULES)
+    return [
+        f"{found['id']} ({found['help']}): {node['target']} {node.get('failureSummary', '')}"
+        for found in result["violations"]
+        for node in found["nodes"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "phone", "dark"),
+    [(list(SCREENS), False, False), (COLOURS, False, True), (PLACES, True, False), (COLOURS[::3], True, True)],
+    ids=["desktop-light", "desktop-dark", "phone-light", "phone-dark"],
+)
+async def test_nothing_is_wrong_on_any_screen(
+    browser: Browser, house: House, names: list[str], phone: bool, dark: bool
+) -> None:
+    """UI-01 to UI-11: names, roles, contrast, landmarks, sizes of what is pressed, on every screen in every state.
+
+    No script fails there, nothing is missing, and nothing that was served needs what the CSP forbids.
+    """
+    found = {}
+    hands = asyncio.Semaphore(AT_ONCE)
+
+    async def look_at(name: str) -> None:
+        async with hands:
+            page = await visit(browser, house, phone=phone, dark=dark)
+            await page.add_init_script(AS_SERVED)
+            complaints = heed(page, f"responded with a status of {ANSWERS.get(name)} ")
+            await SCREENS[name](page, house)
+            if wrong := [*complaints, *await page.evaluate(SIDEWAYS), *await violations(page)]:
+                found[name] = wrong
+            await leave(page)
+
+    async with asyncio.TaskGroup() as looking:
+        for name in names:
+            looking.create_task(look_at(name))
+    assert found == {}

@@ -1,0 +1,129 @@
+"""Staff at work on a session in the admin, in a real browser, while somebody else watches the session."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.browser.console import heed
+from tests.browser.person import PATIENCE, Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_messages import talk
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+
+class Desk:
+    """The admin's page of the session in which a person is, opened beside it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints = heed(page)
+        page.set_default_timeout(PATIENCE)
+
+    @classmethod
+    async def of(cls, person: Person) -> Desk:
+        desk = cls(await person.page.context.new_page())
+        session = person.page.url.rstrip("/").split("/")[-1].split("#")[0]
+        await desk.page.goto(f"{person.page.url.split('/sessions/')[0]}/admin/chat/session/?q={session}")
+        await desk.page.locator("#result_list .field-named a").click()
+        return desk
+
+    def row(self, text: str) -> Locator:
+        return self.page.locator(".message-row").filter(has_text=text)
+
+    async def press(self, text: str, name: str) -> None:
+        """Press a button, or follow a link, of the message that says something."""
+        row = self.row(text)
+        await row.get_by_role("button", name=name).or_(row.get_by_role("link", name=name)).click()
+
+    async def save(self, name: str = "Save") -> None:
+        await self.page.get_by_role("button", name=name, exact=True).click()
+
+    async def hears(self, words: str) -> None:
+        await expect(self.page.locator(".messagelist")).to_contain_text(words)
+
+
+async def test_watcher_and_model_follow_what_staff_change(ana: Person, browser: Browser, model: WireServer) -> None:
+    """ADM-01, ADM-02, MSG-11: words, system prompt, place and context: every open page at once, then the model."""
+    bo = await invited(ana, browser, "Bo")
+    await talk(ana, model, "First answer", "Second answer")
+    await expect(bo.messages).to_have_count(4)
+    desk = await Desk.of(ana)
+    await desk.page.get_by_label("System prompt").fill("Speak like a sailor.\n用中文。")
+    await desk.save()
+    await desk.hears("The session was saved.")
+    await desk.press("First answer", "Edit")
+    await desk.page.get_by_label("Text").fill("Another answer\n\nof two parts")
+    await desk.save()
+    await desk.hears("The message was saved.")
+    await expect(bo.answers.first).to_contain_text("Another answer")
+    await desk.press("Second answer", "Leave out")
+    await expect(bo.answers.nth(1)).to_contain_text("not sent to the model")
+    await desk.page.locator(".message-row:has-text('Another answer') + .room a").click()
+    await desk.page.get_by_label("Whose words").select_option("user")
+    await desk.page.get_by_label("Text").fill("Words in between")
+    await desk.save("Add")
+    await expect(bo.messages).to_have_count(5)
+    await expect(bo.messages.nth(2)).to_contain_text("Words in between")
+    await desk.press("Question 2", "Remove")
+    await expect(bo.messages).to_have_count(4)
+    model.script(reply("Third answer"))
+    await bo.say("Question 3")
+    await expect(bo.answers.nth(2)).to_contain_text("Third answer")
+    said = [(each["role"], each["content"]) for each in model.requests[-1].body["messages"]]
+    assert said[0][0] == "system"
+    assert "Speak like a sailor.\n用中文。" in str(said[0][1])
+    told = str(said[1:])
+    assert told.index("Question 1") < told.index("Another answer") < told.index("in between") < told.index("Question 3")
+    assert not [gone for gone in ("First answer", "Second answer", "Question 2") if gone in told]
+    assert not desk.complaints, desk.complaints
+    bo.complain()
+
+
+async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model: WireServer) -> None:
+    """ADM-02: somebody on the session's page has been quicker; nothing typed is lost, and the state is live."""
+    await talk(ana, model, "An answer")
+    desk = await Desk.of(ana)
+    await expect(desk.page.locator("#session-moved")).to_be_hidden()
+    await desk.press("Question 1", "Edit")
+    text = desk.page.get_by_role("textbox", name="Text")
+    await text.press_sequentially("Mine")
+    async with desk.page.expect_event("dialog") as leaving:
+        await desk.page.evaluate("() => { setTimeout(() => location.reload()); }")
+    await (await leaving.value).dismiss()
+    await text.fill("Mine")
+    await ana.page.bring_to_front()
+    await ana.messages.first.hover()
+    await ana.messages.first.get_by_role("button", name="More actions").click()
+    await ana.page.get_by_role("menuitem", name="Edit").click()
+    await ana.page.get_by_role("textbox", name="Edit the message").fill("Theirs")
+    await ana.page.keyboard.press("Control+Enter")
+    await expect(ana.messages.first).to_contain_text("Theirs")
+    await desk.page.bring_to_front()
+    await desk.save()
+    await expect(desk.page.locator(".clash")).to_contain_text("Theirs")
+    await expect(text).to_have_value("Mine")
+    assert await violations(desk.page) == []
+    await desk.save()
+    await expect(ana.messages.first).to_contain_text("Mine")
+    await ana.say("Question 2")
+    await expect(desk.page.locator("#session-moved")).to_be_visible()
+    assert not desk.complaints, desk.complaints
+
+
+async def test_pages_are_accessible_and_quiet(ana: Person, server: Server, model: WireServer) -> None:
+    """ADM-01: axe finds nothing, the console says nothing, in both themes and on a phone."""
+    await talk(ana, model, "An answer")
+    desk = await Desk.of(ana)
+    for scheme in ("light", "dark"):
+        await desk.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+        assert await violations(desk.page) == []
+    await desk.page.set_viewport_size({"width": 360, "height": 740})
+    assert await violations(desk.page) == []
+    width = await desk.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 360
+    await desk.press("An answer", "Retry from here")
+    await expect(desk.page.get_by_role("heading", level=1)).to_have_text("Retry from here?")
+    assert await violations(desk.page) == []
+    assert not desk.complaints, desk.complaints

@@ -1,0 +1,164 @@
+"""The page where the browser or the network gives less than it should: nothing fails unheard, nothing is lost."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import Route, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+FORBIDDEN = """
+for (const name of ["localStorage", "sessionStorage"]) {
+  Object.defineProperty(window, name, { get() { throw new DOMException("forbidden", "SecurityError"); } });
+}
+"""
+
+
+async def test_page_works_where_the_browser_keeps_nothing(ana: Person, model: WireServer) -> None:
+    """UI-09, UI-11: with storage forbidden, as strict browsers do, one writes, is answered, and opens the panel."""
+    model.script(reply("Heard"))
+    await ana.page.add_init_script(FORBIDDEN)
+    await ana.page.reload()
+    await ana.say("Hello")
+    await expect(ana.answers.first).to_contain_text("Heard")
+    await ana.page.keyboard.press("Control+.")
+    await expect(ana.page.get_by_role("complementary", name="About this session")).to_be_visible()
+
+
+async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) -> None:
+    """LIVE-04: a part of the page that is loaded late, without a network and with one."""
+    picker = ana.page.locator("#model")
+    await ana.sees_connection("Connected")
+    await ana.page.context.set_offline(True)
+    await picker.click()
+    await expect(ana.page.locator(".toast")).to_contain_text("could not be loaded")
+    await ana.page.context.set_offline(False)
+    await picker.click()
+    await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+
+
+async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, server: Server) -> None:
+    """A page of signing in is no answer to anything; what was written is there afterwards."""
+    await ana.page.goto(server.address)
+    field = ana.page.get_by_role("textbox", name="First message")
+    await field.fill("Not lost")
+    await ana.page.context.clear_cookies(name="parley_session")
+    await field.press("Enter")
+    await expect(ana.page).to_have_url(re.compile(r"/sign-in/?\?next="))
+    assert "Not lost" in await ana.page.evaluate("() => Object.values(localStorage)")
+
+
+async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
+    """UI-08, UI-11: by press and by key; one at a time; Escape closes what is on top and gives the focus back."""
+    page = ana.page
+    model, more = page.locator("#model"), page.locator("#more")
+    for button, role in ((model, "dialog"), (more, "menu")):
+        box = page.locator(f"main [role={role}].popover, main [role={role}].menu")
+        await button.click()
+        await expect(box).to_be_visible()
+        await button.click()
+        await expect(box).to_have_count(0)
+        await button.focus()
+        await page.keyboard.press("Enter")
+        await expect(box).to_be_visible()
+        await page.keyboard.press("Escape")
+        await expect(box).to_have_count(0)
+        await expect(button).to_be_focused()
+    await model.click()
+    await more.click()
+    await expect(page.locator(".popover")).to_have_count(0)
+    await expect(page.locator(".menu")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("dialog", name="Search")).to_be_visible()
+    await expect(page.locator(".menu")).to_have_count(0)
+    await page.keyboard.type("Context and tokens")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog", name="Context and tokens")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(more).to_be_focused()
+
+
+async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
+    """UI-08, UI-11: what has been opened since stays open."""
+    held: list[Route] = []
+    await ana.page.route("**/model_picker*", lambda route: held.append(route))
+    model, menu = ana.page.locator("#model"), ana.page.locator(".menu")
+    async with ana.page.expect_request("**/model_picker*"):
+        await model.click()
+    await ana.page.locator("#more").click()
+    await expect(menu).to_be_visible()
+    await held[0].continue_()
+    await ana.page.evaluate("(address) => import(address).then(() => {})", held[0].request.url)
+    await expect(menu).to_be_visible()
+    await expect(ana.page.locator(".popover.picker")).to_have_count(0)
+    await ana.page.keyboard.press("Escape")
+    await model.click()
+    await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+
+
+async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
+    """UI-11: the palette over the drawer of a phone; a page that becomes wide is never left behind its drawer."""
+    page = ana.page
+    await page.set_viewport_size({"width": 390, "height": 700})
+    drawer = page.locator(".drawer-open")
+    await page.get_by_role("button", name="Open the list of sessions").click()
+    await expect(drawer).to_have_count(1)
+    await page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Search")
+    await expect(palette).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(palette).to_be_hidden()
+    await expect(drawer).to_have_count(1)
+    await page.set_viewport_size({"width": 1200, "height": 800})
+    await expect(drawer).to_have_count(0)
+    await ana.composer.click()
+    await expect(ana.composer).to_be_focused()
+
+
+async def test_help_names_every_key_of_a_message(ana: Person) -> None:
+    """UI-11: the list of keys is made of what the keys do; those who only read see what they can do."""
+    await ana.page.keyboard.press("Shift+Tab")
+    await ana.page.keyboard.press("?")
+    keys = ana.page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(keys).to_be_visible()
+    rows = [re.sub(r"\s+", " ", row).strip() for row in await keys.locator("dl.keys > div").all_inner_texts()]
+    for row in ("Copy as Markdown C", "Show source S", "Copy link L", "Fork from here F", "Delete Del", "Details D"):
+        assert row in rows
+    for row in ("Search Ctrl+K", "Show or hide the list Ctrl+B", "To what was just done F8"):
+        assert row in rows
+    assert len(rows) == len(set(rows))
+
+
+async def test_what_htmx_does_not_get_is_told(ana: Person) -> None:
+    """UI-11: the dialog of sharing says that it could not be loaded, and is there the next time."""
+    page = ana.page
+    await page.route("**/share", lambda route: route.fulfill(status=500, body="broken"))
+    await page.get_by_role("button", name="Share").click()
+    dialog = page.get_by_role("dialog", name="Share this session")
+    await expect(dialog).to_contain_text("Close it and open it again")
+    await expect(dialog.locator(".toast")).to_contain_text("could not be loaded")
+    await page.keyboard.press("Escape")
+    await page.unroute("**/share")
+    await page.get_by_role("button", name="Share").click()
+    await expect(dialog.get_by_role("button", name="Create link")).to_be_visible()
+    assert ana.complaints == [
+        "Failed to load resource: the server responded with a status of 500 (Internal Server Error)"
+    ]
+    ana.complaints.clear()
+
+
+async def test_full_date_of_a_message_is_seen_by_keyboard(ana: Person, model: WireServer) -> None:
+    """UI-02: who goes through the messages by keys sees what the pointer finds as a title."""
+    model.script(reply("Heard"))
+    await ana.say("Hello")
+    await expect(ana.answers.first).to_contain_text("Heard")
+    await ana.sees_state("idle")
+    await ana.page.keyboard.press("Alt+ArrowUp")
+    await expect(ana.answers.first).to_be_focused()
+    time = ana.answers.first.locator("time")
+    shown = await time.evaluate("time => getComputedStyle(time, '::after').content")
+    assert shown == f'"{await time.get_attribute("title")}"'

@@ -1,0 +1,87 @@
+"""Choosing an agent in a real browser, where a configuration has several: at home, and in a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.conftest import CONFIG
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+REVIEWER = """
+[agents.reviewer]
+title = "Reviewer"
+model = "wire/wire-small"
+system_prompt = "You review what you are shown."
+"""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
+    config = tmp_path / "parley.toml"
+    config.write_text(CONFIG.format(url=model.openai_url) + REVIEWER)
+    server = Server(data, PARLEY_CONFIG=str(config))
+    await asyncio.to_thread(server.start)
+    yield server
+    await asyncio.to_thread(server.stop)
+
+
+async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server: Server, browser: Browser) -> None:
+    """UI-08: with its model and its instructions, which the session keeps; its page speaks of it by its title."""
+    model.script(reply("Fine"))
+    ana = await Person.enter(browser, server.link)
+    await ana.page.get_by_label("Agent", exact=True).select_option("Reviewer")
+    await ana.page.get_by_label("First message").fill("Is this good?")
+    await ana.page.get_by_role("button", name="Send").click()
+    await expect(ana.answers.first).to_contain_text("Fine")
+    await expect(ana.composer).to_have_attribute("placeholder", "Message Reviewer…")
+    await expect(ana.page.locator("[data-part=model]").first).to_contain_text("wire-small")
+    assert "You review what you are shown." in str(model.requests[0].body["messages"][0])
+    ana.complain()
+
+
+async def test_agent_is_changed_in_a_session(model: WireServer, server: Server, browser: Browser) -> None:
+    """UI-08, RUN-16: everybody sees it, and the next answer is the new agent's: its model and its instructions."""
+    model.script(reply("Hello"), reply("Fine"))
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("Hi")
+    await expect(ana.answers).to_have_count(1)
+    await ana.sees_state("idle")
+    await ana.page.get_by_role("button", name="Agent: assistant").click()
+    options = ana.page.get_by_role("group", name="Agents").get_by_role("option")
+    await expect(options.and_(ana.page.get_by_role("option", selected=True))).to_contain_text("assistant")
+    await options.filter(has_text="Reviewer").click()
+    for person in (ana, bo):
+        button = person.page.get_by_role("button", name="Agent:")
+        await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
+        await expect(person.composer).to_have_attribute("placeholder", "Message Reviewer…")
+    await bo.say("Is this good?")
+    await expect(ana.answers.last).to_contain_text("Fine")
+    assert [request.body["model"] for request in model.requests] == ["wire-large", "wire-small"]
+    assert "You review what you are shown." in str(model.requests[1].body["messages"][0])
+    ana.complain()
+    bo.complain()
+
+
+async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -> None:
+    """UI-09, RUN-16: by its title or a part of it; a name that is none is said so and stays in the composer."""
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    await ana.composer.press_sequentially("/agent rev")
+    await expect(ana.page.get_by_role("listbox", name="Suggestions").get_by_role("option")).to_have_count(1)
+    await ana.composer.press("Enter")
+    button = ana.page.get_by_role("button", name="Agent:")
+    await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
+    await ana.say("/agent nobody")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("There is no agent nobody here.")
+    await expect(ana.composer).to_have_value("/agent nobody")
+    ana.complain()

@@ -1,0 +1,91 @@
+"""Files in messages in a real browser: in their place before they load, and large by a click."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, FilePayload, Locator, Route, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_uploads import attach, chips
+from tests.support import files
+from tests.wire.server import WireServer
+
+RED: FilePayload = {"name": "red.png", "mimeType": "image/png", "buffer": files.picture("PNG", (1600, 800))}
+BLUE: FilePayload = {"name": "blue.jpg", "mimeType": "image/jpeg", "buffer": files.picture("JPEG", (300, 600))}
+PAPER: FilePayload = {"name": "Übersicht.pdf", "mimeType": "application/pdf", "buffer": files.pdf("Hello")}
+
+
+async def send(person: Person, text: str, *payloads: FilePayload) -> None:
+    await attach(person, *payloads)
+    await expect(chips(person).locator(".chip-name")).to_have_count(len(payloads))
+    await person.say(text)
+    await expect(person.answers.last).to_be_visible()
+    await person.sees_state("idle")
+
+
+def pictures(person: Person) -> Locator:
+    return person.page.get_by_role("list", name="Images").get_by_role("link")
+
+
+async def test_everybody_sees_the_files_of_a_message(ana: Person, browser: Browser, model: WireServer) -> None:
+    """LIVE-01, UI-01: live and after a reload, pictures and documents; the model's server got the text of the PDF."""
+    model.script(reply("I see"))
+    bo = await invited(ana, browser, "Bo")
+    await send(ana, "Look", RED, PAPER)
+    for person in (ana, bo):
+        await expect(pictures(person).get_by_role("img", name="red.png")).to_be_visible()
+        await expect(person.page.get_by_role("link", name="Übersicht.pdf")).to_contain_text("1 page")
+    live = await bo.page.locator("#messages .user .bubble").inner_html()
+    await bo.page.reload()
+    assert await bo.page.locator("#messages .user .bubble").inner_html() == live
+    assert "Hello" in str(model.requests[0].body["messages"][-1]["content"])
+    bo.complain()
+
+
+async def test_a_picture_has_its_place_before_it_comes(ana: Person, model: WireServer) -> None:
+    """UI-01: what is below it does not jump."""
+    model.script(reply("I see"))
+    held: list[Route] = []
+    await send(ana, "Look", RED)
+
+    async def hold(route: Route) -> None:
+        held.append(route)
+
+    await ana.page.route("**/thumb", hold)
+    await ana.page.reload()
+    image = pictures(ana).get_by_role("img")
+    before = await image.bounding_box()
+    assert before is not None
+    assert (before["width"], before["height"]) == (360, 180)
+    async with ana.page.expect_response("**/thumb"):
+        await held[0].continue_()
+    await expect(image).to_have_js_property("complete", True)
+    assert await image.bounding_box() == before
+
+
+async def test_pictures_open_large_and_are_turned_by_keys(ana: Person, model: WireServer) -> None:
+    """UI-01: Enter opens, arrows go round, Escape closes, and the focus is where one left."""
+    model.script(reply("I see"))
+    await send(ana, "", RED, BLUE)
+    await pictures(ana).first.press("Enter")
+    dialog = ana.page.get_by_role("dialog", name="Image", exact=True)
+    await expect(dialog).to_contain_text("1 of 2")
+    await expect(dialog.get_by_role("img", name="red.png")).to_have_js_property("naturalWidth", 1600)
+    await ana.page.keyboard.press("ArrowRight")
+    await expect(dialog.get_by_role("img", name="blue.jpg")).to_have_js_property("naturalHeight", 600)
+    await dialog.get_by_role("button", name="Next image").click()
+    await expect(dialog.get_by_role("img", name="red.png")).to_be_visible()
+    await ana.page.keyboard.press("ArrowLeft")
+    await ana.page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await expect(pictures(ana).nth(1)).to_be_focused()
+
+
+async def test_a_file_cannot_run_in_the_page_s_name(ana: Person, model: WireServer) -> None:
+    """MSG-12: a page that somebody attached is a download, and its script never runs."""
+    model.script(reply("I see"))
+    evil: FilePayload = {"name": "a.html", "mimeType": "text/html", "buffer": b"<script>alert(1)</script>"}
+    await send(ana, "Open it", evil)
+    async with ana.page.expect_download() as download:
+        await ana.page.get_by_role("link", name="a.html").click()
+    assert (await download.value).suggested_filename == "a.html"

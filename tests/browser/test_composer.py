@@ -1,0 +1,295 @@
+"""Writing in a real browser: drafts everywhere, one's own words again, commands, names, the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from playwright.async_api import Browser, Locator, WebSocket, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_uploads import NOTES, attach, chips
+from tests.wire.server import WireServer
+
+
+def suggestions(person: Person) -> Locator:
+    return person.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+
+
+async def beside(person: Person, browser: Browser, *, is_new_device: bool = False) -> Person:
+    """The same person again: in another tab, or on another device."""
+    context = person.page.context
+    if is_new_device:
+        state = await context.storage_state()
+        context = await browser.new_context(storage_state={**state, "origins": []})
+    other = Person(await context.new_page())
+    await other.page.goto(person.page.url)
+    await other.sees_connection("Connected")
+    return other
+
+
+async def draft_saved(person: Person) -> asyncio.Event:
+    """Set when the server has said, after a reload, that it keeps a draft."""
+    refs: set[str] = set()
+    saved = asyncio.Event()
+
+    def sent(frame: str | bytes) -> None:
+        if (command := json.loads(frame))["type"] == "draft":
+            refs.add(command["ref"])
+
+    def received(frame: str | bytes) -> None:
+        if json.loads(frame).get("ref") in refs:
+            saved.set()
+
+    def watch(socket: WebSocket) -> None:
+        socket.on("framesent", sent)
+        socket.on("framereceived", received)
+
+    person.page.on("websocket", watch)
+    await person.page.reload()
+    await person.sees_connection("Connected")
+    return saved
+
+
+async def busy(ana: Person, model: WireServer) -> asyncio.Event:
+    """The agent is in the middle of an answer until the gate opens."""
+    gate = asyncio.Event()
+    model.script(reply("Busy", gate=gate), reply("Then this"), reply("And this"))
+    await ana.say("First")
+    await expect(ana.answers.first).to_contain_text("Busy")
+    return gate
+
+
+async def test_draft_follows_to_another_device(ana: Person, browser: Browser) -> None:
+    """UI-09, MSG-12: what is half written here stands there too, exactly; what was written last is what counts."""
+    draft = "\n Half a <thought> & \n\n“two”  "
+    saved = await draft_saved(ana)
+    await ana.composer.fill(draft)
+    await saved.wait()
+    phone = await beside(ana, browser, is_new_device=True)
+    await expect(phone.composer).to_have_value(draft)
+    saved = await draft_saved(phone)
+    await phone.composer.fill("Better")
+    await saved.wait()
+    await ana.page.reload()
+    await expect(ana.composer).to_have_value("Better")
+
+
+async def test_what_was_sent_is_no_draft_any_more(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-09: on no other device, not even while the draft was on its way; words of one's own stay where they are."""
+    model.script(reply("Yes"), reply("Good"))
+    saved = await draft_saved(ana)
+    await ana.composer.fill("Is it")
+    await saved.wait()
+    phone = await beside(ana, browser, is_new_device=True)
+    tablet = await beside(ana, browser, is_new_device=True)
+    await tablet.composer.press_sequentially(" not?")
+    await ana.composer.press_sequentially(" so?")
+    await ana.composer.press("Enter")
+    await expect(ana.messages.first).to_contain_text("Is it so?")
+    await expect(phone.composer).to_have_value("")
+    await expect(tablet.composer).to_have_value("Is it not?")
+    await tablet.composer.fill("")
+    await expect(phone.answers.first).to_contain_text("Yes")
+    await phone.sees_state("idle")
+    await phone.composer.press_sequentially("At once")  # its first letter is told, and the rest waits
+    await phone.composer.press("Enter")
+    await expect(phone.answers).to_have_count(2)
+    new = await beside(ana, browser, is_new_device=True)
+    await expect(new.composer).to_have_value("")
+
+
+async def test_two_tabs_do_not_fight_over_a_draft(ana: Person, browser: Browser) -> None:
+    """UI-09: a tab without words of its own follows the one that is written in; a message that was sent leaves both."""
+    other = await beside(ana, browser)
+    await ana.composer.fill("Written here")
+    await expect(other.composer).to_have_value("Written here")
+    await other.composer.press_sequentially(", and there")
+    await expect(ana.composer).to_have_value("Written here, and there")
+    await ana.composer.press("Enter")
+    await expect(other.composer).to_have_value("")
+
+
+async def test_arrow_up_brings_back_what_was_sent(ana: Person, model: WireServer) -> None:
+    """UI-09: the newest first, and down again to the empty field; words that are being written are left alone."""
+    model.script(reply("A"), reply("B"))
+    for number, text in enumerate(("One", "Two\nlines")):
+        await ana.say(text)
+        await expect(ana.answers).to_have_count(number + 1)
+        await ana.sees_state("idle")
+    await ana.page.reload()
+    for key, text in (("Up", "Two\nlines"), ("Up", "One"), ("Up", "One"), ("Down", "Two\nlines"), ("Down", "")):
+        await ana.composer.press(f"Arrow{key}")
+        await expect(ana.composer).to_have_value(text)
+    await ana.composer.fill("Mine")
+    await ana.composer.press("ArrowUp")
+    await expect(ana.composer).to_have_value("Mine")
+
+
+async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer) -> None:
+    """RUN-07, UI-09: with words in it, it does not; the field says what becomes of a message meanwhile."""
+    await expect(ana.composer).to_have_attribute("placeholder", "Message assistant…")
+    await busy(ana, model)
+    await expect(ana.composer).to_have_attribute("placeholder", "Your message will be queued…")
+    await ana.composer.fill("Wait")
+    await ana.composer.press("Escape")
+    await ana.composer.fill("")
+    await ana.sees_state("thinking")
+    await ana.composer.press("Escape")
+    await ana.sees_state("idle")
+    await expect(ana.page.get_by_text("Interrupted")).to_be_visible()
+    await expect(ana.composer).to_be_focused()
+
+
+async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireServer) -> None:
+    """UI-09: then Enter breaks the line."""
+    model.script(reply("Yes"))
+    await ana.page.evaluate("document.documentElement.dataset.sendKey = 'ctrl_enter'")
+    await expect(ana.page.get_by_text("Ctrl+Enter sends, Enter breaks the line")).to_be_visible()
+    await ana.composer.press_sequentially("One")
+    await ana.composer.press("Enter")
+    await ana.composer.press_sequentially("two")
+    await expect(ana.composer).to_have_value("One\ntwo")
+    await ana.composer.press("Control+Enter")
+    await expect(ana.messages.first.locator(".plain")).to_have_text("One\ntwo", use_inner_text=True)
+
+
+async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: WireServer) -> None:
+    """RUN-06: unless something else stands there; then it can be had back."""
+    gate = await busy(ana, model)
+    await ana.say("Second thoughts")
+    await ana.queue.first.get_by_role("button", name="Withdraw").click()
+    await expect(ana.composer).to_have_value("Second thoughts")
+    await expect(ana.composer).to_be_focused()
+    await ana.composer.press("Enter")
+    await ana.composer.fill("In the way")
+    await ana.queue.first.get_by_role("button", name="Withdraw").click()
+    await expect(ana.queue).to_have_count(0)
+    await expect(ana.composer).to_have_value("In the way")
+    await ana.page.get_by_role("button", name="Undo").click()
+    await expect(ana.composer).to_have_value("Second thoughts\nIn the way")
+    gate.set()
+
+
+async def test_withdrawn_message_gives_its_files_back(ana: Person, model: WireServer) -> None:
+    """RUN-06: to where they were attached, to be sent again."""
+    gate = await busy(ana, model)
+    await attach(ana, NOTES)
+    await expect(chips(ana).first).to_have_attribute("data-state", "ready")
+    await ana.say("Read this")
+    await ana.queue.first.get_by_role("button", name="Withdraw").click()
+    await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt"])
+    await expect(ana.composer).to_have_value("Read this")
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_count(1)
+    await ana.composer.press("Enter")
+    gate.set()
+    await expect(ana.messages.filter(has_text="Read this")).to_contain_text("notes <1>.txt")
+
+
+async def test_many_queued_messages_are_folded_and_seen_by_all(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """RUN-06: in their order, with who says it; from three on the next one and a count; one changes one's own."""
+    bo = await invited(ana, browser, "Bo")
+    gate = await busy(ana, model)
+    for number, person in enumerate((ana, bo, ana)):
+        await person.say(f"Queued {number}")
+        await expect(ana.queue).to_have_count(number + 1)
+    await expect(bo.queue).to_have_count(3)
+    for person in (ana, bo):
+        shown = person.queue.locator(".queued-text:visible")
+        await expect(shown).to_have_text(["Queued 0"])
+        await person.page.get_by_role("button", name="3 messages are queued").press("Enter")
+        await expect(shown).to_have_text(["Queued 0", "Queued 1", "Queued 2"])
+    await expect(bo.queue.nth(0)).to_have_accessible_name("Queued by Admin")
+    await expect(bo.queue.get_by_role("button", name="Edit")).to_have_count(1)
+    gate.set()
+    await expect(bo.queue).to_have_count(0)
+    await expect(ana.messages.filter(has_text="Queued")).to_have_count(3)
+    bo.complain()
+
+
+async def test_slash_lists_what_can_be_done_and_does_it(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-11: found by a few letters, chosen by the keyboard, told by ARIA; nothing of it is sent."""
+    await ana.composer.press_sequentially("/")
+    await expect(suggestions(ana).filter(has_text="/rename")).to_be_visible()
+    await ana.composer.press("Enter")  # nothing is chosen yet
+    await expect(ana.composer).to_have_value("/")
+    await ana.composer.press_sequentially("ren")
+    await expect(suggestions(ana).first).to_contain_text("/rename")
+    active = await ana.composer.get_attribute("aria-activedescendant")
+    assert active == await suggestions(ana).first.get_attribute("id")
+    await ana.composer.press("Tab")
+    await expect(ana.composer).to_have_value("/rename ")
+    await ana.composer.press_sequentially("Plan B")
+    await ana.composer.press("Enter")
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("Plan B")
+    await expect(ana.composer).to_have_value("")
+    await ana.composer.press_sequentially("/model sm")
+    await expect(suggestions(ana)).to_have_count(1)
+    await ana.composer.press("Enter")
+    await expect(ana.page.locator("[data-part=model]").first).to_contain_text("wire-small")
+    await ana.say("/model none-such")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("no model none-such")
+    await expect(ana.composer).to_have_value("/model none-such")
+    await ana.say("/stop")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("/stop is not possible now")
+    await expect(ana.messages).to_have_count(0)
+    assert not model.requests
+
+
+async def test_what_only_looks_like_a_command_is_sent(ana: Person, model: WireServer) -> None:
+    """MSG-12: exactly as it was written; a second slash sends what would have been a command."""
+    model.script(reply("A"), reply("B"), reply("C"))
+    texts = {"/usr/bin/python is missing": "/usr/bin/python is missing", "// so?": "// so?", "//stop": "/stop"}
+    for number, (written, sent) in enumerate(texts.items()):
+        await ana.composer.press_sequentially(written)
+        await ana.composer.press("Escape")
+        await ana.composer.press("Enter")
+        await expect(ana.answers).to_have_count(number + 1)
+        assert model.requests[-1].body["messages"][-1]["content"] == sent
+        await ana.sees_state("idle")
+
+
+async def test_people_are_called_by_name(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-09: "@" completes those who are here, and who is called sees it; nobody else does."""
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("Hi"))
+    await ana.page.keyboard.press("Escape")
+    await ana.composer.press_sequentially("Ask @bo")
+    await expect(suggestions(ana)).to_have_text(["BOBobo"])
+    await ana.composer.press("Escape")
+    await expect(suggestions(ana)).to_have_count(0)
+    await ana.composer.press("Backspace")
+    await suggestions(ana).first.click()
+    await expect(ana.composer).to_have_value("Ask @Bo ")
+    await ana.composer.press_sequentially("please")
+    await ana.composer.press("Enter")
+    await expect(bo.messages.filter(has_text="Ask @Bo please")).to_have_class("message user calls-me")
+    await expect(ana.messages.first).not_to_contain_class("calls-me")
+    bo.complain()
+
+
+async def test_typing_is_told_while_a_message_is_written(ana: Person) -> None:
+    """LIVE-05: once for a burst, and not for a command."""
+    await ana.page.evaluate("window.told = 0; document.addEventListener('parley:typing', () => told += 1)")
+    await ana.composer.press_sequentially("/stop")
+    assert await ana.page.evaluate("told") == 0
+    await ana.composer.fill("")
+    await ana.composer.press_sequentially("Hello there")
+    assert await ana.page.evaluate("told") == 1
+
+
+async def test_archived_session_can_be_read_and_restored(ana: Person, browser: Browser) -> None:
+    """UI-09: everybody sees at once that nothing can be added; the owner brings it back where the composer was."""
+    bo = await invited(ana, browser, "Bo")
+    await ana.page.keyboard.press("Escape")
+    await ana.say("/archive")
+    await expect(ana.composer).to_be_hidden()
+    await expect(bo.page.get_by_text("Its owner can restore it.")).to_be_visible()
+    await ana.page.get_by_role("button", name="Restore").press("Enter")
+    await expect(ana.composer).to_be_focused()
+    await expect(bo.composer).to_be_visible()
+    bo.complain()

@@ -1,0 +1,162 @@
+"""The context in the panel, in real browsers: looked through, switched by hand and key, and followed by another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+from playwright.async_api import Browser, Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.support.server import ROOT, Server
+from tests.wire.server import WireServer
+
+FILL = """
+from chat.models import ChatMessage, Session
+session = Session.objects.get()
+ChatMessage.objects.bulk_create(
+    ChatMessage(session=session, sequence=n, revision=n, role="user", text=f"Number {n}") for n in range(1, 401)
+)
+Session.objects.update(revision=400)
+"""
+
+
+def fill(server: Server) -> None:
+    """Put 400 messages into the only session: more than are sent one by one to a page that has missed them."""
+    environment = {**os.environ, "PARLEY_DATA": str(server.data)}
+    subprocess.run([sys.executable, "manage.py", "shell", "-c", FILL], cwd=ROOT, env=environment, check=True)
+
+
+def context(person: Person) -> Locator:
+    return person.page.get_by_role("tabpanel", name="Context")
+
+
+def blocks(person: Person) -> Locator:
+    return context(person).locator(".context-list > li")
+
+
+def switch(person: Person, words: str) -> Locator:
+    return context(person).get_by_role("checkbox", name=f"Include “{words}")
+
+
+async def opened(person: Person) -> None:
+    await person.page.keyboard.press("Control+.")
+    await person.page.get_by_role("tab", name="Context").click()
+    await expect(context(person)).to_contain_text("System prompt")
+
+
+async def talk(person: Person, model: WireServer, *turns: tuple[str, str]) -> None:
+    for number, (asked, answer) in enumerate(turns, 1):
+        model.script(reply(answer))
+        await person.say(asked)
+        await expect(person.answers).to_have_count(number)
+        await person.sees_state("idle")
+
+
+async def test_what_is_left_out_is_not_sent_and_everybody_sees_it(
+    ana: Person, browser: Browser, model: WireServer
+) -> None:
+    """MSG-09, CTX-01, UI-11: by mouse and by key; the request is what the panel shows, and both panels follow."""
+    await talk(ana, model, ("First question", "First answer"), ("Second question", "Second answer"))
+    bo = await invited(ana, browser, "Bo")
+    await opened(ana)
+    await opened(bo)
+    await expect(blocks(ana)).to_have_count(4)
+    await switch(ana, "First answer").uncheck()
+    await expect(switch(bo, "First answer")).not_to_be_checked()
+    await expect(context(bo)).to_contain_text("Left out by Admin")
+    await expect(context(bo)).to_contain_text("1 message is left out.")
+    await switch(bo, "First question").focus()
+    await bo.page.keyboard.press("Space")
+    await expect(switch(ana, "First question")).not_to_be_checked()
+    await expect(switch(bo, "First question")).to_be_focused()
+    assert await violations(ana.page) == []
+    model.script(reply("Third answer"))
+    await ana.say("Third question")
+    await expect(blocks(ana)).to_have_count(6)
+    sent = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] != "system"]
+    assert sent == ["Second question", "Second answer", "Third question"]
+    included = context(ana).locator("li:not(.unsent) .told")
+    await expect(included).to_have_text([*sent, "Third answer"])
+    bo.complain()
+
+
+async def test_all_before_a_message_goes_and_comes_back(ana: Person, model: WireServer) -> None:
+    """MSG-09, UI-11: from the message's menu in the panel, with a way back that leaves alone what was out before."""
+    await talk(ana, model, ("One", "Eins"), ("Two", "Zwei"))
+    await opened(ana)
+    await switch(ana, "One").uncheck()
+    await expect(context(ana)).to_contain_text("1 message is left out.")
+    more = blocks(ana).filter(has_text="Zwei").get_by_role("button", name="More")
+    await more.press("Enter")
+    await ana.page.get_by_role("menuitem", name="Leave out all messages before this one").click()
+    await expect(context(ana)).to_contain_text("3 messages are left out.")
+    await expect(ana.page.locator("#messages article.excluded")).to_have_count(3)
+    await ana.page.get_by_role("button", name="Undo").click()
+    await expect(context(ana)).to_contain_text("1 message is left out.")
+    await expect(switch(ana, "One")).not_to_be_checked()
+    await more.click()
+    await ana.page.get_by_role("menuitem", name="Go to the message").click()
+    await expect(ana.answers.last).to_be_focused()
+
+
+async def test_undo_outlives_a_change_of_hundreds(ana: Person, server: Server) -> None:
+    """MSG-09, MSG-11, LIVE-01: the page follows in place, is what a reload would show, and keeps the way back."""
+    address = ana.page.url
+    await ana.page.goto("about:blank")
+    await asyncio.to_thread(fill, server)
+    await ana.page.goto(address)
+    await ana.sees_connection("Connected")
+    await opened(ana)
+    await ana.page.evaluate("document.body.dataset.same = 'page'")
+    await blocks(ana).last.get_by_role("button", name="More").click()
+    await ana.page.get_by_role("menuitem", name="Leave out all messages before this one").click()
+    await expect(context(ana)).to_contain_text("399 messages are left out.")
+    shown = ana.page.locator("#messages article:not(.excluded)")
+    await expect(shown).to_contain_text(["Number 400"])
+    await expect(ana.page.locator("#messages .left-out").first).to_have_text("not sent to the model · ")
+    await ana.page.get_by_role("button", name="Undo").click()
+    await expect(context(ana)).not_to_contain_text("left out.")
+    await expect(ana.page.locator("#messages :is(.excluded, .left-out)")).to_have_count(0)
+    await expect(ana.page.locator("body[data-same]")).to_be_attached()
+
+
+async def test_what_was_sent_for_an_answer_is_compared_with_now(ana: Person, model: WireServer) -> None:
+    """MSG-11, UI-11: from the answer's details, by keyboard; it follows what is edited while it is looked at."""
+    await talk(ana, model, ("What is it?", "It is this."))
+    await ana.answers.first.press("d")
+    await ana.page.get_by_role("button", name="What the model was sent").press("Enter")
+    await expect(context(ana)).to_contain_text("Asked again, it would be sent the same now.")
+    await expect(ana.page.get_by_role("tab", name="Context")).to_be_focused()
+    await expect(blocks(ana)).to_have_count(1)
+    await ana.page.locator("#messages article.user").press("e")
+    await ana.page.get_by_role("textbox", name="Edit the message").fill("What was it?")
+    await ana.page.keyboard.press("Control+Enter")
+    await expect(context(ana)).to_contain_text("1 message is edited")
+    await expect(blocks(ana).first).to_contain_text("What is it?")
+    await blocks(ana).first.get_by_text("What it is now").click()
+    await expect(blocks(ana).first).to_contain_text("What was it?")
+    assert await violations(ana.page) == []
+    await ana.page.get_by_role("button", name="What it gets next").click()
+    await expect(blocks(ana)).to_have_count(2)
+
+
+async def test_tabs_are_changed_by_arrows_and_a_phone_goes_to_the_message(ana: Person, model: WireServer) -> None:
+    """UI-11: at 360 px the panel makes way for the message that is gone to."""
+    await talk(ana, model, ("Hi", "Ho"))
+    await ana.page.set_viewport_size({"width": 360, "height": 700})
+    await ana.page.keyboard.press("Control+.")
+    await ana.page.get_by_role("tab", name="Session").focus()
+    await ana.page.keyboard.press("ArrowRight")
+    await expect(ana.page.get_by_role("tab", name="Context")).to_be_focused()
+    await expect(blocks(ana)).to_have_count(2)
+    await expect(ana.page.get_by_role("tabpanel", name="Session")).to_be_hidden()
+    assert await violations(ana.page) == []
+    await blocks(ana).first.get_by_role("button", name="More").click()
+    await ana.page.get_by_role("menuitem", name="Go to the message").click()
+    await expect(ana.page.locator("#panel")).to_be_hidden()
+    await expect(ana.page.locator("#messages article.user")).to_be_focused()

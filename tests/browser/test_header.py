@@ -1,0 +1,163 @@
+"""The header in a real browser: title, model, figures, people, and the menu of all that can be done."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urljoin
+
+from playwright.async_api import Browser, FilePayload, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.support.files import picture
+from tests.wire.server import WireServer
+
+
+async def test_model_is_chosen_by_keyboard(ana: Person, browser: Browser) -> None:
+    """RUN-16, UI-11: arrows, letters and Enter choose; Escape leaves it as it was; everybody in the session sees it."""
+    bo = await invited(ana, browser, "Bo")
+    page = ana.page
+    button = page.get_by_role("button", name="Model:")
+    await button.focus()
+    await page.keyboard.press("Enter")
+    options = page.get_by_role("listbox", name="Models")
+    await expect(options).to_be_focused()
+    await expect(options).to_have_attribute("aria-activedescendant", "option-1-1")
+    await expect(page.get_by_role("option", name="wire-large")).to_contain_text("1K")
+    await page.keyboard.press("ArrowDown")
+    await expect(options).to_have_attribute("aria-activedescendant", "option-1-2")
+    await page.keyboard.press("Escape")
+    await expect(button).to_be_focused()
+    await expect(button).to_have_accessible_name("Model: wire-large 1K")
+    await page.keyboard.press("Enter")
+    await expect(options).to_be_focused()
+    await page.keyboard.type("wire-s")
+    await page.keyboard.press("Enter")
+    await expect(button).to_have_accessible_name("Model: wire-small")
+    await expect(bo.page.get_by_role("button", name="Model:")).to_have_accessible_name("Model: wire-small")
+    bo.complain()
+
+
+async def test_figures_are_explained(ana: Person, model: WireServer) -> None:
+    """UI-08: `Context: 1.1% · Session: 138 tokens`, and what that means."""
+    model.script(reply("Hello"))
+    await ana.say("Hi")
+    figures = ana.page.get_by_role("button", name="Tokens:")
+    await expect(figures).to_contain_text("Context: 1.1% · Session:")
+    await figures.click()
+    box = ana.page.get_by_role("dialog", name="Context and tokens")
+    await expect(box).to_contain_text("of the 1,000 tokens that its model can read at once")
+    await expect(box.get_by_role("meter")).to_be_visible()
+    await figures.click()
+    await expect(box).to_have_count(0)
+
+
+async def test_menu_offers_what_can_be_done(ana: Person) -> None:
+    """UI-11: the title is changed from the menu, by keyboard alone."""
+    page = ana.page
+    more = page.get_by_role("button", name="More", exact=True)
+    await more.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await page.get_by_role("textbox", name="Title").fill("Friday")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Friday")
+    await expect(page).to_have_title("Friday · Parley")
+    await more.click()
+    await page.get_by_role("menuitem", name="Share this session").click()
+    await expect(page.get_by_role("dialog", name="Share this session")).to_contain_text("1 person in this session")
+
+
+async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> None:
+    """LIVE-06: who joins while the dialog is open appears in it; who was let in can see that, and leave."""
+    page = ana.page
+    await page.get_by_role("button", name="Share").click()
+    dialog = page.get_by_role("dialog", name="Share this session")
+    await dialog.get_by_role("button", name="Create link").click()
+    link = await dialog.get_by_label("Invitation link").input_value()
+    bo = await Person.enter(browser, link)
+    await bo.page.get_by_label("Your name").fill("Bo")
+    await bo.page.get_by_label("User name").fill("bo")
+    await bo.page.get_by_label("Password").fill("a long enough passphrase")
+    await bo.page.get_by_role("button", name="Join").click()
+    await expect(dialog).to_contain_text("2 people in this session")
+    await expect(dialog.get_by_label("Role of Bo")).to_have_value("viewer")
+    await expect(dialog.get_by_label("Invitation link")).to_have_value(link)
+
+    await bo.page.get_by_role("button", name="People").click()
+    people = bo.page.get_by_role("dialog", name="People in this session")
+    await expect(people).to_contain_text("Bo (you)")
+    await people.get_by_text("Leave this session…").click()
+    await people.get_by_role("button", name="Leave", exact=True).click()
+    await expect(bo.page.locator("#toasts")).to_contain_text("You have left the session")
+    await expect(dialog).to_contain_text("1 person in this session")
+    bo.complain()
+
+
+async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
+    """UI-11: chosen and ready to be copied, with the role that it gives; no press loses the focus."""
+    page = ana.page
+    await page.get_by_role("button", name="Share").click()
+    dialog = page.get_by_role("dialog", name="Share this session")
+    await dialog.get_by_label("Whoever opens it becomes").select_option("editor")
+    await dialog.get_by_role("button", name="Create link").press("Enter")
+    await expect(dialog.get_by_label("Invitation link")).to_be_focused()
+    assert await page.evaluate("getSelection().toString()") == await page.locator("#invite-link").input_value()
+    await expect(dialog.get_by_label("Whoever opens it becomes")).to_have_value("editor")
+    await dialog.get_by_role("button", name="End").press("Enter")
+    await expect(dialog.get_by_text("This link no longer works.")).to_be_visible()
+    await expect(dialog.locator("#share-body")).to_be_focused()
+
+
+async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, model: WireServer) -> None:
+    """LIVE-06: a banner says what has happened and leads home; the words on the page stay."""
+    model.script(reply("Read this"))
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("Hello")
+    await expect(bo.answers.first).to_contain_text("Read this")
+    await ana.page.get_by_role("button", name="Share").click()
+    await ana.page.get_by_role("button", name="Remove Bo").click()
+    await bo.sees_connection("You no longer have access to this session")
+    await expect(bo.answers.first).to_contain_text("Read this")
+    await bo.page.locator("#connection").get_by_role("link", name="Your sessions").click()
+    await expect(bo.page.locator("#begin")).to_be_visible()
+    bo.complain()
+
+
+async def test_toast_is_reached_and_dismissed_by_keyboard(ana: Person) -> None:
+    """Short words wait while somebody is at them, and give the focus back."""
+    page = ana.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Copy the link").click()
+    toast = page.locator(".toast")
+    await expect(toast).to_contain_text("The link is copied")
+    assert await page.evaluate("navigator.clipboard.readText()") == page.url
+    await ana.composer.focus()
+    await page.keyboard.press("F8")
+    await expect(toast.get_by_role("button", name="Dismiss")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(toast).to_have_count(0)
+    await expect(ana.composer).to_be_focused()
+
+
+async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser) -> None:
+    """LIVE-05: at once, on pages that were open before."""
+    bo = await invited(ana, browser, "Bo")
+    await bo.page.goto(urljoin(bo.page.url, "/settings/"))
+    form: dict[str, Any] = {
+        "csrfmiddlewaretoken": await bo.page.locator("[name=csrfmiddlewaretoken]").first.input_value(),
+        "part": "picture",
+        "picture": FilePayload(name="bo.png", mimeType="image/png", buffer=picture("PNG", (64, 64))),
+    }
+    assert (await bo.page.request.post(bo.page.url, multipart=form)).ok
+    await ana.begin()
+    await ana.sees_connection("Connected")
+    await ana.page.get_by_role("button", name="Share").click()
+    link_of = ana.page.get_by_role("dialog")
+    await link_of.get_by_role("button", name="Create link").click()
+    await bo.page.goto(await link_of.get_by_label("Invitation link").input_value())
+    await bo.page.get_by_role("button", name="Join").click()
+    await expect(ana.page.locator("#presence .face img").first).to_be_attached()
+    bo.complain()

@@ -1,0 +1,251 @@
+"""What messages were, what was removed, two people at one text, and what the agent's work is in the way of: in real
+browsers, with somebody else watching."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import Browser, Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_messages import choose, menu, talk
+from tests.browser.test_panel import opened, panel, press, prompt
+from tests.wire.server import WireServer
+
+
+def history(person: Person, of: str = "History of the message") -> Locator:
+    return person.page.get_by_role("dialog", name=of)
+
+
+def field(person: Person) -> Locator:
+    return person.page.get_by_role("textbox", name="Edit the message")
+
+
+def button(person: Person, name: str) -> Locator:
+    return person.page.get_by_role("button", name=name, exact=True)
+
+
+async def key(message: Locator, keys: str) -> None:
+    await message.focus()
+    await message.press(keys)
+
+
+async def change(person: Person, message: Locator, text: str) -> None:
+    await key(message, "e")
+    await field(person).fill(text)
+    await field(person).press("Control+Enter")
+    await expect(field(person)).to_have_count(0)
+
+
+async def test_history_says_who_changed_what_and_brings_it_back(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """MSG-11, UI-11: from the mark, by key and from the menu; followed live; a version is restored for everybody."""
+    await talk(ana, model, "Be brief and kind.")
+    bo = await invited(ana, browser, "Bo")
+    answer, theirs = ana.answers.first, bo.answers.first
+    await change(bo, theirs, "Be long and kind.")
+    await answer.get_by_role("button", name="edited").click()
+    versions = history(ana).get_by_role("listitem")
+    await expect(versions).to_have_count(2)
+    await expect(versions.first).to_contain_text(re.compile("Edited.*Bo"))
+    await expect(versions.first.locator("del")).to_have_text("brief")
+    await expect(versions.first.locator("ins")).to_have_text("long")
+    assert await violations(ana.page) == []
+    await choose(bo, theirs, "Leave out of the context")
+    await expect(versions.first).to_contain_text("Left out of the context")
+    await versions.last.get_by_role("button", name="Whole text").click()
+    await expect(versions.last.get_by_role("region", name="Whole text")).to_have_text("Be brief and kind.")
+    await versions.last.get_by_role("button", name="Restore this version").click()
+    await expect(versions).to_have_count(4)
+    await expect(versions.last).to_contain_text("as it is now")
+    await expect(theirs.locator("[data-body]")).to_have_text("Be brief and kind.")
+    await ana.page.keyboard.press("Escape")
+    await expect(answer).to_be_focused()
+    await key(answer, "h")
+    await expect(history(ana)).to_be_visible()
+    bo.complain()
+
+
+async def test_removed_messages_are_found_and_restored(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-11, RUN-12, UI-11: what was removed comes back in its place; what a retry replaced is there to be read."""
+    await talk(ana, model, "First", "Second", "Third")
+    bo = await invited(ana, browser, "Bo")
+    await key(bo.answers.first, "Delete")
+    await expect(ana.answers).to_have_count(2)
+    await key(ana.answers.first, "Delete")
+    await expect(bo.answers).to_have_count(1)
+    await button(ana, "More").click()
+    await ana.page.get_by_role("menuitem", name="Removed messages").click()
+    dialog = history(ana, "Removed messages")
+    acts = dialog.locator(".version")
+    await expect(acts).to_have_text([re.compile("Admin.*Second", re.S), re.compile("Bo.*First", re.S)])
+    assert await violations(ana.page) == []
+    await acts.last.get_by_role("button", name="Restore").click()
+    await expect(bo.answers).to_have_text([re.compile("First"), re.compile("Third")])
+    await expect(acts).to_have_count(1)
+    model.script(reply("Anew"))
+    await choose(bo, bo.answers.first, "Retry from here")
+    await expect(acts.first).to_contain_text("Withdrawn by a retry")
+    await expect(acts.first).to_contain_text("Third")
+    await acts.last.get_by_role("button", name="Restore").click()
+    await expect(ana.page.locator("#toasts")).to_contain_text("A retry has replaced this part")
+    bo.complain()
+
+
+async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-11: the second is told at once and chooses; nothing is written over unseen, and a reload changes nothing."""
+    await talk(ana, model, "An answer")
+    bo = await invited(ana, browser, "Bo")
+    answer, theirs = ana.answers.first, bo.answers.first
+    await key(answer, "e")
+    await field(ana).fill("Ana's answer")
+    await change(bo, theirs, "Bo's answer")
+    clash = answer.locator(".clash")
+    await expect(clash.get_by_role("alert")).to_contain_text("Bo has changed this meanwhile.")
+    await expect(clash.get_by_role("region", name="As it is now")).to_have_text("Bo's answer")
+    await expect(clash.locator("del")).to_have_text("Bo")
+    assert await violations(ana.page) == []
+    await field(ana).press("Control+Enter")
+    await expect(button(ana, "Save mine instead")).to_be_focused()
+    await ana.page.reload()
+    await key(answer, "e")
+    await expect(field(ana)).to_have_value("Ana's answer")
+    await expect(clash.get_by_role("alert")).to_contain_text("Bo has changed this meanwhile.")
+    await field(ana).press("End")
+    await field(ana).press_sequentially("!")
+    await expect(clash.locator("ins").last).to_have_text("!")
+    await button(ana, "Save mine instead").click()
+    await expect(theirs.locator("[data-body]")).to_have_text("Ana's answer!")
+    await key(answer, "e")
+    await field(ana).fill("Ana's again")
+    await change(bo, theirs, "Bo's again")
+    await button(ana, "Take theirs").click()
+    await expect(answer.locator("[data-body]")).to_have_text("Bo's again")
+    await button(ana, "Go on editing").click()
+    await expect(field(ana)).to_have_value("Ana's again")
+    bo.complain()
+
+
+async def test_queued_message_is_changed_on_two_devices(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-06, MSG-11: the same person is told, too; what they write outlasts a reload."""
+    gate = asyncio.Event()
+    model.script(reply("Wor", gate=gate, rest=("king",)), reply("Done"))
+    await ana.say("Go")
+    await expect(ana.answers).to_have_count(1)
+    await ana.say("Then this")
+    await expect(ana.queue).to_have_count(1)
+    context = await browser.new_context(storage_state=await ana.page.context.storage_state())
+    other = Person(await context.new_page())
+    await other.page.goto(ana.page.url)
+    text = "Queued message"
+    for person in (ana, other):
+        await button(person, "Edit the queued message").click()
+    await ana.queue.get_by_role("textbox", name=text).fill("Rather this")
+    await ana.page.reload()
+    await button(ana, "Edit the queued message").click()
+    await expect(ana.queue.get_by_role("textbox", name=text)).to_have_value("Rather this")
+    await other.queue.get_by_role("textbox", name=text).fill("Or that")
+    await other.page.keyboard.press("Enter")
+    await expect(ana.queue.get_by_role("alert")).to_contain_text("You have changed this elsewhere meanwhile.")
+    await button(ana, "Save mine instead").click()
+    await expect(other.queue.locator(".queued-text")).to_have_text("Rather this")
+    gate.set()
+    await expect(ana.messages.filter(has_text="Rather this")).to_have_count(1)
+    await ana.sees_state("idle")
+    other.complain()
+
+
+async def test_system_prompt_has_a_history(ana: Person, browser: Browser) -> None:
+    """UI-11, MSG-11: in the panel; a version of it is restored for everybody."""
+    bo = await invited(ana, browser, "Bo")
+    await opened(bo)
+    await prompt(bo).fill("Be kind.")
+    await press(bo, "Save").click()
+    await expect(panel(bo)).to_contain_text("Saved")
+    await opened(ana)
+    await press(ana, "History").click()
+    dialog = history(ana, "History of the system prompt")
+    versions = dialog.get_by_role("listitem")
+    await expect(versions.first).to_contain_text(re.compile("Edited.*Bo"))
+    await expect(versions.last).to_contain_text("At the beginning")
+    await versions.last.get_by_role("button", name="Restore this version").click()
+    await expect(versions).to_have_count(3)
+    await expect(prompt(bo)).not_to_have_value("Be kind.")
+    await ana.page.keyboard.press("Escape")
+    bo.complain()
+
+
+async def test_what_the_agent_s_work_is_in_the_way_of_is_offered_with_a_stop(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """RUN-12, MSG-11, UI-11: retry, removal and edits of the running turn: one press stops it and does them."""
+    await talk(ana, model, "First")
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("Wor", gate=asyncio.Event()), reply("Anew"))
+    await ana.say("Go")
+    await ana.sees_state("thinking")
+    first = ana.answers.first
+    await key(first, "r")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("The agent is working.")
+    await expect(button(ana, "Stop and retry from here")).to_be_focused()
+    await ana.page.keyboard.press("Enter")
+    await expect(bo.answers).to_have_text([re.compile("Anew")])
+    await bo.sees_state("idle")
+    model.script(reply("Wor", gate=asyncio.Event()))
+    await ana.say("Go on")
+    await ana.sees_state("thinking")
+    question = ana.messages.filter(has_text="Go on")
+    await key(question, "e")
+    await field(ana).fill("Go home")
+    await field(ana).press("Control+Enter")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("The agent is at work on this part.")
+    await button(ana, "Stop and save").click()
+    await expect(bo.messages.filter(has_text="Go home")).to_have_count(1)
+    await expect(field(ana)).to_have_count(0)
+    await bo.sees_state("idle")
+    model.script(reply("Wor", gate=asyncio.Event()))
+    await ana.say("More")
+    await ana.sees_state("thinking")
+    await ana.answers.first.hover()
+    await ana.answers.first.get_by_role("button", name="More actions").click()
+    await menu(ana).get_by_role("menuitem", name="Stop and delete").click()
+    await expect(bo.answers.filter(has_text="Anew")).to_have_count(0)
+    await bo.sees_state("idle")
+    bo.complain()
+
+
+async def test_every_action_is_seen_by_who_watches(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-09, MSG-11, RUN-12, RUN-13: edit, exclude, include, remove, restore, retry; a fork leaves the original."""
+    await talk(ana, model, "First", "Second")
+    bo = await invited(ana, browser, "Bo")
+    answer, watched = ana.answers.first, bo.answers.first
+    await change(ana, answer, "Changed")
+    await expect(watched).to_contain_text("Changed")
+    await key(answer, "x")
+    await expect(watched).to_contain_text("not sent to the model")
+    await key(answer, "x")
+    await expect(watched).not_to_contain_text("not sent to the model")
+    await key(answer, "Delete")
+    await expect(bo.answers).to_have_count(1)
+    await button(ana, "Undo").click()
+    await expect(bo.answers).to_have_count(2)
+    model.script(reply("Anew"))
+    await key(ana.answers.last, "r")
+    await expect(bo.answers.last).to_contain_text("Anew")
+    await ana.sees_state("idle")
+    model.script(reply("Forked"))
+    await key(ana.messages.filter(has_text="Question 2"), "e")
+    await field(ana).fill("Another question")
+    original = ana.page.url
+    await button(ana, "Save as a fork").click()
+    await ana.page.wait_for_url(lambda url: url != original)
+    await expect(ana.messages).to_have_text(
+        [re.compile(text) for text in ("Question 1", "Changed", "Another question", "Forked")]
+    )
+    await expect(bo.messages).to_have_count(4)
+    await expect(bo.messages.filter(has_text="Another question")).to_have_count(0)
+    bo.complain()

@@ -1,0 +1,67 @@
+"""The page in the reader's language: on arrival, and in all that is pushed into it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser.person import PATIENCE, Person
+from tests.browser.test_presence import invitation
+from tests.support.server import Server
+
+
+async def reader(browser: Browser, locale: str, link: str, name: str) -> Person:
+    """Somebody whose browser speaks a language, in a session by invitation; nothing is found here by its words."""
+    context = await browser.new_context(locale=locale, viewport={"width": 1200, "height": 800})
+    context.set_default_timeout(PATIENCE)
+    person = Person(await context.new_page())
+    await person.page.goto(link)
+    await person.page.locator("[name=display_name]").fill(name)
+    await person.page.locator("[name=username]").fill(name.lower())
+    await person.page.locator("[name=password]").fill("a long enough passphrase")
+    await person.page.locator("form:has([name=password]) button").last.click()
+    await expect(person.page.locator("#connection[data-state=connected]")).to_have_count(1)
+    return person
+
+
+async def drawn(person: Person) -> str:
+    """All that the server has drawn of the conversation, without what the page's scripts add to it."""
+    script = """root => {
+        const copy = root.cloneNode(true);
+        for (const element of copy.querySelectorAll('.tools, .day, img, time')) element.remove();
+        for (const element of copy.querySelectorAll('*'))
+            for (const { name } of [...element.attributes]) if (name !== 'aria-label') element.removeAttribute(name);
+        return copy.innerText.replace(/\\s+/g, ' ');
+    }"""
+    text: str = await person.page.locator("#messages").evaluate(script)
+    return text
+
+
+@pytest.mark.parametrize(("locale", "language"), [("zh-CN", "zh-hans"), ("zh-TW", "zh-hant")])
+async def test_live_page_speaks_as_its_reload_does(
+    browser: Browser, server: Server, ana: Person, locale: str, language: str
+) -> None:
+    """UI-13, LIVE-01: two readers of one session, each in their own language, live and after a reload."""
+    mei = await reader(browser, locale, await invitation(ana), "Mei")
+    await expect(mei.page.locator("html")).to_have_attribute("lang", language)
+    await expect(ana.page.locator("html")).to_have_attribute("lang", "en")
+    await ana.say("Hello")
+    for person in (ana, mei):
+        await expect(person.answers).to_have_count(1)
+        await person.sees_state("idle")
+        live = await drawn(person)
+        figures = await person.page.locator("[data-part=usage]").inner_text()
+        await person.page.reload()
+        await expect(person.answers).to_have_count(1)
+        assert await drawn(person) == live
+        assert await person.page.locator("[data-part=usage]").inner_text() == figures
+    mei.complain()
+
+
+async def test_own_choice_goes_before_the_browser_s(browser: Browser, server: Server, ana: Person) -> None:
+    """UI-13: chosen in the settings, kept for the account."""
+    await ana.page.goto(f"{server.address}/settings/")
+    await ana.page.locator("select[name=language]").select_option("zh-hant")
+    await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")
+    await ana.page.goto(f"{server.address}/")
+    await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")

@@ -1,0 +1,399 @@
+"""What people do with single messages, by mouse, keyboard and finger, and what each says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+
+from playwright.async_api import Browser, Locator, ViewportSize, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.support.server import ROOT, Server
+from tests.wire.server import WireServer
+
+HISTORY = """
+from datetime import datetime, timedelta
+from django.utils import timezone
+from chat.models import ChatMessage, Session, User
+session, user, now = Session.objects.get(), User.objects.get(), timezone.now()
+plain = {"session": session, "model": "one", "provider": "wire"}
+old, late = now.replace(year=now.year - 2, month=12, day=31, hour=14, minute=30), now - timedelta(days=1)
+rows = [
+    {"role": "user", "sender": "Admin", "user": user, "text": "Long ago", "timestamp": old},
+    {"role": "assistant", "text": "Quick", "timestamp": old, "duration_ms": 9_999},
+    {"role": "assistant", "text": "Slow", "timestamp": late, "duration_ms": 35_000},
+    {"type": "tool_group", "tool_name": "web_fetch", "arguments": {}, "timestamp": late, "duration_ms": 328},
+    {"role": "assistant", "text": "After", "timestamp": late, "duration_ms": 83_000},
+    {"type": "turn_done", "duration_seconds": 90.0, "timestamp": late},
+    {"role": "assistant", "text": "Nameless", "model": "", "provider": "", "timestamp": now},
+    {"type": "turn_done", "duration_seconds": 3.0, "status": "interrupted", "timestamp": now},
+]
+for number, row in enumerate(rows, 1):
+    ChatMessage.objects.create(sequence=number, revision=number, **{**plain, **row})
+Session.objects.update(revision=8)
+"""
+
+
+def run_in(server: Server, script: str) -> None:
+    """Let a script write rows into the server's database."""
+    environment = {**os.environ, "PARLEY_DATA": str(server.data)}
+    subprocess.run([sys.executable, "manage.py", "shell", "-c", script], cwd=ROOT, env=environment, check=True)
+
+
+async def talk(person: Person, model: WireServer, *answers: str) -> None:
+    """Ask a question for each answer, and wait until all is at rest."""
+    model.script(*(reply(answer) for answer in answers))
+    for number, answer in enumerate(answers):
+        await person.say(f"Question {number + 1}")
+        await expect(person.answers.nth(number)).to_contain_text(re.findall(r"\w+", answer)[-1])  # its marks are drawn
+        await person.sees_state("idle")
+
+
+def menu(person: Person) -> Locator:
+    return person.page.get_by_role("menu", name="Message actions")
+
+
+async def stands_above(upper: Locator, lower: Locator, apart: int = 0) -> None:
+    """Wait until the end of the one is before the beginning of the other, by so many pixels; the page may scroll."""
+    places = "([one, two, apart]) => one.getBoundingClientRect().bottom + apart <= two.getBoundingClientRect().top"
+    both = [await upper.element_handle(), await lower.element_handle(), apart]
+    await upper.page.wait_for_function(places, arg=both)
+
+
+async def choose(person: Person, message: Locator, item: str) -> None:
+    await message.hover()
+    await message.get_by_role("button", name="More actions").click()
+    await menu(person).get_by_role("menuitem", name=item).click()
+
+
+async def test_every_message_says_who_when_and_how_long(ana: Person, server: Server) -> None:
+    """UI-02, UI-04, UI-05, UI-06: forms of time and duration, runs of one sender, names, the line of a long turn."""
+    await asyncio.to_thread(run_in, server, HISTORY)
+    await ana.page.reload()
+    await expect(ana.messages).to_have_count(6)
+    meta = [text.strip() for text in await ana.page.locator(".meta").all_inner_texts()]
+    forms = (
+        r"\d{4}/12/31 \d\d:\d\d",
+        r"\d{4}/12/31 \d\d:\d\d",
+        r"✻ 35s · [\d/]+ \d\d:\d\d",
+        r"328ms · [\d/]+ \d\d:\d\d",
+        r"✻ 1m 23s · [\d/]+ \d\d:\d\d",
+        r"\d\d:\d\d",
+    )
+    assert [bool(re.fullmatch(form, text)) for form, text in zip(forms, meta, strict=True)] == [True] * 6, meta
+    await expect(ana.page.locator(".marker")).to_have_text(["Worked for 1 minute 30 seconds", "Interrupted"])
+    named = ana.messages.locator(".who:visible")
+    await expect(named).to_have_text(["Admin", "one", "assistant"])
+    full = await ana.page.locator("time").first.get_attribute("title")
+    assert full is not None
+    assert re.search(r"December 31, \d{4}", full)
+
+
+async def test_how_long_a_tool_took_is_said_below_its_card(ana: Person, server: Server) -> None:
+    """UI-03: no duration inside the tool card, folded or open; it is in the meta."""
+    await asyncio.to_thread(run_in, server, HISTORY)
+    await ana.page.reload()
+    call = ana.page.locator("article.tool_group")
+    card = call.locator(".tool")
+    await expect(call.locator(".meta")).to_contain_text("328ms")
+    for _state in ("folded", "open"):
+        await expect(card).to_contain_text("web_fetch")
+        await expect(card).not_to_contain_text(re.compile(r"\d\s*m?s\b"))
+        await card.locator("summary").click()
+    await expect(card.locator(".meta")).to_have_count(0)
+
+
+async def test_days_are_told_apart_in_the_reader_s_zone(ana: Person, server: Server) -> None:
+    """A line before the first message of each day; after midnight "Today" is "Yesterday"."""
+    await asyncio.to_thread(run_in, server, HISTORY)
+    await ana.page.reload()
+    days = ana.page.locator("#messages > .day")
+    await expect(days).to_have_text([re.compile(r"December 31, \d{4}"), "Yesterday", "Today"])
+    assert await days.evaluate_all("all => all.map(one => one.nextElementSibling.innerText.includes('Slow'))") == [
+        False,
+        True,
+        False,
+    ]
+    await ana.page.clock.install()
+    await ana.page.reload()
+    await expect(days.last).to_have_text("Today")
+    await ana.page.clock.fast_forward("24:00:00")
+    await expect(days.last).to_have_text("Yesterday")
+    await expect(ana.page.locator(".meta time").last).to_have_text(re.compile(r"^\d+/\d+ \d\d:\d\d$"))
+
+
+async def test_those_who_read_by_twelve_hours_see_them(ana: Person, model: WireServer) -> None:
+    """UI-02: by the reader's own clock."""
+    await ana.page.evaluate("document.documentElement.dataset.clock = '12'")
+    await talk(ana, model, "Fine")
+    await expect(ana.page.locator(".meta time").first).to_have_text(re.compile(r"^\d{1,2}:\d\d\s[AP]M$"))
+
+
+async def test_actions_are_at_hand_by_keyboard(ana: Person, model: WireServer) -> None:
+    """UI-11: k and j walk the messages, m opens the menu, its keys choose, Escape gives the focus back."""
+    await talk(ana, model, "First", "Second")
+    await ana.page.keyboard.press("Alt+ArrowUp")
+    last = ana.answers.nth(1)
+    await expect(last).to_be_focused()
+    for key, message in (("k", ana.messages.nth(2)), ("ArrowUp", ana.answers.first), ("j", ana.messages.nth(2))):
+        await ana.page.keyboard.press(key)
+        await expect(message).to_be_focused()
+    await ana.page.keyboard.press("m")
+    items = menu(ana).get_by_role("menuitem")
+    await expect(items.first).to_be_focused()
+    await ana.page.keyboard.press("End")
+    await expect(menu(ana).get_by_role("menuitem", name="Delete")).to_be_focused()
+    await ana.page.keyboard.press("ArrowDown")
+    await expect(items.first).to_be_focused()
+    await ana.page.keyboard.type("fo")
+    await expect(menu(ana).get_by_role("menuitem", name="Fork from here")).to_be_focused()
+    await ana.page.keyboard.press("Escape")
+    await expect(menu(ana)).to_have_count(0)
+    await expect(ana.messages.nth(2)).to_be_focused()
+    await ana.page.keyboard.press("Escape")
+    await expect(ana.composer).to_be_focused()
+
+
+async def test_last_message_has_its_actions_once(ana: Person, model: WireServer) -> None:
+    """UI-11: below it at rest, at it while the keyboard is there."""
+    await talk(ana, model, "First")
+    bars = ana.page.get_by_role("group", name="Message actions")
+    await expect(bars).to_have_count(1)
+    await expect(ana.answers.first.get_by_role("group", name="Message actions")).to_have_count(0)
+    await ana.page.keyboard.press("Alt+ArrowUp")
+    await expect(ana.answers.first.get_by_role("group", name="Message actions")).to_be_visible()
+    await expect(bars).to_have_count(1)
+    await ana.page.keyboard.press("Tab")
+    await expect(bars.get_by_role("button").first).to_be_focused()
+    await expect(bars).to_have_count(1)
+    await ana.page.keyboard.press("Shift+Escape")
+    await expect(ana.composer).to_be_focused()
+    await expect(ana.answers.first.get_by_role("group", name="Message actions")).to_have_count(0)
+    await expect(bars).to_have_count(1)
+
+
+async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, model: WireServer) -> None:
+    """UI-11: what the server sends takes neither the state of the button nor the way back to it."""
+    gate = asyncio.Event()
+    model.script(reply("So far", " and no further", gate=gate))
+    await ana.say("Go on")
+    answer = ana.answers.first
+    await expect(answer).to_contain_text("So far")
+    await answer.hover()
+    button = answer.get_by_role("button", name="More actions")
+    await button.click()
+    await expect(button).to_have_attribute("aria-expanded", "true")
+    gate.set()
+    await expect(answer.get_by_role("button", name="Retry from here")).to_be_attached()
+    await expect(button).to_have_attribute("aria-expanded", "true")
+    await ana.page.keyboard.press("Escape")
+    await expect(button).to_be_focused()
+    await expect(button).to_have_attribute("aria-expanded", "false")
+
+
+async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -> None:
+    """MSG-12, UI-11: as Markdown, whatever the page makes of it; its link leads to it."""
+    await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await talk(ana, model, "**Bold**\n\n- [x] done\n")
+    answer = ana.answers.first
+    await answer.hover()
+    await answer.get_by_role("button", name="Copy as Markdown").click()
+    await expect(ana.page.get_by_text("Message copied")).to_be_visible()
+    assert await ana.page.evaluate("navigator.clipboard.readText()") == "**Bold**\n\n- [x] done\n"
+    await choose(ana, answer, "Copy link")
+    await expect(ana.page.get_by_text("Link copied").or_(ana.page.get_by_text("The link is copied"))).to_be_visible()
+    link = await ana.page.evaluate("navigator.clipboard.readText()")
+    assert link == f"{ana.page.url}#{await answer.get_attribute('id')}"
+
+
+async def test_source_and_details_move_nothing_else(ana: Person, model: WireServer) -> None:
+    """MSG-06, UI-11: the message as it was written, in its place; model, tokens and id beside it."""
+    await talk(ana, model, "**Bold**")
+    answer = ana.answers.first
+    await answer.focus()
+    await ana.page.keyboard.press("s")
+    await expect(answer.get_by_role("group", name="Show source")).to_have_text("**Bold**")
+    await expect(answer.locator("[data-body]")).to_be_hidden()
+    await ana.page.keyboard.press("s")
+    await expect(answer.locator("strong")).to_be_visible()
+    before = await answer.bounding_box()
+    await ana.page.keyboard.press("d")
+    details = ana.page.get_by_role("dialog", name="Details")
+    await expect(details).to_contain_text("wire-large")
+    await expect(details).to_contain_text(str(await answer.get_attribute("id")))
+    await expect(details).to_contain_text("Tokens in")
+    assert await answer.bounding_box() == before
+    await ana.page.keyboard.press("Escape")
+    await expect(answer).to_be_focused()
+
+
+async def test_question_is_changed_and_answered_again(ana: Person, model: WireServer) -> None:
+    """MSG-11, RUN-12, ADM-02: "Save and answer again" gives the model the new words and replaces the answer."""
+    await talk(ana, model, "Old answer")
+    question = ana.messages.first
+    await question.focus()
+    await ana.page.keyboard.press("e")
+    field = ana.page.get_by_role("textbox", name="Edit the message")
+    await expect(field).to_have_value("Question 1")
+    await expect(field).to_be_focused()
+    await field.fill("Better question")
+    model.script(reply("New answer"))
+    await ana.page.get_by_role("button", name="Save and answer again").click()
+    await expect(ana.answers.first).to_contain_text("New answer")
+    await expect(ana.answers).to_have_count(1)
+    await expect(question).to_contain_text("Better question")
+    await expect(question.locator(".meta")).to_contain_text("edited")
+    assert model.requests[-1].body["messages"][-1]["content"] == "Better question"
+
+
+async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: WireServer) -> None:
+    """MSG-11: Escape can be taken back, a reload keeps it, Ctrl+Enter saves."""
+    await talk(ana, model, "An answer")
+    answer = ana.answers.first
+    field = ana.page.get_by_role("textbox", name="Edit the message")
+    await answer.focus()
+    await ana.page.keyboard.press("e")
+    await field.fill("Half a change")
+    await ana.page.keyboard.press("Escape")
+    await expect(field).to_have_count(0)
+    await expect(answer).to_be_focused()
+    await ana.page.get_by_role("button", name="Go on editing").click()
+    await expect(field).to_have_value("Half a change")
+    await field.fill("A whole change")
+    await ana.page.reload()
+    await answer.focus()
+    await ana.page.keyboard.press("e")
+    await expect(field).to_have_value("A whole change")
+    await field.press("Control+Enter")
+    await expect(answer.locator("[data-body]")).to_have_text("A whole change")
+
+
+async def test_change_of_a_deleted_message_goes_to_the_composer(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """MSG-11: somebody else deletes what one is changing."""
+    await talk(ana, model, "An answer")
+    bo = await invited(ana, browser, "Bo")
+    await ana.answers.first.focus()
+    await ana.page.keyboard.press("e")
+    await ana.page.get_by_role("textbox", name="Edit the message").fill("My words")
+    await bo.answers.first.focus()
+    await bo.page.keyboard.press("Delete")
+    await expect(ana.answers).to_have_count(0)
+    await expect(ana.composer).to_have_value("My words")
+    bo.complain()
+
+
+async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: WireServer) -> None:
+    """MSG-09, MSG-11, UI-11: what is left out is marked and the model does not get it; a deletion is undone."""
+    await talk(ana, model, "First", "Second")
+    await choose(ana, ana.answers.first, "Leave out of the context")
+    await expect(ana.answers.first.locator(".meta")).to_contain_text("not sent to the model")
+    await choose(ana, ana.answers.nth(1), "Delete")
+    await expect(ana.answers).to_have_count(1)
+    await ana.page.get_by_role("button", name="Undo").click()
+    await expect(ana.answers.nth(1)).to_contain_text("Second")
+    model.script(reply("Third"))
+    await ana.say("Question 3")
+    await expect(ana.answers.nth(2)).to_contain_text("Third")
+    given = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] == "assistant"]
+    assert given == ["Second"]
+
+
+async def test_fork_begins_a_session_of_its_own(ana: Person, model: WireServer) -> None:
+    """RUN-13: with the messages up to this one; the original stays as it is."""
+    await talk(ana, model, "First", "Second")
+    original = ana.page.url
+    await choose(ana, ana.answers.first, "Fork from here")
+    await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)
+    await expect(ana.answers).to_have_text([re.compile("First")])
+    await ana.page.goto(original)
+    await expect(ana.answers).to_have_count(2)
+
+
+async def test_nothing_that_comes_up_hides_what_is_read_or_written(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """UI-11: not the toolbar how a tool call went, nor on a phone the way back what one writes in; four times as
+    large as usual, the page keeps room for messages."""
+    run_in(server, HISTORY)
+    page = ana.page
+    await page.reload()
+    call = page.locator("article.tool_group")
+    await call.locator("summary").click()
+    await call.hover()
+    bar, state = call.get_by_role("group", name="Message actions"), call.locator(".tool-state")
+    await expect(bar).to_be_visible()
+    await stands_above(bar, state)
+
+    await page.set_viewport_size({"width": 375, "height": 740})
+    await ana.messages.first.focus()
+    await page.keyboard.press("Delete")
+    toast = page.locator("#toasts .toast")
+    await expect(toast.get_by_role("button", name="Undo")).to_be_visible()
+    await toast.evaluate("(it) => Promise.all(it.getAnimations().map(({ finished }) => finished))")
+    await stands_above(toast, page.locator("#composer"))
+
+    await page.set_viewport_size({"width": 320, "height": 256})
+    await stands_above(page.locator(".top"), page.locator(".dock"), apart=140)
+
+
+async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-11: on a phone; the finger that is lifted chooses nothing, a tap beside the sheet only closes it."""
+    await talk(ana, model, "An answer")
+    state = await ana.page.context.storage_state()
+    size: ViewportSize = {"width": 375, "height": 740}
+    context = await browser.new_context(
+        storage_state=state, viewport=size, has_touch=True, is_mobile=True, reduced_motion="reduce"
+    )
+    phone = Person(await context.new_page())
+    await phone.page.goto(ana.page.url)
+    await phone.sees_connection("Connected")
+    box = await phone.answers.first.locator(".bubble").bounding_box()
+    assert box is not None
+    hand = await context.new_cdp_session(phone.page)
+    point = {"x": box["x"] + 20, "y": box["y"] + 15}
+    await hand.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+    await expect(menu(phone)).to_be_visible()
+    await hand.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    sheet = await menu(phone).bounding_box()
+    assert sheet is not None
+    assert (sheet["x"], sheet["width"], round(sheet["y"] + sheet["height"])) == (0, 375, 740)
+    await phone.page.touchscreen.tap(180, 100)
+    await expect(menu(phone)).to_have_count(0)
+    await expect(phone.page.get_by_role("textbox", name="Edit the message")).to_have_count(0)
+    phone.complain()
+
+
+async def test_answers_are_read_out_once_and_short(ana: Person, model: WireServer) -> None:
+    """Live regions speak sentences: that the agent thinks, then its finished answer, name first and shortened."""
+    await ana.page.evaluate("""() => {
+        window.heard = [];
+        const announcer = document.getElementById("announcer");
+        new MutationObserver(() => heard.push(announcer.textContent)).observe(announcer, {childList: true});
+    }""")
+    await talk(ana, model, "One sentence. " * 60)
+    await expect(ana.answers.first).to_have_attribute("data-status", "complete")
+    heard = await ana.page.evaluate("heard")
+    assert [text for text in heard if "thinking" in text] == ["assistant is thinking"]
+    read = [text for text in heard if "sentence" in text]
+    assert len(read) == 1
+    assert read[0].startswith("wire-large: One sentence.")
+    assert len(read[0]) < 330
+
+
+async def test_what_a_person_writes_is_dressed_and_not_changed(ana: Person, model: WireServer) -> None:
+    """MSG-12: addresses are links, code stands out, markup is text."""
+    model.script(reply("Ok"))
+    text = "See https://example.org/a. Run `ls`:\n```sh\nls -l\n```\n<img src=x onerror=alert(1)>"
+    await ana.say(text)
+    plain = ana.messages.first.locator(".plain")
+    await expect(plain.get_by_role("link")).to_have_attribute("href", "https://example.org/a")
+    await expect(plain.locator("code")).to_have_count(2)
+    assert await plain.text_content() == text

@@ -1,0 +1,99 @@
+"""What tells somebody who looks elsewhere: the tab's title and icon, and the browser's notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+# A headless browser shows no notifications: this one keeps what it would show, and says that nobody looks.
+BROWSER = """
+globalThis.shown = [];
+class Kept extends EventTarget {
+  static permission = "granted";
+  static requestPermission = async () => "granted";
+  constructor(title, options) { super(); shown.push([title, options.body]); }
+  close() {}
+}
+globalThis.Notification = Kept;
+document.hasFocus = () => globalThis.looking ?? false;
+"""
+
+
+async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
+    """Have a turn that takes so long by the page's clock."""
+    gate = asyncio.Event()
+    model.script(reply("Well", gate=gate, rest=(" done",)))
+    await ana.say("Take your time")
+    await expect(ana.answers.first).to_contain_text("Well")
+    await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon-working.svg$"))
+    await ana.page.clock.fast_forward(seconds * 1000)
+    gate.set()
+    await ana.sees_state("idle")
+    await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon.svg$"))
+
+
+async def wanting(ana: Person, server: Server) -> None:
+    """Switch notifications on, and come back to the session."""
+    session = ana.page.url
+    await ana.page.add_init_script(BROWSER)
+    await ana.page.clock.install()
+    await ana.page.goto(f"{server.address}/settings/")
+    await ana.page.get_by_role("switch", name="Browser notifications").click()
+    await expect(ana.page.locator("#toasts")).to_contain_text("Saved")
+    await ana.page.goto(session)
+    await ana.sees_connection("Connected")
+
+
+async def shown(ana: Person) -> list[list[str]]:
+    kept: list[list[str]] = await ana.page.evaluate("shown")
+    return kept
+
+
+async def test_end_of_a_long_turn_is_told_to_who_looks_elsewhere(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """RUN-03: the tab's icon follows the agent; after more than 20 seconds the browser says that it is done."""
+    await wanting(ana, server)
+    await long_turn(ana, model, 25)
+    assert await shown(ana) == [["Take your time", "The agent is done."]]
+
+
+async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model: WireServer, server: Server) -> None:
+    await wanting(ana, server)
+    await long_turn(ana, model, 5)
+    await ana.page.evaluate("globalThis.looking = true")
+    model.script(reply("Again"))
+    await ana.say("More")
+    await ana.page.clock.fast_forward(30_000)
+    await expect(ana.answers.nth(1)).to_contain_text("Again")
+    await ana.sees_state("idle")
+    assert await shown(ana) == []
+
+
+async def test_unread_messages_stand_in_the_title(ana: Person) -> None:
+    """The tab counts, and its icon has a dot, until they are read."""
+    tell = "count => document.dispatchEvent(new CustomEvent('parley:unread', { detail: { count } }))"
+    await ana.sees_connection("Connected")
+    await ana.page.evaluate(tell, 2)
+    await expect(ana.page).to_have_title("(2) New session · Parley")
+    await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon-unread.svg$"))
+    await ana.page.evaluate(tell, 0)
+    await expect(ana.page).to_have_title("New session · Parley")
+
+
+async def test_icon_tells_of_a_lost_connection(ana: Person) -> None:
+    """LIVE-04: also to who looks at the tab alone."""
+    await ana.sees_connection("Connected")
+    await ana.page.context.set_offline(True)
+    await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon-offline.svg$"))
+    await ana.page.context.set_offline(False)
+    await ana.sees_connection("Connected")
+    await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon.svg$"))

@@ -1,0 +1,163 @@
+"""A long session of which a page shows a part, while messages before, in and after that part go and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from playwright.async_api import Route, WebSocketRoute, expect
+
+from tests.browser.person import Person
+from tests.browser.test_messages import choose
+from tests.browser.test_page import fill
+from tests.browser.test_scrolling import id_of, log, numbered
+from tests.support.server import Server
+
+SHOWN = """all => all.map(one => [Number(one.dataset.sequence), parseInt(one.textContent.split("Number ")[1])])"""
+Shown = list[list[int]]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def reader(ana: Person, server: Server) -> Person:
+    """Somebody in the middle of 180 messages."""
+    await asyncio.to_thread(fill, server)
+    await go_to(ana, f"{ana.page.url}#{await id_of(server, 90)}")
+    await expect(numbered(ana, 90)).to_be_in_viewport()
+    return ana
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def other(reader: Person, server: Server) -> AsyncIterator[Person]:
+    """The same person in another browser, at the beginning of the session."""
+    assert reader.page.context.browser is not None
+    state = await reader.page.context.storage_state()
+    person = Person(await (await reader.page.context.browser.new_context(storage_state=state)).new_page())
+    await go_to(person, f"{reader.page.url.split('#')[0]}#{await id_of(server, 5)}")
+    yield person
+    person.complain()
+
+
+async def go_to(person: Person, address: str) -> None:
+    await person.page.goto("about:blank")
+    await person.page.goto(address)
+    await person.sees_connection("Connected")
+
+
+async def remove(person: Person, number: int) -> None:
+    """Remove what stands at a place, from a page that shows it."""
+    message = person.page.locator(f"#{await numbered(person, number).get_attribute('id')}")
+    await choose(person, message, "Delete")
+    await expect(message).to_have_count(0)
+
+
+async def shown(person: Person) -> Shown:
+    """(sequence, number in the text) of all messages on the page."""
+    found: Shown = await person.page.locator("#messages > [data-sequence]").evaluate_all(SHOWN)
+    return found
+
+
+async def shown_from_end_to_end(person: Person) -> Shown:
+    """Scroll both ways until there is no more, and say what is there then."""
+    for edge, top in (("older", "0"), ("newer", "log.scrollHeight")):
+        more = person.page.locator(f"#{edge}[hx-get]")
+        async with asyncio.timeout(20):
+            while await more.count():
+                await log(person).evaluate(
+                    f"log => {{ log.scrollTop = {top}; return new Promise(requestAnimationFrame); }}"
+                )
+    return await shown(person)
+
+
+def without(*removed: int) -> Shown:
+    kept = [number for number in range(1, 181) if number not in removed]
+    return [[place, number] for place, number in enumerate(kept, 1)]
+
+
+async def test_pages_follow_when_messages_have_moved(reader: Person, other: Person) -> None:
+    """MSG-03, LIVE-01: nothing is loaded twice or left out after one was removed, and after it was put back."""
+    assert await reader.page.locator("#older[hx-get], #newer[hx-get]").count() == 2
+    await remove(other, 5)
+    await expect(reader.page.locator("#messages")).to_contain_text("Number 90")
+    await expect(numbered(reader, 89)).to_contain_text("Number 90")
+    await other.page.get_by_role("button", name="Undo").click()
+    await expect(numbered(reader, 90)).to_contain_text("Number 90")
+    await expect(numbered(other, 5)).to_contain_text("Number 5")
+    await remove(other, 6)
+    await expect(numbered(reader, 89)).to_contain_text("Number 90")
+    assert await shown_from_end_to_end(reader) == without(6)
+    assert await shown_from_end_to_end(other) == without(6)
+
+
+async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(reader: Person, other: Person) -> None:
+    """LIVE-02, MSG-03: who comes back is told of the rows, not of how they moved."""
+    await reader.page.context.set_offline(True)
+    await reader.sees_connection("Offline")
+    await remove(other, 5)
+    await remove(other, 5)
+    await reader.page.context.set_offline(False)
+    await expect(numbered(reader, 88)).to_contain_text("Number 90")
+    assert await shown_from_end_to_end(reader) == without(5, 6)
+
+
+async def test_page_that_was_on_its_way_when_messages_moved(reader: Person, other: Person, server: Server) -> None:
+    """LIVE-01: it shows what was removed, and stands where it stood; what is told of that comes before it is there."""
+    read, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        response = await route.fetch()
+        read.set()
+        await go_on.wait()
+        await route.fulfill(response=response)
+
+    await reader.page.route("**/messages?*", hold, times=1)
+    await log(reader).evaluate("log => log.scrollTop = 0")
+    async with asyncio.timeout(20):
+        await read.wait()
+    gone = (await shown(reader))[0][1] - 3
+    await go_to(other, f"{other.page.url.split('#')[0]}#{await id_of(server, gone)}")
+    await remove(other, gone)
+    await expect(numbered(reader, 89)).to_contain_text("Number 90")
+    go_on.set()
+    assert await shown_from_end_to_end(reader) == without(gone)
+
+
+async def test_move_is_told_after_a_page_that_shows_it(reader: Person, other: Person) -> None:
+    """LIVE-01: what was read from the rows after it had moved is not moved again."""
+    line = HeldLine()
+    await reader.page.route_web_socket("**/ws/**", line.lead)
+    await reader.page.reload()
+    await reader.sees_connection("Connected")
+    await expect(numbered(reader, 90)).to_be_in_viewport()
+    line.hold()
+    await remove(other, 5)
+    await log(reader).evaluate("log => log.scrollTop = 0")
+    await expect(reader.page.locator("#messages")).to_contain_text("Number 4")
+    line.let_go()
+    await expect(numbered(reader, 89)).to_contain_text("Number 90")
+    assert await shown_from_end_to_end(reader) == without(5)
+
+
+class HeldLine:
+    """The page's socket, on which what the server says can be held up."""
+
+    def __init__(self) -> None:
+        self._held: list[str | bytes] | None = None
+
+    async def lead(self, route: WebSocketRoute) -> None:
+        self._page = route
+        route.connect_to_server().on_message(self._carry)
+
+    def hold(self) -> None:
+        self._held = []
+
+    def let_go(self) -> None:
+        held, self._held = self._held or [], None
+        for frame in held:
+            self._page.send(frame)
+
+    def _carry(self, frame: str | bytes) -> None:
+        if self._held is None:
+            self._page.send(frame)
+        else:
+            self._held.append(frame)

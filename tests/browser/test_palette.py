@@ -1,0 +1,117 @@
+"""The palette, by keyboard alone: sessions, messages and everything that can be done."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_rail import begin, home
+from tests.wire.server import WireServer
+
+
+def field(person: Person) -> Locator:
+    return person.page.get_by_role("combobox", name="Search sessions, messages and actions")
+
+
+def options(person: Person) -> Locator:
+    return person.page.get_by_role("dialog", name="Search").get_by_role("option")
+
+
+def chosen(person: Person) -> Locator:
+    return person.page.get_by_role("dialog", name="Search").get_by_role("option", selected=True)
+
+
+async def search(person: Person, words: str) -> None:
+    await person.page.keyboard.press("Control+k")
+    await expect(field(person)).to_be_focused()
+    await person.page.keyboard.type(words)
+
+
+async def test_a_message_is_found_and_opened_by_keyboard(ana: Person, model: WireServer) -> None:
+    """UI-11: from a few letters within a word to the message, in any session, without a mouse."""
+    model.script(reply("The 数据库 lacks an index."), reply("Nothing to see."))
+    await begin(ana, "Why is it slow?")
+    await expect(ana.answers.first).to_contain_text("index")
+    await ana.sees_state("idle")
+    await begin(ana, "Another matter")
+    await search(ana, "据库")
+    await expect(options(ana)).to_have_count(1)
+    await expect(chosen(ana).locator("mark")).to_have_text("据库")
+    await expect(chosen(ana)).to_contain_text("Why is it slow?")
+    await ana.page.keyboard.press("Enter")
+    await expect(ana.answers.first).to_contain_text("The 数据库 lacks an index.")
+    assert "#m_" in ana.page.url
+    assert await violations(ana.page) == []
+
+
+async def test_everything_can_be_done_from_it(ana: Person, model: WireServer) -> None:
+    """UI-11: actions, sessions by title; arrows go round, the choice is announced."""
+    model.script(reply("Yes."))
+    await begin(ana, "Quarterly numbers")
+    await expect(ana.answers.first).to_contain_text("Yes.")
+    await home(ana)
+    await ana.page.keyboard.press("Control+k")
+    await expect(options(ana).first).to_contain_text("Quarterly numbers")
+    assert await violations(ana.page) == []
+    await ana.page.keyboard.type("quarterly")
+    await expect(ana.page.get_by_role("group", name="Sessions").get_by_role("option")).to_have_count(1)
+    count = await options(ana).count()
+    await expect(chosen(ana)).to_have_id("palette-0")
+    await ana.page.keyboard.press("ArrowUp")
+    await expect(chosen(ana)).to_have_id(f"palette-{count - 1}")
+    await expect(field(ana)).to_have_attribute("aria-activedescendant", f"palette-{count - 1}")
+    await ana.page.keyboard.press("ArrowDown")
+    await ana.page.keyboard.press("Enter")
+    await expect(ana.answers.first).to_contain_text("Yes.")
+    await search(ana, "new sess")
+    await expect(chosen(ana)).to_contain_text("New session")
+    await ana.page.keyboard.press("Enter")
+    await expect(ana.page.get_by_role("textbox", name="First message")).to_be_focused()
+
+
+async def test_nothing_found_and_nothing_reached_are_said(ana: Person) -> None:
+    await search(ana, "zzzz")
+    await expect(ana.page.get_by_text("Nothing found").first).to_be_visible()
+    await ana.page.keyboard.press("Escape")
+    await expect(ana.page.get_by_role("dialog")).to_have_count(0)
+    await expect(ana.composer).to_be_focused()
+    await ana.page.context.set_offline(True)
+    await search(ana, "zzzz")
+    await expect(ana.page.get_by_text("could not be loaded").first).to_be_visible()
+    await ana.page.context.set_offline(False)
+
+
+async def test_a_late_answer_does_not_take_the_place_of_a_newer_one(ana: Person, model: WireServer) -> None:
+    """What was asked last is what is shown, whichever comes first."""
+    model.script(reply("Alpha beta."))
+    await begin(ana, "Words")
+    await expect(ana.answers.first).to_contain_text("Alpha beta.")
+    held = []
+    await ana.page.route("**/search?q=alpha*", lambda route: held.append(route))
+    async with ana.page.expect_request("**/search?q=alpha*"):
+        await search(ana, "alpha")
+    for _ in "alpha":
+        await ana.page.keyboard.press("Backspace")
+    await ana.page.keyboard.type("beta")
+    await expect(chosen(ana).locator("mark")).to_have_text("beta")
+    for route in held:
+        await route.abort()
+    await expect(chosen(ana).locator("mark")).to_have_text("beta")
+
+
+async def test_nobody_finds_what_they_may_not_see(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-06: what is shared is found, what is not is not."""
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("The shared secret."), reply("The private secret."))
+    await ana.say("Go")
+    await expect(ana.answers.first).to_contain_text("shared")
+    await ana.sees_state("idle")
+    await begin(ana, "Mine alone")
+    await expect(ana.answers.first).to_contain_text("private")
+    await ana.sees_state("idle")
+    for person, count in ((ana, 2), (bo, 1)):
+        await search(person, "secret")
+        await expect(person.page.get_by_role("group", name="Messages").get_by_role("option")).to_have_count(count)
+    bo.complain()

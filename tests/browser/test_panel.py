@@ -1,0 +1,122 @@
+"""The panel beside a session, in real browsers: opened and closed by hand and key, written in by two people."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.wire.server import WireServer
+
+
+def panel(person: Person) -> Locator:
+    return person.page.get_by_role("complementary", name="About this session")
+
+
+def prompt(person: Person) -> Locator:
+    return panel(person).get_by_role("textbox", name="System prompt")
+
+
+def press(person: Person, name: str) -> Locator:
+    return panel(person).get_by_role("button", name=name, exact=True)
+
+
+async def opened(person: Person) -> None:
+    await person.page.keyboard.press("Control+.")
+    await expect(prompt(person)).to_be_visible()
+
+
+async def test_prompt_is_changed_for_everybody(ana: Person, browser: Browser, model: WireServer) -> None:
+    """UI-11, RUN-16: what one saves, the other sees at once, and the model is told it with its next answer."""
+    bo = await invited(ana, browser, "Bo")
+    await opened(ana)
+    await opened(bo)
+    await prompt(ana).fill("Be brief. 简短。\n")
+    await expect(panel(ana)).to_contain_text("Not saved yet")
+    await press(ana, "Save").click()
+    await expect(panel(ana)).to_contain_text("Saved")
+    await expect(prompt(bo)).to_have_value("Be brief. 简短。\n")
+    await expect(panel(bo)).to_contain_text("Changed by somebody just now")
+    model.script(reply("Yes."))
+    await bo.say("Hi")
+    await expect(bo.answers).to_have_count(1)
+    assert "Be brief. 简短。" in str(model.requests[-1].body)
+    bo.complain()
+
+
+async def test_two_who_write_at_once_see_both_texts(ana: Person, browser: Browser) -> None:
+    """UI-11: nobody's words are written over unseen, and nobody's are lost; each decides with both before them."""
+    bo = await invited(ana, browser, "Bo")
+    await opened(ana)
+    await opened(bo)
+    await prompt(ana).fill("Ana's")
+    await prompt(bo).fill("Bo's")
+    await press(bo, "Save").click()
+    await expect(panel(ana).get_by_role("alert")).to_contain_text("Bo has changed this meanwhile.")
+    await expect(panel(ana).get_by_role("region", name="As it is now")).to_have_text("Bo's")
+    await expect(panel(ana).locator(".difference del")).to_have_text("Bo")
+    await expect(prompt(ana)).to_have_value("Ana's")
+    await ana.page.reload()
+    await expect(panel(ana).get_by_role("alert")).to_contain_text("Bo has changed this meanwhile.")
+    await expect(prompt(ana)).to_have_value("Ana's")
+    await press(ana, "Save mine instead").click()
+    await expect(prompt(bo)).to_have_value("Ana's")
+    await expect(panel(ana).get_by_role("alert")).to_have_count(0)
+    await prompt(ana).fill("Ana's again")
+    await prompt(bo).fill("Bo's again")
+    await press(bo, "Save").click()
+    await press(ana, "Take theirs").click()
+    await expect(prompt(ana)).to_have_value("Bo's again")
+    await expect(press(ana, "Save")).to_be_hidden()
+    bo.complain()
+
+
+async def test_panel_tells_of_people_tools_and_usage(ana: Person, browser: Browser, model: WireServer) -> None:
+    """UI-11, LIVE-05: who is in the session, who is here, and what it has cost, as it is now."""
+    await opened(ana)
+    await expect(panel(ana)).to_contain_text("Nothing has been asked of a model yet.")
+    bo = await invited(ana, browser, "Bo")
+    row = panel(ana).get_by_role("listitem").filter(has_text="Bo")
+    await expect(row).to_contain_text("Editor")
+    await expect(row.get_by_text("here now")).to_be_visible()
+    await bo.page.context.close()
+    await expect(row.get_by_text("here now")).to_be_hidden()
+    model.script(reply("Yes."))
+    await ana.say("Hi")
+    await ana.sees_state("idle")
+    await expect(panel(ana).get_by_role("row").filter(has_text="wire-large")).to_be_visible()
+    assert await violations(ana.page) == []
+
+
+async def test_panel_is_opened_and_closed_by_keys_and_remembered(ana: Person) -> None:
+    """UI-11: Ctrl+. and Escape; the focus comes back to where it was, and a reload finds it as it was left."""
+    await expect(panel(ana)).to_be_hidden()
+    await ana.composer.focus()
+    await opened(ana)
+    await expect(panel(ana)).to_be_focused()
+    await ana.page.keyboard.press("Escape")
+    await expect(panel(ana)).to_be_hidden()
+    await expect(ana.composer).to_be_focused()
+    button = ana.page.get_by_role("button", name="About this session")
+    await button.click()
+    await expect(button).to_have_attribute("aria-expanded", "true")
+    await ana.page.reload()
+    await expect(prompt(ana)).to_be_visible()
+    await press(ana, "Close").click()
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await expect(panel(ana)).to_be_hidden()
+
+
+async def test_panel_covers_a_phone_and_nothing_else_can_be_reached(ana: Person) -> None:
+    """UI-11: at 360 px it is a drawer; behind it nothing takes the focus."""
+    await ana.page.set_viewport_size({"width": 360, "height": 700})
+    await opened(ana)
+    box = await panel(ana).bounding_box()
+    assert box is not None
+    assert (box["x"], box["width"]) == (0, 360)
+    await expect(ana.page.locator("main.session")).to_have_attribute("inert", "")
+    assert await violations(ana.page) == []
+    await press(ana, "Close").click()
+    await expect(ana.page.locator("main.session")).not_to_have_attribute("inert", "")

@@ -1,0 +1,226 @@
+"""The list of sessions beside the page, and home: beginning a session, putting many in order, together with others."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import Browser, Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+
+def rail(person: Person) -> Locator:
+    return person.page.get_by_role("navigation", name="Sessions")
+
+
+def row(person: Person, title: str) -> Locator:
+    return rail(person).get_by_role("listitem").filter(has_text=title)
+
+
+async def titles(person: Person) -> list[str]:
+    return await rail(person).locator(".rail-title").all_text_contents()
+
+
+async def home(person: Person) -> None:
+    await person.page.locator("#rail-new").click()
+    await expect(person.page.get_by_role("textbox", name="First message")).to_be_focused()
+
+
+async def begin(person: Person, text: str) -> None:
+    """Begin a session at home."""
+    await home(person)
+    field = person.page.get_by_role("textbox", name="First message")
+    await field.fill(text)
+    await field.press("Enter")
+    await expect(person.messages.first).to_contain_text(text)
+
+
+async def choose(person: Person, title: str, *deed: str) -> None:
+    """Choose from the menu of a row."""
+    await row(person, title).hover()
+    await row(person, title).get_by_role("button").click()
+    await person.page.get_by_role("menuitem", name=deed[0], exact=True).click()
+
+
+async def test_a_session_begins_at_home_with_its_first_message(ana: Person, model: WireServer) -> None:
+    """RUN-01, UI-11: one Enter makes the session, sends the message and opens it; the list knows it by its words."""
+    model.script(reply("It is the cache."))
+    await begin(ana, "Why is checkout slow?")
+    await expect(ana.answers.first).to_contain_text("It is the cache.")
+    await expect(row(ana, "Why is checkout slow?").get_by_role("link")).to_have_attribute("aria-current", "page")
+
+
+async def test_open_menu_of_a_row_outlasts_news(ana: Person, model: WireServer) -> None:
+    """UI-11: the list is brought up to date, and its button still says that the menu is open."""
+    model.script(reply("Yes."), reply("No."))
+    await begin(ana, "The first")
+    await home(ana)
+    await row(ana, "The first").hover()
+    button = row(ana, "The first").get_by_role("button")
+    await button.click()
+    other = await ana.page.context.new_page()
+    await other.goto(ana.page.url)
+    await other.get_by_role("textbox", name="First message").fill("The second")
+    await other.keyboard.press("Enter")
+    await expect(row(ana, "The second")).to_be_visible()
+    await expect(button).to_have_attribute("aria-expanded", "true")
+    await ana.page.keyboard.press("Escape")
+    await expect(button).to_be_focused()
+    await expect(button).to_have_attribute("aria-expanded", "false")
+
+
+async def test_page_that_is_too_old_says_so(ana: Person) -> None:
+    """LIVE-04: what is to be done is to load it again; the connection is not to blame, the words stay."""
+    await home(ana)
+    await ana.page.context.clear_cookies(name="parley_csrf")
+    field = ana.page.get_by_role("textbox", name="First message")
+    await field.fill("Half a thought")
+    await field.press("Enter")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("too old")
+    await ana.page.get_by_role("button", name="Change the theme").click()
+    await expect(ana.page.locator(".toast")).to_contain_text("Load it again")
+    await ana.page.reload()
+    await field.press("Enter")
+    await expect(ana.messages.first).to_contain_text("Half a thought")
+    ana.complaints[:] = [said for said in ana.complaints if "status of 403" not in said]
+
+
+async def test_home_loses_no_words(ana: Person, server: Server) -> None:
+    """LIVE-04: not when the page is loaded again, and not when the server is away."""
+    await home(ana)
+    field = ana.page.get_by_role("textbox", name="First message")
+    await field.fill("Half a thought")
+    await ana.page.reload()
+    await expect(field).to_have_value("Half a thought")
+    await ana.page.context.set_offline(True)
+    await field.press("Enter")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("nothing is lost")
+    await expect(field).to_have_value("Half a thought")
+    await ana.page.context.set_offline(False)
+    await field.press("Enter")
+    await expect(ana.messages.first).to_contain_text("Half a thought")
+    await home(ana)
+    await expect(field).to_have_value("")
+
+
+async def test_a_deleted_session_is_gone_for_both_and_comes_back(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """LIVE-06, UI-11: deleted in one browser, closed in the other; Undo brings all of it back to both."""
+    model.script(reply("Yes."))
+    await ana.say("Keep this")
+    await expect(ana.answers.first).to_contain_text("Yes.")
+    address = ana.page.url
+    bo = await invited(ana, browser, "Bo")
+    await expect(bo.answers.first).to_contain_text("Yes.")
+    await ana.page.reload()
+    await choose(ana, "Keep this", "Delete")
+    await expect(ana.page.get_by_text("Session deleted")).to_be_visible()
+    await expect(row(ana, "Keep this")).to_have_count(0)
+    await bo.sees_connection("no longer have access")
+    gone = await bo.page.goto(address)
+    assert gone is not None
+    assert gone.status == 404
+    bo.complaints.clear()  # the browser reports the 404
+    await ana.page.get_by_role("button", name="Undo").click()
+    await expect(row(ana, "Keep this")).to_have_count(1)
+    await bo.page.goto(address)
+    await expect(bo.answers.first).to_contain_text("Yes.")
+    bo.complain()
+
+
+async def test_a_title_is_changed_in_place(ana: Person) -> None:
+    """UI-11: Enter keeps it, Escape does not; news of the list do not take the field away."""
+    await choose(ana, "New session", "Rename")
+    field = rail(ana).get_by_role("textbox", name="Title")
+    await field.fill("计划 A")
+    await ana.page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
+    await ana.page.keyboard.type("!")
+    await field.press("Enter")
+    await expect(row(ana, "计划 A!")).to_have_count(1)
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("计划 A!")
+    await expect(row(ana, "计划 A!").get_by_role("link")).to_be_focused()
+    await choose(ana, "计划 A!", "Rename")
+    await field.fill("Nothing")
+    await field.press("Escape")
+    await expect(row(ana, "计划 A!")).to_have_count(1)
+    await ana.page.reload()
+    await expect(row(ana, "计划 A!")).to_have_count(1)
+
+
+async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: WireServer) -> None:
+    model.script(reply("1"), reply("2"))
+    await begin(ana, "First")
+    await begin(ana, "Second")
+    await choose(ana, "First", "Pin")
+    await expect(rail(ana).get_by_role("region", name="Pinned").get_by_role("listitem")).to_contain_text(["First"])
+    await choose(ana, "Second", "Archive")
+    await expect(ana.page.get_by_text("Session archived")).to_be_visible()
+    await expect(row(ana, "Second")).to_have_count(0)
+    await rail(ana).get_by_role("button", name="Archived sessions").click()
+    await expect(row(ana, "Second")).to_have_count(1)
+    await expect(rail(ana).get_by_role("button", name="All sessions")).to_be_focused()
+    await choose(ana, "Second", "Restore from the archive")
+    await expect(rail(ana)).to_contain_text("Nothing is archived")
+    await rail(ana).get_by_role("button", name="All sessions").click()
+    await expect(row(ana, "Second")).to_have_count(1)
+    await choose(ana, "First", "Unpin")
+    await expect(rail(ana).get_by_role("region", name="Pinned")).to_have_count(0)
+
+
+async def test_many_are_chosen_and_deleted_together(ana: Person, model: WireServer) -> None:
+    """UI-11: Shift takes all in between; one Undo brings all back."""
+    model.script(*[reply(f"{number}") for number in range(4)])
+    for number in range(4):
+        await begin(ana, f"Number {number}")
+    await choose(ana, "Number 3", "Select")
+    await row(ana, "Number 1").get_by_role("checkbox").click(modifiers=["Shift"])
+    await expect(rail(ana).get_by_role("status")).to_have_text("3 selected")
+    await ana.page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
+    await row(ana, "Number 2").get_by_role("link").click()
+    await expect(rail(ana).get_by_role("status")).to_have_text("2 selected")
+    await rail(ana).get_by_role("button", name="Delete").click()
+    await expect(ana.page.get_by_text("2 sessions deleted")).to_be_visible()
+    await expect(row(ana, "Number 3")).to_have_count(0)
+    assert {"Number 0", "Number 2"} <= set(await titles(ana))
+    await ana.page.get_by_role("button", name="Undo").click()
+    await expect(row(ana, "Number 3")).to_have_count(1)
+    await expect(row(ana, "Number 1")).to_have_count(1)
+
+
+async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-01: the session's name and the dot come without a reload; the dot goes when the session is opened."""
+    gate = asyncio.Event()
+    model.script(reply("Yes.", gate=gate))
+    bo = await invited(ana, browser, "Bo")
+    await home(bo)
+    await expect(row(bo, "New session")).to_have_count(1)
+    mark = row(bo, "Is it so?").get_by_text("Unread")
+    await ana.say("Is it so?")
+    await expect(row(bo, "Is it so?").get_by_text("The agent works")).to_have_count(1)
+    await expect(row(ana, "Is it so?")).to_have_count(1)
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("Is it so?")
+    gate.set()
+    await expect(mark).to_have_count(1)
+    await bo.page.reload()
+    await expect(mark).to_have_count(1)
+    await row(bo, "Is it so?").get_by_role("link").click()
+    await expect(bo.answers.first).to_contain_text("Yes.")
+    await expect(mark).to_have_count(0)
+    await home(bo)
+    await expect(mark).to_have_count(0)
+    bo.complain()
+
+
+async def test_the_rail_is_folded_by_keyboard_and_stays_so(ana: Person) -> None:
+    listed = rail(ana).get_by_role("listitem")
+    await expect(listed).to_have_count(1)
+    await ana.page.keyboard.press("Control+b")
+    await expect(listed).to_have_count(0)
+    await ana.page.reload()
+    await expect(listed).to_have_count(0)
+    await rail(ana).get_by_role("button", name="List of sessions").click()
+    await expect(listed).to_have_count(1)

@@ -1,0 +1,156 @@
+"""What stands in messages, as a reader uses it: code, formulas, tables, pictures, thoughts, tools, terminals."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Browser, Route, expect
+
+from tests.browser.gallery import open_house, visit
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.wire.server import WireServer
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+LONG_LINE = "```python\nx = '" + "long " * 80 + "'\n```"
+FORMULA = "Energy $E=mc^2$, then\n\n$$\n\\frac{a}{b}\n$$\n\nand $5 or $6."
+TABLE = "|" + "column |" * 20 + "\n|" + "---|" * 20 + "\n|" + "somewords |" * 20
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def told(ana: Person, model: WireServer) -> Person:
+    """Ana, before an answer with everything in it."""
+    model.script(reply("\n\n".join((LONG_LINE, FORMULA, TABLE, "![A chart](https://pictures.example/a.png)"))))
+    await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await ana.say("Show me")
+    await ana.sees_state("idle")
+    await expect(ana.answers).to_contain_text("A chart")
+    return ana
+
+
+async def test_code_is_copied_and_said_so(told: Person) -> None:
+    """UI-11, UI-13: by a button that has its name from the page, with a mark to see and a word to hear."""
+    button = told.answers.get_by_role("button", name="Copy", exact=True)
+    await button.click()
+    await expect(button).to_have_class("copy copied")
+    await expect(told.page.locator("#announcer")).to_have_text("Copied")
+    copied: str = await told.page.evaluate("navigator.clipboard.readText()")
+    assert copied == LONG_LINE.removeprefix("```python\n").removesuffix("```")
+
+
+async def test_long_lines_wrap_for_good_once_somebody_says_so(told: Person) -> None:
+    """UI-11: for all code and after a reload; the button says what it would do."""
+    code = told.answers.locator(".code pre")
+    overflows = "pre => pre.scrollWidth > pre.clientWidth"
+    assert await code.evaluate(overflows)
+    await told.answers.get_by_role("button", name="Wrap long lines").click()
+    await expect(told.answers.get_by_role("button", name="Do not wrap lines")).to_be_visible()
+    assert not await code.evaluate(overflows)
+    await told.page.reload()
+    await expect(told.answers.get_by_role("button", name="Do not wrap lines")).to_be_visible()
+    assert not await code.evaluate(overflows)
+    await told.answers.get_by_role("button", name="Do not wrap lines").click()
+    await expect(told.answers.get_by_role("button", name="Wrap long lines")).to_be_visible()
+    assert await code.evaluate(overflows)
+
+
+async def test_formulas_are_drawn_live_as_on_the_page(told: Person) -> None:
+    """UI-01, LIVE-01: as MathML that the browser lays out, in the stream and after a reload; prices are text."""
+    formulas = told.answers.locator("math")
+    await expect(formulas).to_have_count(2)
+    namespaces = "all => all.map(math => math.querySelector('mi, mfrac').namespaceURI)"
+    live, bodies = await formulas.evaluate_all(namespaces), await told.bodies()
+    assert live == ["http://www.w3.org/1998/Math/MathML"] * 2
+    await expect(told.answers).to_contain_text("and $5 or $6.")
+    await told.page.reload()
+    assert await told.bodies() == bodies
+
+
+async def test_wide_table_scrolls_within_its_bubble_by_keyboard(told: Person) -> None:
+    """UI-01: the page does not widen, and the table takes the focus."""
+    table = told.answers.get_by_role("group", name="Table")
+    await table.focus()
+    await told.page.keyboard.press("End")
+    await told.page.keyboard.press("ArrowRight")
+    await expect(table).to_be_focused()
+    assert await table.evaluate("table => table.scrollWidth > table.clientWidth")
+    assert await told.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_keyboard_stops_only_at_what_scrolls(told: Person) -> None:
+    """UI-11: a formula and code that fit are passed over."""
+    await told.answers.locator("a").first.focus()
+    await told.page.keyboard.press("Shift+Tab")
+    await expect(told.answers.locator(".formula")).to_have_attribute("tabindex", "-1")
+    await expect(told.answers.locator(".table-wrap")).to_have_attribute("tabindex", "0")
+    await expect(told.answers.locator(".code pre")).to_have_attribute("tabindex", "0")
+
+
+async def test_tool_cards_open_copy_and_colour(browser: Browser, tmp_path: Path) -> None:
+    """UI-10: calls are lines that open; JSON is laid out in colours; a terminal is copied as plain text."""
+    async with open_house(tmp_path / "data") as house:
+        page = await visit(browser, house)
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await page.goto(house.session)
+        cards = page.locator("article.tool_group")
+        await expect(page.locator("#connection")).to_contain_text("Connected")
+        while not await page.get_by_text("pytest -q").count():
+            before = await page.locator("#messages article").count()
+            await page.locator("#log").evaluate("log => (log.scrollTop = 0)")
+            await expect(page.locator("#messages article")).not_to_have_count(before)
+        card = cards.filter(has_text="step_39.py").first
+        await card.locator("summary").click()
+        await expect(card.locator(".hl .nt").first).to_have_text('"path"')
+        copy = card.get_by_role("button", name="Copy", exact=True).first
+        await copy.click()
+        await expect(copy).to_contain_class("copied")
+        assert json.loads(await page.evaluate("navigator.clipboard.readText()"))["path"].endswith("step_39.py")
+        terminal = cards.filter(has=page.locator(".terminal")).filter(has_text="pytest")
+        await expect(terminal.locator(".fg2").first).to_contain_text("....")
+        copy = terminal.get_by_role("button", name="Copy", exact=True).last
+        await copy.click()
+        await expect(copy).to_contain_class("copied")
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith("$ pytest -q\n...............F....   [100%]\nFAILED ")
+
+
+async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> None:
+    """UI-01: through Parley alone; what could not be loaded says so and can be asked for again."""
+    asked: list[str] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(body=PNG if len(asked) > 1 else b"", content_type="image/png")
+
+    await told.page.route("**/image?*", answer)
+    button = told.answers.get_by_role("button", name="A chart")
+    await button.click()
+    await expect(told.page.get_by_text("This picture could not be loaded.")).to_be_visible()
+    assert len(asked) == 1
+    await button.click()
+    await expect(told.answers.get_by_role("img", name="A chart")).to_be_visible()
+    assert "address=https%3A%2F%2Fpictures.example%2Fa.png&signature=" in asked[-1]
+
+
+async def test_what_the_reader_chose_stays_while_more_comes(ana: Person, model: WireServer) -> None:
+    """UI-01, LIVE-01: selected text and a loaded picture outlive everything that streams after them."""
+    gate = asyncio.Event()
+    start = "![A chart](https://pictures.example/a.png)\n\nRemember these words.\n\nAnd "
+    model.script(reply(start, gate=gate, rest=("more.\n\n" * 30, "The end.")))
+    await ana.page.route("**/image?*", lambda route: route.fulfill(body=PNG, content_type="image/png"))
+    await ana.say("Go")
+    await ana.answers.get_by_role("button", name="A chart").click()
+    picture = ana.answers.get_by_role("img", name="A chart")
+    await expect(picture).to_be_visible()
+    await ana.answers.get_by_text("Remember these words.").evaluate("p => getSelection().selectAllChildren(p)")
+    gate.set()
+    await expect(ana.answers).to_contain_text("The end.")
+    await ana.sees_state("idle")
+    await expect(picture).to_be_visible()
+    assert await ana.page.evaluate("getSelection().toString()") == "Remember these words."

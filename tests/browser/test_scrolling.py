@@ -1,0 +1,183 @@
+"""The reader's place in a long session: what is new below, links to messages that are not loaded, reloads."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.browser.test_page import fill
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+# A keyboard that lies over the page, as Safari's does on phones: Chromium's makes the page smaller.
+COVERED = """height => {
+    Object.defineProperty(visualViewport, "height", { value: height, configurable: true });
+    visualViewport.dispatchEvent(new Event("resize"));
+}"""
+
+
+def log(person: Person) -> Locator:
+    return person.page.locator("#log")
+
+
+def latest(person: Person) -> Locator:
+    return person.page.locator("[data-action=latest]")
+
+
+def numbered(person: Person, number: int) -> Locator:
+    return person.page.locator(f'#messages > [data-sequence="{number}"]')
+
+
+async def id_of(server: Server, number: int) -> str:
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(server.data / "parley.sqlite3")) as connection:
+        query = "select id from chat_chatmessage where sequence = ?"
+        return str(connection.execute(query, (number,)).fetchone()[0])
+
+
+async def sequences(person: Person) -> list[int]:
+    result: list[int] = await person.messages.evaluate_all("all => all.map(one => Number(one.dataset.sequence))")
+    return result
+
+
+async def test_new_messages_are_counted_below(ana: Person, model: WireServer, server: Server) -> None:
+    """The button tells how many have come and that the agent works; the reader is not moved."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.reload()
+    await expect(numbered(ana, 180)).to_be_in_viewport()
+    gate = asyncio.Event()
+    model.script(reply("One", gate=gate))
+    await ana.say("Question")
+    await expect(ana.answers.first).to_contain_text("One")
+    await ana.page.mouse.move(600, 300)
+    await ana.page.mouse.wheel(0, -600)
+    await expect(latest(ana)).to_contain_text("Jump to latest")
+    await expect(latest(ana).locator(".pulse")).to_be_visible()
+    top = await log(ana).evaluate("log => log.scrollTop")
+    await ana.page.evaluate("document.getElementById('text').blur()")
+    model.script(reply("Two"))
+    await ana.composer.evaluate("field => { field.value = 'Queued'; field.form.requestSubmit(); }")
+    await expect(ana.queue.first).to_contain_text("Queued")
+    await ana.page.mouse.wheel(0, -600)
+    await expect(latest(ana)).to_be_visible()
+    gate.set()
+    await expect(ana.answers.nth(1)).to_contain_text("Two")
+    await expect(latest(ana)).to_contain_text("2 new messages")
+    await expect(latest(ana).locator(".pulse")).to_be_hidden()
+    assert await log(ana).evaluate("log => log.scrollTop") <= top + 600
+    await latest(ana).click()
+    await expect(ana.answers.nth(1)).to_be_in_viewport()
+    await expect(latest(ana)).to_be_hidden()
+
+
+async def test_keyboard_on_the_glass_covers_nothing(ana: Person, server: Server) -> None:
+    """UI-09: what is written in and the last message stay above it, also where it does not make the page smaller."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.reload()
+    await expect(numbered(ana, 180)).to_be_in_viewport()
+    whole = await ana.page.evaluate("document.getElementById('main').getBoundingClientRect().height")
+    for seen, height in ((420, 420), (800, whole)):
+        await ana.page.evaluate(COVERED, seen)
+        await expect(ana.page.locator("#main")).to_have_js_property("clientHeight", height)
+        await expect(numbered(ana, 180)).to_be_in_viewport()
+        assert await ana.page.evaluate("document.getElementById('composer').getBoundingClientRect().bottom") <= height
+
+
+async def test_link_leads_to_a_message_that_is_not_loaded(ana: Person, model: WireServer, server: Server) -> None:
+    """Around it, and on from there both ways without a gap; what comes meanwhile waits at the end."""
+    await asyncio.to_thread(fill, server)
+    address = f"{ana.page.url}#{await id_of(server, 40)}"
+    await ana.page.goto("about:blank")
+    await ana.page.goto(address)
+    await expect(numbered(ana, 40)).to_be_focused()
+    await expect(numbered(ana, 40)).to_be_in_viewport()
+    await ana.sees_connection("Connected")
+    model.script(reply("Newest"))
+    await ana.page.evaluate("() => document.getElementById('newer').removeAttribute('hx-get')")
+    shown = await sequences(ana)
+    assert shown == list(range(shown[0], shown[-1] + 1))
+    assert max(shown) < 180
+    await latest(ana).click()
+    await expect(numbered(ana, 180)).to_be_in_viewport()
+    await expect(numbered(ana, 40)).to_have_count(0)
+    await ana.say("Question")
+    await expect(ana.answers.first).to_contain_text("Newest")
+    await ana.page.evaluate("address => { location.href = address; }", address)
+    await expect(numbered(ana, 40)).to_be_focused()
+    for _page in range(6):
+        if await numbered(ana, 180).count():
+            break
+        await expect(log(ana)).not_to_contain_class("holding")
+        before = len(await sequences(ana))
+        await log(ana).evaluate("log => log.scrollTop = log.scrollHeight")
+        await expect(ana.messages).not_to_have_count(before)
+    await expect(ana.answers.first).to_contain_text("Newest")
+    shown = await sequences(ana)
+    assert shown == sorted(set(shown))
+
+
+async def test_message_that_came_while_reading_above_is_there_at_the_end(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """LIVE-01: nothing is put behind a gap, and nothing is missing when the gap is closed."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.goto(f"{ana.page.url}#{await id_of(server, 20)}")
+    await ana.page.reload()
+    await expect(numbered(ana, 20)).to_be_in_viewport()
+    await ana.sees_connection("Connected")
+    model.script(reply("Newest"))
+    await ana.composer.evaluate("field => field.focus()")
+    state = await ana.page.context.storage_state()
+    assert ana.page.context.browser is not None
+    other = Person(await (await ana.page.context.browser.new_context(storage_state=state)).new_page())
+    await other.page.goto(ana.page.url.split("#")[0])
+    await other.sees_connection("Connected")
+    await other.say("Question")
+    await expect(other.answers.first).to_contain_text("Newest")
+    await other.sees_state("idle")
+    await ana.sees_state("idle")
+    await expect(ana.answers).to_have_count(0)
+    await latest(ana).click()
+    await expect(ana.answers.first).to_contain_text("Newest")
+    assert (await sequences(ana))[-2:] == (await sequences(other))[-2:]
+    other.complain()
+
+
+async def test_link_to_nothing_says_so(ana: Person) -> None:
+    await ana.page.evaluate("location.hash = '#m_000000000000000000000000'")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
+    ana.complaints = [text for text in ana.complaints if "404" not in text]  # the browser's own word on it
+
+
+async def test_reload_keeps_the_place(ana: Person, server: Server) -> None:
+    """Also one that the newest page does not have; at the end it is the end."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.goto(f"{ana.page.url}#{await id_of(server, 60)}")
+    await ana.page.reload()
+    await expect(numbered(ana, 60)).to_be_in_viewport()
+    await ana.page.mouse.move(600, 300)
+    await ana.page.mouse.wheel(0, -300)
+    await expect(numbered(ana, 55)).to_be_in_viewport()
+    place = """async log => {
+        for (let frame = 0; frame < 10; frame++) await new Promise(requestAnimationFrame);  // the layout has settled
+        const edge = log.getBoundingClientRect().top;
+        const first = [...log.querySelectorAll('article')].find(each => each.getBoundingClientRect().bottom > edge);
+        return [Number(first.dataset.sequence), Math.round(first.getBoundingClientRect().top - edge)];
+    }"""
+    before = await log(ana).evaluate(place)
+    await ana.page.reload()
+    await expect(numbered(ana, before[0] + 1)).to_be_in_viewport()
+    after = await log(ana).evaluate(place)
+    assert after[0] == before[0]
+    assert abs(after[1] - before[1]) <= 2
+    await latest(ana).click()
+    await expect(numbered(ana, 180)).to_be_in_viewport()
+    await ana.page.goto(re.sub("#.*", "", ana.page.url))
+    await ana.page.reload()
+    await expect(numbered(ana, 180)).to_be_in_viewport()

@@ -1,0 +1,114 @@
+"""Whatever people, models and tools write, in a real browser: it runs nothing, loads nothing, stays in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Dialog, Request, expect
+
+from chat.rendering.live_text import LiveText
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.rendering.vectors import VECTORS
+from tests.support.server import ROOT, Server
+from tests.wire.server import WireServer
+
+PREFIXES = 25
+Json = dict[str, Any]
+
+SCRIPT = (ROOT / "tests/browser/hostile.js").read_text()
+STREAM = f"(texts) => {{ {SCRIPT}\nreturn stream(texts); }}"
+PAGE = f"() => {{ {SCRIPT}\nreturn page(); }}"
+WATCH = """() => {
+  window.violations = [];
+  document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.blockedURI));
+}"""
+
+
+class Watch:
+    """Collects what must not happen: dialogs, requests to anybody else, violations of the policy."""
+
+    def __init__(self, person: Person, server: Server) -> None:
+        self.person, self.address = person, server.address
+        self.happened: list[str] = []
+        person.page.on("dialog", self._dialog)
+        person.page.on("request", self._request)
+        person.page.on("popup", lambda page: self.happened.append(f"window {page.url}"))
+
+    async def begin(self) -> None:
+        await self.person.page.add_init_script(f"({WATCH})()")
+
+    async def end(self) -> None:
+        violations = await self.person.page.evaluate("window.violations ?? []")
+        assert (self.happened, violations) == ([], [])
+
+    async def _dialog(self, dialog: Dialog) -> None:
+        self.happened.append(f"dialog {dialog.message}")
+        await dialog.dismiss()
+
+    def _request(self, request: Request) -> None:
+        own = (self.address, self.address.replace("http", "ws"))
+        if not request.url.startswith(own):
+            self.happened.append(request.url)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def watch(ana: Person, server: Server) -> AsyncIterator[Watch]:
+    watch = Watch(ana, server)
+    await watch.begin()
+    await ana.page.reload()
+    yield watch
+    await watch.end()
+
+
+def frames_of(text: str) -> list[Json]:
+    """The frames of a text that arrives in many small pieces."""
+    live, frames = LiveText("m"), []
+    step = max(1, len(text) // PREFIXES)
+    for start in range(0, len(text), step):
+        live.append(text[start : start + step])
+        frames.append(live.frame())
+    frames.append(live.frame(end=True))
+    return [LiveText("m").snapshot(), *(frame for frame in frames if frame)]
+
+
+@pytest.mark.usefixtures("watch")
+async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
+    """MSG-12, LIVE-01: at many moments of each text, in the page itself."""
+    await ana.sees_connection("Connected")
+    for start in range(0, len(VECTORS), 50):
+        assert await ana.page.evaluate(STREAM, [frames_of(text) for text in VECTORS[start : start + 50]]) == []
+
+
+@pytest.mark.usefixtures("watch")
+async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) -> None:
+    """MSG-12, MSG-10: in titles, names, messages, thoughts, errors, tools, their arguments and results."""
+    environment = {**os.environ, "PARLEY_DATA": str(server.data), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    command = [sys.executable, "-m", "tests.support.hostile"]
+    told = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, env=environment)
+    for session in json.loads(told):
+        await ana.page.goto(f"{server.address}/sessions/{session}/")
+        await ana.sees_connection("Connected")
+        await ana.page.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+        assert await ana.page.evaluate(PAGE) == []
+
+
+@pytest.mark.usefixtures("watch")
+async def test_hostile_answer_does_nothing_live(ana: Person, model: WireServer) -> None:
+    """MSG-12, LIVE-01: from a model, through the server, as one answer and as somebody's own words."""
+    everything = "\n\n".join(text for text in VECTORS if len(text) < 300 and "\n" not in text and "\0" not in text)
+    pieces = [everything[start : start + 97] for start in range(0, len(everything), 97)]
+    model.script(reply(*pieces))
+    await ana.say(everything[:3000])
+    await ana.sees_state("thinking")
+    await ana.sees_state("idle")
+    await expect(ana.answers.first).to_contain_text("onslotchange")
+    assert await ana.page.evaluate(PAGE) == []

@@ -1,0 +1,172 @@
+"""The settings page in a real browser: what is chosen holds at once, and on every page."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import zlib
+
+from playwright.async_api import Browser, Route, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited
+from tests.support.server import Server
+
+
+def png(size: int = 16) -> bytes:
+    """A green picture."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\x20\xa0\x40" * size) * size
+    head = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+async def test_choices_hold_at_once_and_everywhere(ana: Person, server: Server) -> None:
+    """UI-13: theme, times and keys, by keyboard; said in words, and there again on every page."""
+    session = ana.page.url
+    page = ana.page
+    await page.goto(f"{server.address}/settings/")
+    await page.get_by_role("radio", name="As the system").focus()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowDown")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    await expect(page.locator("#toasts")).to_contain_text("Saved")
+    async with page.expect_response(lambda response: "clock=12" in (response.request.post_data or "")):
+        await page.get_by_role("radio", name="2:30 PM").check()
+    await page.goto(session)
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    await expect(page.locator("html")).to_have_attribute("data-clock", "12")
+
+
+async def test_last_of_quick_choices_stays(ana: Person, server: Server) -> None:
+    """UI-13: however long the one before it takes on its way."""
+    held: list[Route] = []
+
+    async def hold_the_first(route: Route) -> None:
+        held.append(route)
+        if len(held) > 1:
+            await route.continue_()
+
+    await ana.page.goto(f"{server.address}/settings/")
+    await ana.page.route("**/settings/preferences", hold_the_first)
+    async with ana.page.expect_request("**/settings/preferences"):
+        await ana.page.get_by_role("radio", name="2:30 PM").check()
+    await ana.page.get_by_role("radio", name="14:30").check()
+    async with ana.page.expect_response(lambda response: "clock=24" in (response.request.post_data or "")):
+        await held[0].continue_()
+    await ana.page.reload()
+    await expect(ana.page.get_by_role("radio", name="14:30")).to_be_checked()
+
+
+async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: Server) -> None:
+    """UI-13: also one that still waits for another to be kept."""
+
+    async def hold_the_first(route: Route) -> None:
+        if "clock=12" not in (route.request.post_data or ""):
+            await route.continue_()
+
+    await ana.page.goto(f"{server.address}/settings/")
+    await ana.page.route("**/settings/preferences", hold_the_first)
+    async with ana.page.expect_request("**/settings/preferences"):
+        await ana.page.get_by_role("radio", name="2:30 PM").check()
+    await ana.page.get_by_role("radio", name="Dark").check()
+    async with asyncio.timeout(30):
+        await ana.page.goto(f"{server.address}/")
+        while await ana.page.locator("html").get_attribute("data-theme") != "dark":
+            await ana.page.reload()
+
+
+async def test_language_is_spoken_at_once(ana: Person, server: Server) -> None:
+    """UI-13."""
+    await ana.page.goto(f"{server.address}/settings/")
+    await ana.page.get_by_label("Language").select_option("zh-hant")
+    await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")
+
+
+async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, server: Server) -> None:
+    """A browser that does not allow them is told of in words, and nothing is kept."""
+    await ana.page.goto(f"{server.address}/settings/")
+    box = ana.page.get_by_role("switch", name="Browser notifications")
+    await box.click()
+    await expect(ana.page.get_by_role("alert").filter(has_text="does not allow notifications")).to_be_visible()
+    await expect(box).not_to_be_checked()
+    await ana.page.context.grant_permissions(["notifications"])
+    await ana.page.reload()
+    await box.click()
+    await expect(box).to_be_checked()
+    await expect(ana.page.locator("#toasts")).to_contain_text("Saved")
+
+
+async def test_picture_is_shown_to_others(ana: Person, browser: Browser, server: Server) -> None:
+    """Uploading takes one step; people in a session see the face."""
+    bo = await invited(ana, browser, "Bo")
+    await bo.page.goto(f"{server.address}/settings/")
+    await bo.page.get_by_label("Upload a picture").set_input_files(
+        {"name": "me.png", "mimeType": "image/png", "buffer": png()}
+    )
+    await expect(bo.page.locator("#toasts")).to_contain_text("Your picture is saved.")
+    await expect(bo.page.get_by_role("img", name="Your picture")).to_be_visible()
+    await ana.page.get_by_role("button", name="Share").click()
+    face = ana.page.get_by_role("dialog").locator("li", has_text="Bo").locator(".face img")
+    await expect(face).to_be_visible()
+    assert await face.evaluate("image => image.decode().then(() => image.naturalWidth)") == 256
+    bo.complain()
+
+
+async def test_new_password_cuts_other_browsers_off(ana: Person, browser: Browser, server: Server) -> None:
+    """LIVE-06: their open pages end as well, and lead back to the session after signing in anew."""
+    bo = await invited(ana, browser, "Bo")
+    session = bo.page.url
+    other = Person(await (await browser.new_context()).new_page())
+    await other.page.goto(session)
+    await sign_in(other, "a long enough passphrase")
+    await expect(other.composer).to_be_visible()
+    await other.sees_connection("Connected")
+    await other.composer.fill("Half a thought")
+    await bo.page.goto(f"{server.address}/settings/")
+    await bo.page.get_by_label("Old password").fill("a long enough passphrase")
+    await bo.page.get_by_label("New password", exact=True).fill("quite another passphrase")
+    await bo.page.get_by_label("New password confirmation").fill("quite another passphrase")
+    await bo.page.get_by_role("button", name="Change the password").click()
+    await expect(bo.page.locator("#toasts")).to_contain_text("Your password is changed.")
+    await sign_in(other, "quite another passphrase")
+    await expect(other.page).to_have_url(session)
+    await expect(other.composer).to_have_value("Half a thought")
+    await bo.page.goto(session)
+    await expect(bo.composer).to_be_visible()
+    for person in (bo, other):
+        person.complain()
+
+
+async def sign_in(person: Person, password: str) -> None:
+    await person.page.get_by_label("User name").fill("bo")
+    await person.page.get_by_label("Password").fill(password)
+    await person.page.get_by_role("button", name="Sign in").click()
+
+
+async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> None:
+    """LIVE-06: it works while it is there; loading the page again makes no second one, and shows it to nobody."""
+    page = ana.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(f"{server.address}/settings/")
+    await page.get_by_label("Name of a new token").fill("Nightly")
+    await page.get_by_label("It may").select_option("write")
+    await page.get_by_role("button", name="Make a token").click()
+    await expect(page.get_by_label("The new token")).to_be_focused()
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.locator("#toasts")).to_contain_text("Copied")
+    secret = await page.evaluate("navigator.clipboard.readText()")
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert (await page.request.get(f"{server.address}/api/me", headers=headers)).ok
+    await page.reload()
+    tokens = page.get_by_role("list", name="Your tokens")
+    await expect(tokens.get_by_role("listitem")).to_have_count(1)
+    await expect(tokens).to_contain_text("last used")
+    await expect(page.get_by_label("The new token")).to_have_count(0)
+    await tokens.locator("summary").click()
+    await tokens.get_by_role("button", name="Revoke the token").click()
+    await expect(page.locator("#toasts")).to_contain_text("The token “Nightly” is revoked.")
+    assert (await page.request.get(f"{server.address}/api/me", headers=headers)).status == 401

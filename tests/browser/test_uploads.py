@@ -1,0 +1,160 @@
+"""Files in the composer in a real browser: by button, by paste, by drop; kept, refused, tried again, sent."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import Browser, FilePayload, Locator, Route, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.wire.server import WireServer
+
+NOTES: FilePayload = {"name": "notes <1>.txt", "mimeType": "text/plain", "buffer": b"Seven wells, one bridge."}
+TABLE: FilePayload = {"name": "table.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"}
+PROGRAM: FilePayload = {"name": "setup.exe", "mimeType": "application/x-msdownload", "buffer": b"MZ\0\0" * 64}
+# What the browser itself writes to the console about an answer that says no.
+REFUSED = "Failed to load resource"
+DRAG = """([kind, text]) => {
+    const data = new DataTransfer();
+    if (text) data.items.add(new File([text], "dropped.txt", { type: "text/plain" }));
+    const target = document.querySelector(".drop-here") ?? document.getElementById("log");
+    target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+PASTE = """(field, { text, file }) => {
+    const data = new DataTransfer();
+    if (text) data.setData("text/plain", text);
+    if (file) data.items.add(new File(["x"], file, { type: "image/png" }));
+    field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
+
+
+def chips(person: Person) -> Locator:
+    return person.page.get_by_role("list", name="Attached files").get_by_role("listitem")
+
+
+async def attach(person: Person, *files: FilePayload) -> None:
+    async with person.page.expect_file_chooser() as opened:
+        await person.page.get_by_role("button", name="Attach files").click()
+    await (await opened.value).set_files(list(files))
+
+
+async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer) -> None:
+    """LIVE-04: attached by the button, there after a reload, removed one by one, sent with the message."""
+    model.script(reply("I see"))
+    await attach(ana, NOTES, TABLE)
+    await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt", "table.csv"])
+    await expect(chips(ana).first).to_contain_text("24 byte")
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_count(2)
+    await ana.page.get_by_role("button", name="Remove table.csv").press("Enter")
+    await expect(ana.page.get_by_role("button", name="Remove notes <1>.txt")).to_be_focused()
+    await expect(chips(ana)).to_have_count(1)
+    await ana.say("What is in it?")
+    await expect(ana.answers.first).to_contain_text("I see")
+    await expect(chips(ana)).to_have_count(0)
+    assert "Seven wells, one bridge." in str(model.requests[0].body["messages"][-1]["content"])
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_count(0)
+
+
+async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> None:
+    """UI-09: nothing goes out without it unseen; removed, it is in nobody's way."""
+    model.script(reply("Fine"))
+    await attach(ana, PROGRAM)
+    await expect(chips(ana).first).to_contain_text("Images, PDF and text files can.")
+    await expect(ana.page.get_by_role("button", name="Try again")).to_be_hidden()
+    await ana.say("Run it")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("could not be uploaded")
+    await expect(ana.composer).to_have_value("Run it")
+    await ana.page.get_by_role("button", name="Remove setup.exe").click()
+    await ana.composer.press("Enter")
+    await expect(ana.answers.first).to_contain_text("Fine")
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
+async def test_failed_file_is_in_sight_on_a_phone(ana: Person) -> None:
+    """UI-09: the files of a message are one line there; the one that keeps it from going out is not beyond its end."""
+    await ana.page.set_viewport_size({"width": 375, "height": 740})
+    await attach(ana, NOTES, TABLE, PROGRAM)
+    await expect(chips(ana).last).to_contain_text("Images, PDF and text files can.")
+    await expect(chips(ana).last).to_be_in_viewport(ratio=0.9)
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
+async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> None:
+    """LIVE-04: Send says so and sends by itself when they are there; what broke off is tried again."""
+    model.script(reply("Got both"))
+    gate = asyncio.Event()
+    tries = 0
+
+    async def slow(route: Route) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            return await route.abort()
+        await gate.wait()
+        return await route.continue_()
+
+    await ana.page.route("**/attachments", slow)
+    await attach(ana, NOTES)
+    await expect(chips(ana).first).to_contain_text("could not be uploaded")
+    await ana.page.get_by_role("button", name="Try again").click()
+    await ana.say("Read this")
+    await expect(ana.page.get_by_role("button", name="Uploading…")).to_be_visible()
+    await expect(ana.messages).to_have_count(0)
+    gate.set()
+    await expect(ana.answers.first).to_contain_text("Got both")
+    assert len(model.requests) == 1
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
+async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
+    """UI-09: the page says where; what is no file is left alone."""
+    cover = ana.page.get_by_text("Drop files to attach them")
+    await ana.page.evaluate(DRAG, ["dragenter", ""])
+    await expect(cover).to_have_count(0)
+    await ana.page.evaluate(DRAG, ["dragenter", "x"])
+    await expect(cover).to_be_visible()
+    await ana.page.evaluate(DRAG, ["dragleave", "x"])
+    await expect(cover).to_have_count(0)
+    await ana.page.evaluate(DRAG, ["dragenter", "x"])
+    await ana.page.evaluate(DRAG, ["drop", "Some words"])
+    await expect(cover).to_have_count(0)
+    await expect(chips(ana).locator(".chip-name")).to_have_text(["dropped.txt"])
+    await expect(ana.composer).to_be_focused()
+
+
+async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
+    """MSG-12: exactly, and it can be put into the message instead; shorter texts and pictures are as they were."""
+    long = "Line\t<one> & two 😀\n" * 700
+    await ana.composer.evaluate(PASTE, {"text": long})
+    await expect(chips(ana).locator(".chip-name")).to_have_text(["Pasted text.txt"])
+    await expect(chips(ana).first).to_have_attribute("data-state", "ready")
+    address = await ana.page.evaluate(
+        "() => JSON.parse(Object.entries(localStorage).find(([k]) => /files/.test(k))[1])[0].url"
+    )
+    assert await (await ana.page.request.get(ana.page.url.split("/sessions")[0] + address)).text() == long
+    await ana.composer.fill("Before: ")
+    await ana.page.get_by_role("button", name="Put the text into the message").click()
+    await expect(ana.composer).to_have_value("Before: " + long)
+    await expect(chips(ana)).to_have_count(0)
+    await ana.composer.evaluate(
+        PASTE, {"text": "a\tb", "file": "cells.png"}
+    )  # a spreadsheet: its text is what is meant
+    await expect(chips(ana)).to_have_count(0)
+
+
+async def test_viewer_has_nothing_to_attach_with(ana: Person, browser: Browser) -> None:
+    """LIVE-06: no button, no drop."""
+    bo = await invited(ana, browser, "Bo")
+    await expect(bo.page.get_by_role("button", name="Attach files")).to_be_visible()
+    await ana.page.reload()
+    await ana.page.get_by_role("button", name="Share").click()
+    async with ana.page.expect_response("**/share/member"):
+        await ana.page.get_by_role("combobox", name="Role of Bo").select_option("viewer")
+    await expect(bo.page.get_by_text("You may read this session.")).to_be_visible()
+    await expect(bo.page.get_by_role("button", name="Attach files")).to_have_count(0)
+    await bo.page.evaluate(DRAG, ["dragenter", "x"])
+    await expect(bo.page.get_by_text("Drop files to attach them")).to_have_count(0)
+    bo.complain()

@@ -1,0 +1,83 @@
+"""UI-13: no English is left on a Chinese page, neither in what is loaded nor in what is pushed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser.gallery import SCREENS, House, visit
+from tests.browser.test_accessibility import house as house  # a fixture
+from tests.support.showcase import PEOPLE
+
+# What people, models and tools have written.
+THEIRS = (
+    "[data-body], .plain, .tool, .terminal, .source, code, kbd, pre, .who, .name, .rail-item, .recent, .title-text, "
+    "[data-part=title], [data-part=model], [data-part=presence], .attachments, option, bdi, body [lang], textarea, "
+    "#people, .face, .model-name, .brand, title"
+)
+# What is called the same everywhere.
+NAMES = {"Parley", "Token", "Markdown", "Enter", "Shift", "Ctrl", "Esc", "JavaScript", "PDF", "API", "WebP", "JPEG"}
+WORDS = """
+(theirs) => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+  const found = [];
+  for (let node = walker.currentNode; node; node = walker.nextNode()) {
+    const element = node.nodeType === Node.TEXT_NODE ? node.parentElement : node;
+    if (element.closest(`${theirs}, script, style, template, #words`)) continue;
+    if (node.nodeType === Node.TEXT_NODE) {
+      if (element.checkVisibility() || element.closest(".sr-only")) found.push(node.data);
+    } else for (const name of ["aria-label", "title", "placeholder", "alt"]) {
+      if (element.hasAttribute(name) && element.checkVisibility()) found.push(element.getAttribute(name));
+    }
+  }
+  return found;
+}
+"""
+
+
+async def english(page: Page, house: House) -> set[str]:
+    """The pieces of text with English words in them."""
+    titles = await page.locator(".rail-title").all_inner_texts()
+    known = [*PEOPLE.values(), "claude-sonnet-4-6", "demo", "admin", "Assistant", *titles]
+    theirs = re.compile("|".join(map(re.escape, known)))
+    texts: list[str] = await page.evaluate(WORDS, THEIRS)
+    return {text.strip() for text in texts if set(re.findall(r"[A-Za-z]{3,}", theirs.sub("", text))) - NAMES}
+
+
+@pytest.mark.parametrize(("language", "spoken"), [("zh-hans", "共享"), ("zh-hant", "分享")])
+async def test_chinese_pages_hold_no_english(browser: Browser, house: House, language: str, spoken: str) -> None:
+    """UI-13: texts, names of controls, titles and placeholders of the main screens."""
+    found: list[str] = []
+    for name in ("home", "session", "session-empty", "session-tools", "not-found"):
+        page = await visit(browser, house)
+        await page.context.add_cookies([{"name": "django_language", "value": language, "url": house.address}])
+        await SCREENS[name](page, house)
+        await expect(page.locator("html")).to_have_attribute("lang", re.compile(language, re.IGNORECASE))
+        found += [f"{name}: {text}" for text in await english(page, house)]
+        if name == "session":
+            await page.get_by_role("button", name=spoken, exact=True).click()
+            await expect(page.get_by_role("dialog")).to_contain_text("Priya")
+            found += [f"share: {text}" for text in await english(page, house)]
+        await page.context.close()
+    assert not found, "\n".join(sorted(found))
+
+
+async def test_two_readers_of_one_session_each_have_their_language(browser: Browser, house: House) -> None:
+    """UI-13, UI-07, LIVE-01: the status line and the queue, pushed to both at once."""
+    english, chinese = await visit(browser, house), await visit(browser, house, who="mei")
+    await chinese.context.add_cookies([{"name": "django_language", "value": "zh-hans", "url": house.address}])
+    for page in (english, chinese):
+        await SCREENS["session"](page, house)
+    composer = english.get_by_role("textbox", name="Message", exact=True)
+    await composer.fill("slow")
+    await composer.press("Enter")
+    await expect(english.locator("#status")).to_contain_text("Thinking…")
+    await expect(chinese.locator("#status")).to_contain_text("思考中…")
+    await composer.fill("and then?")
+    await composer.press("Enter")
+    await expect(english.get_by_role("article", name="Queued by Ana Kovač")).to_be_visible()
+    await expect(chinese.get_by_role("article", name="Ana Kovač 的排队消息")).to_be_visible()
+    await english.context.close()
+    await chinese.context.close()

@@ -1,0 +1,154 @@
+"""Several workspaces: the switcher at the head of the list, by mouse, keyboard, palette and thumb."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from contextlib import closing
+from urllib.parse import urljoin
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_rail import begin
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+OPS = "Ops 运维"
+
+
+def all_join(server: Server, name: str) -> None:
+    """Make a workspace of which everybody is a member, as staff would in the admin."""
+    with closing(sqlite3.connect(server.data / "parley.sqlite3")) as database, database:
+        made = database.execute("INSERT INTO chat_workspace (name, created_at) VALUES (?, datetime())", [name])
+        database.execute(
+            "INSERT INTO chat_membership (workspace_id, user_id, role, created_at) "
+            "SELECT ?, id, 'member', datetime() FROM chat_user",
+            [made.lastrowid],
+        )
+
+
+def all_leave(server: Server, name: str) -> None:
+    with closing(sqlite3.connect(server.data / "parley.sqlite3")) as database, database:
+        named = "SELECT id FROM chat_workspace WHERE name = ?"
+        database.execute(f"DELETE FROM chat_membership WHERE workspace_id IN ({named})", [name])  # noqa: S608  # our own
+
+
+def switcher(page: Page) -> Locator:
+    return page.get_by_role("button", name=re.compile("^Workspace "))
+
+
+def titles(page: Page) -> Locator:
+    return page.locator(".rail-title")
+
+
+async def ring(page: Page) -> None:
+    """Let the list look for news."""
+    await page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
+
+
+async def go_by_palette(page: Page, name: str) -> None:
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox", name="Search sessions, messages and actions").fill(f"workspace {name}")
+    await expect(page.get_by_role("option", name=f"Go to workspace {name}")).to_have_attribute("aria-selected", "true")
+    await page.keyboard.press("Enter")
+    await expect(switcher(page)).to_contain_text(name)
+
+
+async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, model: WireServer) -> None:
+    """ui.md: of one workspace nothing is drawn; with a second one there is a way there by mouse, keys and palette, new
+    sessions begin there, links lead into it, and each tab keeps its own list. An open home page goes on, elsewhere,
+    where somebody has lost theirs."""
+    page, first = ana.page, ana.page.url
+    await expect(titles(page)).to_have_text(["New session"])
+    await expect(page.locator("#rail-switch")).to_be_hidden()
+    all_join(server, OPS)
+    await ring(page)
+    await expect(switcher(page)).to_contain_text("Home")
+    await ana.composer.fill("Half a thought")
+    await switcher(page).click()
+    await expect(page.get_by_role("menuitemradio", checked=True)).to_have_text("Home")
+    await page.get_by_role("menuitemradio", name=OPS).click()
+    await expect(switcher(page)).to_contain_text(OPS)
+    await expect(page.get_by_text("What you begin or others share")).to_be_visible()
+    model.script(reply("Yes."))
+    await begin(ana, "In ops")
+    await expect(titles(page)).to_have_text(["In ops"])
+    second = page.url
+
+    tab = await page.context.new_page()
+    await tab.goto(first)
+    await expect(titles(tab)).to_have_text(["New session"])
+    await expect(tab.get_by_role("textbox", name="Message", exact=True)).to_have_value("Half a thought")
+    await ring(page)
+    await page.reload()
+    await expect(titles(page)).to_have_text(["In ops"])
+    await ring(tab)
+    async with tab.expect_response(lambda answer: "/rail?" in answer.url):
+        await ring(tab)
+    await expect(titles(tab)).to_have_text(["New session"])
+
+    await switcher(tab).focus()
+    await tab.keyboard.press("Enter")
+    await expect(tab.get_by_role("menuitemradio", name="Home")).to_be_focused()
+    await tab.keyboard.press("o")
+    await tab.keyboard.press("Enter")
+    await expect(titles(tab)).to_have_text(["In ops"])
+    await go_by_palette(tab, "Home")
+    await expect(titles(tab)).to_have_text(["New session"])
+    await tab.goto(second)
+    await expect(switcher(tab)).to_contain_text(OPS)
+    await tab.goto(urljoin(second, "/"))
+    await expect(titles(tab)).to_have_text(["In ops"])
+
+    all_leave(server, OPS)
+    await ring(tab)
+    await expect(switcher(tab)).to_be_hidden()
+    await expect(titles(tab)).to_have_text(["In ops", "New session"])
+    model.script(reply("Yes."))
+    await tab.get_by_role("textbox", name="First message").fill("Begun all the same")
+    await tab.keyboard.press("Enter")
+    await expect(titles(tab)).to_have_text(["Begun all the same", "In ops", "New session"])
+
+
+async def test_news_of_another_workspace_reach_the_switcher(
+    ana: Person, server: Server, browser: Browser, model: WireServer
+) -> None:
+    """ui.md: the agent's answer for its owner, a shared session for somebody else; on a phone it is in the drawer."""
+    bo = await invited(ana, browser, "Bo")
+    all_join(server, OPS)
+    await ana.page.goto(urljoin(ana.page.url, "/"))
+    await go_by_palette(ana.page, OPS)
+    gate = asyncio.Event()
+    model.script(reply("Yes", gate=gate, rest=(".",)))
+    await begin(ana, "In ops")
+    session = ana.page.url
+    await go_by_palette(ana.page, "Home")
+    dot = ana.page.locator("#rail-switch .unread")
+    await expect(dot).to_be_hidden()
+    gate.set()
+    await expect(dot).to_be_visible()
+
+    await ring(bo.page)
+    await expect(switcher(bo.page)).to_contain_text("Home")
+    await expect(bo.page.locator("#rail-switch .unread")).to_be_hidden()
+    token = await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
+    shared = await ana.page.request.post(
+        f"{session}share/member", headers={"X-CSRFToken": token}, form={"user": "bo", "role": "viewer"}
+    )
+    assert shared.ok
+    await expect(bo.page.locator("#rail-switch .unread")).to_be_visible()
+    bo.complain()
+
+    await ana.page.set_viewport_size({"width": 375, "height": 740})
+    await ana.page.get_by_role("button", name="Open the list of sessions").click()
+    await switcher(ana.page).click()
+    await ana.page.get_by_role("menuitemradio", name=f"{OPS} · Unread").click()
+    await ana.page.wait_for_url("**/workspaces/*/")
+    await ana.page.get_by_role("button", name="Open the list of sessions").click()
+    await expect(switcher(ana.page)).to_contain_text(OPS)
+    await expect(dot).to_be_hidden()
+    await ana.page.get_by_role("link", name="In ops").first.click()
+    await expect(ana.answers.first).to_contain_text("Yes.")

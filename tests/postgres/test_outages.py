@@ -1,0 +1,87 @@
+"""A PostgreSQL that restarts, or is away for a while, under a Parley that works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import LiteralString
+
+import pytest
+from django.db import connection
+from psycopg.sql import SQL, Identifier
+
+from agents.providers.scripted import Gate
+from chat.models import SessionRun, User
+from tests.support.database import maintenance
+from tests.support.house import House
+from tests.support.rest import check_rest
+
+pytestmark = pytest.mark.postgres
+
+
+def door(statement: LiteralString) -> None:
+    """Change who may come in, and cut all connections that there are."""
+    name = connection.settings_dict["NAME"]
+    with maintenance() as server:
+        server.execute(SQL(statement).format(Identifier(name)))
+        server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+
+
+@pytest.fixture(autouse=True)
+def _own_connection(transactional_db: None) -> Iterator[None]:
+    """The test's own connection is cut too, and nothing would try it before its rows are cleared away."""
+    yield
+    connection.close()
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Nobody comes in until it is back."""
+    door("ALTER DATABASE {} ALLOW_CONNECTIONS false")
+    try:
+        yield
+    finally:
+        door("ALTER DATABASE {} ALLOW_CONNECTIONS true")
+
+
+async def test_restart_in_mid_answer_costs_nothing(house: House, ana: User) -> None:
+    """RUN-10, RUN-15: every connection is cut at once; the answer goes on, and the next message has its own."""
+    more = Gate()
+    house.script([["One, ", more, "two."], ["Again."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Count")
+    await more.reached()
+    door("ALTER DATABASE {} ALLOW_CONNECTIONS true")
+    more.open()
+    await house.idle(session)
+    await house.send(session, ana, "More")
+    await house.idle(session)
+    assert [text for type, _, text in await house.shown(session) if type == "text"] == [
+        "Count",
+        "One, two.",
+        "More",
+        "Again.",
+    ]
+    await house.do(check_rest, session)
+
+
+async def test_answer_waits_for_a_database_that_is_away(
+    house: House, ana: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-10, RUN-15: what a person gets is the answer, not an error; the claim is kept meanwhile."""
+    more = Gate()
+    house.script([["One, ", more, "two."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Count")
+    await more.reached()
+    epoch = (await house.do(SessionRun.objects.get, pk=session.pk)).epoch
+    with away():
+        more.open()
+        async with asyncio.timeout(20):
+            while "not there" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+                await asyncio.sleep(0.01)
+    await house.idle(session)
+    assert (await house.shown(session))[2] == ("text", "complete", "One, two.")
+    assert (await house.do(SessionRun.objects.get, pk=session.pk)).epoch == epoch
+    await house.do(check_rest, session)

@@ -1,0 +1,166 @@
+"""Two server processes on one PostgreSQL and one Redis, a person on each."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from agents.registry import load
+from chat import agents_setup
+from chat.management.one_at_a_time import LOCK
+from chat.models import ChatMessage, Session, User, Worker
+from chat.services import accounts
+from chat.services.reading import changes_since
+from tests.commands.process import Started, serving
+from tests.live.states import assert_shows, is_at
+from tests.support.client import EventsClient, Json
+from tests.support.database import address, empty_database
+from tests.support.house import House, let_in
+from tests.support.redis import Redis
+from tests.support.remote_viewer import RemoteViewer
+from tests.support.rest import check_rest
+
+pytestmark = [pytest.mark.postgres, pytest.mark.server]
+
+
+class Team:
+    """Servers with what they must share, each with a folder of its own; and `house`, which looks at their rows."""
+
+    def __init__(self, folder: Path, database: str, redis: Redis) -> None:
+        self.house = House()
+        agents_setup.install(load(None, {}))  # the servers' demo agent, who needs no script
+        self._folder = folder
+        self._shared = {"DATABASE_URL": database, "REDIS_URL": redis.url, "SECRET_KEY": "the team's"}
+        self._servers = ExitStack()
+
+    async def server(self, name: str) -> Started:
+        """Start one, in whatever time it takes."""
+        settings = {**self._shared, "LEASE_SECONDS": "2", "TITLES": "words"}
+        starting = serving(self._folder / name, ready="Parley is ready", **settings)
+        return await asyncio.to_thread(self._servers.enter_context, starting)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._servers.close)
+        await self.house.threads.close()
+
+
+@pytest_asyncio.fixture
+async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
+    server = Redis(tmp_path)
+    await server.start()
+    yield server
+    server.kill()
+
+
+@pytest_asyncio.fixture
+async def team(transactional_db: None, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
+    """On the test's own database."""
+    team = Team(tmp_path, address(), redis)
+    yield team
+    await team.close()
+
+
+@pytest.fixture
+def new_database() -> Iterator[str]:
+    with empty_database() as found:
+        yield found
+
+
+async def test_servers_that_start_together_prepare_a_new_database_once(
+    new_database: str, tmp_path: Path, redis: Redis
+) -> None:
+    """As after an update of a team's machines: one migrates, the others wait for it."""
+    team = Team(tmp_path, new_database, redis)
+    try:
+        servers = await asyncio.gather(*(team.server(name) for name in ("one", "two", "three")))
+        assert [server.line.startswith("Parley is ready.") for server in servers] == [True] * 3
+    finally:
+        await team.close()
+
+
+def test_server_that_waits_for_another_says_so(new_database: str, tmp_path: Path) -> None:
+    """Until the other is done, in whatever way; nobody looks at a start that says nothing."""
+    settings = {"DATABASE_URL": new_database, "SECRET_KEY": "the team's"}
+    with psycopg.connect(new_database, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        with serving(tmp_path, ready="Waiting for another server", **settings) as server:
+            other.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+            assert server.process.stdout is not None
+            assert any(line.startswith("Parley is ready.") for line in server.process.stdout)
+
+
+async def test_killed_server_costs_a_team_nothing(team: Team, ana: User, bo: User) -> None:
+    """LIVE-01, LIVE-02, LIVE-05, RUN-15, MSG-03: one sees what the other does; kill -9 in mid-answer loses no row.
+
+    Whoever is on the other server goes on; that one finishes the answer and takes up what was queued. Who was thrown
+    out comes back, to the server that is still there, and then to their own again.
+    """
+    house, people = team.house, [ana, bo]
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    servers = [await team.server(name) for name in ("first", "second")]
+    viewers = [await watch(house, session, *each) for each in zip(people, servers, strict=True)]
+    viewers[0].send({"type": "send", "text": "markdown", "key": "once"})
+    for viewer in viewers:
+        await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})  # noqa: B023  # waits within the round
+        await viewer.until(lambda: len(answer(viewer)) > 40)  # noqa: B023
+        assert any(frame["type"] == "text_delta" for frame in viewer.frames)
+    viewers[1].send({"type": "send", "text": "echo still there", "key": "twice"})
+    await viewers[0].until(lambda: "echo still there" in viewers[0].client.texts)
+    fallen = await house.do(running_at, session, servers)
+    thrown_out, staying = viewers[fallen], viewers[1 - fallen]
+    heard = answer(thrown_out)
+    await house.until(lambda: is_kept(session, heard[:40]))  # what is younger than the writer's interval may be lost
+    servers[fallen].end(signal.SIGKILL)
+    await thrown_out.leave()
+    await house.idle(session)
+    await house.do(check_rest, session)
+    truth = await house.snapshot(session)
+    await staying.until(lambda: is_at(staying.client, truth))
+    assert_shows(staying.client, truth)
+    cut = await house.do(ChatMessage.objects.get, session=session, status="interrupted", type="text")
+    assert cut.text.startswith(heard[:40])
+    assert [row["text"] for row in said_by_people(staying)] == ["markdown", "echo still there"]
+    assert staying.client.texts[-1] == "still there"
+    for server in (servers[1 - fallen], await team.server("third")):
+        back = RemoteViewer(thrown_out.client, session, people[fallen])
+        await back.open(server.address, await house.do(accounts.sign_in_link, user=people[fallen]))
+        await back.until(lambda: is_at(thrown_out.client, truth))
+        assert_shows(back.client, truth)
+        await back.leave()
+    await staying.leave()
+
+
+async def watch(house: House, session: Session, user: User, server: Started) -> RemoteViewer:
+    viewer = RemoteViewer(EventsClient(), session, user)
+    await viewer.open(server.address, await house.do(accounts.sign_in_link, user=user))
+    await viewer.until(lambda: viewer.client.caught_up)
+    return viewer
+
+
+def running_at(session: Session, servers: list[Started]) -> int:
+    """Which of the servers has the claim."""
+    label = Worker.objects.get(runs__session=session).label
+    return [server.process.pid for server in servers].index(int(label.split()[-1]))
+
+
+def is_kept(session: Session, words: str) -> bool:
+    """Whether a message with these first words is in the rows."""
+    changes = changes_since(session.pk, 0)
+    return changes is not None and any(each.text.startswith(words) for each in changes.messages)
+
+
+def answer(viewer: RemoteViewer) -> str:
+    """What the agent has said so far."""
+    return "".join(row["text"] for row in viewer.client.rows if row["type"] == "text" and row["role"] == "assistant")
+
+
+def said_by_people(viewer: RemoteViewer) -> list[Json]:
+    return [row for row in viewer.client.rows if row["type"] == "text" and row["role"] == "user"]

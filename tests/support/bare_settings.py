@@ -1,0 +1,4 @@
+"""Just enough of Django to look for words: Parley's own settings would open its data folder."""
+
+USE_I18N = True
+LOCALE_PATHS: list[str] = ["locale"]

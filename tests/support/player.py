@@ -1,0 +1,114 @@
+"""A run without an event loop: the test tells what the agent does, and the real reducer and recording write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import count
+
+from django.db.models.functions import Now as DatabaseNow
+from django.utils import timezone
+
+from agents.events import TurnFinished
+from chat import ids
+from chat.events import TextAppended
+from chat.live.publish import publish
+from chat.models import Session, Worker
+from chat.running import lease
+from chat.running.changes import AppendText, Change, CloseTurn
+from chat.running.lease import Claim
+from chat.running.opening import Opening, open_claim, open_turn
+from chat.running.reducer import reduce
+from chat.running.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
+from chat.services.reading import message_snapshot
+from chat.services.recording import Job, PendingText, record
+
+
+class Player:
+    """Plays the turns of one session, one event after the other. `state` is the open turn's, None while there is
+    none."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.state: TurnState | None = None
+        self._worker = lease.enlist()
+        self._claim: Claim | None = None
+        self._seconds = count(100)
+        self._resumes = True
+
+    def begin(self) -> bool:
+        """Claim the session if it is due, open its turn and mend what was left of it, as a bridge does. False:
+        nothing is to be done."""
+        if self._claim is None:
+            self._take()
+        if self._claim is not None and self.state is None:
+            opening = open_claim(self._claim, float(next(self._seconds)))
+            if opening is None:
+                self._claim = None
+            else:
+                self.state = opening.state
+                self._mend(opening)
+        return self.state is not None
+
+    def tell(self, *events: TurnEvent) -> None:
+        for event in events:
+            self._tell(event)
+
+    def crash(self, *, resumes: bool) -> None:
+        """Die without a word; another process finds the session. What the dead one writes then is not taken."""
+        Worker.objects.filter(pk=self._worker).update(lease_until=DatabaseNow() - timedelta(days=1))
+        dead, state = self._claim, self.state
+        self._worker, self._claim, self.state, self._resumes = lease.enlist(), None, None, resumes
+        self._take()
+        if dead is not None and state is not None:
+            _, changes = reduce(state, Stopped(), self._now())
+            [late] = record([Job(self.session.pk, dead.epoch, changes)], [])
+            assert late.fenced
+
+    def _take(self) -> None:
+        for claim in lease.claim(self._worker, 1000):
+            if claim.session_id == self.session.pk:
+                self._claim = claim
+            else:
+                lease.give_back(claim)
+
+    def _mend(self, opening: Opening) -> None:
+        if opening.cancelling:
+            self._tell(TurnFinished("done") if opening.answered and not opening.cut else Stopped())
+        elif opening.cut:
+            self._tell(ProcessLost(self._resumes))
+        elif opening.answered:
+            self._tell(TurnFinished("done"))
+
+    def _tell(self, event: TurnEvent) -> None:
+        assert self.state is not None
+        assert self._claim is not None
+        self.state, changes = reduce(self.state, event, self._now())
+        match changes:
+            case [AppendText(message_id, text, reasoning)]:
+                self._append(message_id, text, reasoning)
+            case _:
+                self._record(self._claim, changes)
+
+    def _append(self, message_id: str, text: str, reasoning: bool) -> None:
+        assert self._claim is not None
+        message = message_snapshot(message_id)
+        assert message is not None
+        record([], [PendingText(self.session.pk, self._claim.epoch, message_id, len(message.text), text)])
+        publish(self.session.pk, [TextAppended(message_id, len(message.text), text, reasoning)])
+
+    def _record(self, claim: Claim, changes: Sequence[Change]) -> None:
+        [recorded] = record([Job(self.session.pk, claim.epoch, changes)], [])
+        assert not recorded.fenced
+        publish(self.session.pk, recorded.events)
+        if any(isinstance(change, CloseTurn) for change in changes):
+            self._close(claim, recorded.next_turn)
+
+    def _close(self, claim: Claim, next_turn: str) -> None:
+        if next_turn:
+            self.state = open_turn(claim, float(next(self._seconds))).state
+        else:
+            self.state = self._claim = None
+
+    def _now(self) -> Now:
+        return Now(timezone.now(), float(next(self._seconds)), ids.message_id, ids.response_id)

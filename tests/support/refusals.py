@@ -1,0 +1,29 @@
+"""A database that refuses what a test tells it to, until it is permitted again: triggers, in its own words."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+
+def refuse(name: str, *, event: str, table: str, when: str = "1 = 1") -> None:
+    """Refuse every `event` ("INSERT", "UPDATE OF done") of rows `when` says, as if a constraint were violated."""
+    trigger = f"CREATE TRIGGER {name} BEFORE {event} ON {table}"
+    if connection.vendor == "sqlite":
+        _execute(f"{trigger} WHEN {when} BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        return
+    no = "BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'check_violation'; END"
+    _execute(
+        f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ {no} $$",
+        f"{trigger} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION {name}()",
+    )
+
+
+def permit(name: str) -> None:
+    """Take a refusal back."""
+    _execute(f"DROP TRIGGER {name}" if connection.vendor == "sqlite" else f"DROP FUNCTION {name} CASCADE")
+
+
+def _execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

@@ -1,0 +1,41 @@
+"""Somebody who watches a session over a real connection, signed in on a server of their own choice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
+
+from tests.support.client import EventsClient
+from tests.support.viewer import Json, Viewer
+
+
+class RemoteViewer(Viewer[EventsClient]):
+    """The reference client on a socket to a server process; comes again, to whichever server, by `open`."""
+
+    async def open(self, server: str, sign_in: str) -> RemoteViewer:
+        """Sign in with a link's token at a server's address, and watch."""
+        self._http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: cookies of an address without a name
+        async with self._http.get(f"{server}/accounts/link/{sign_in}") as page:
+            assert page.status == 200, server
+        self._socket = await self._http.ws_connect(f"{server}/ws/sessions/{self.session.pk}/", origin=server)
+        self._sending: list[asyncio.Task[None]] = []
+        self._reading = asyncio.create_task(self._read(self._socket))
+        self.client.reconnected()
+        self.ask()
+        return self
+
+    def send(self, command: Json) -> None:
+        self._sending.append(asyncio.create_task(self._socket.send_json(command)))
+
+    async def leave(self) -> None:
+        """Go, or clear up after a server that has gone."""
+        await asyncio.gather(*self._sending, return_exceptions=True)
+        await self._socket.close()
+        await self._reading
+        await self._http.close()
+
+    async def _read(self, socket: ClientWebSocketResponse) -> None:
+        async for message in socket:
+            self.take(json.loads(message.data))

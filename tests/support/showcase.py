@@ -1,0 +1,216 @@
+"""A house that has been lived in: six people, thirty sessions, and one session with everything that can be in one.
+
+`PARLEY_DATA=… python -m tests.support.showcase` writes it into a database and prints, as JSON, who may sign in with
+which cookie and where to look. Pictures, accessibility checks and measurements of the page are taken of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import django
+
+from tests.support.showcase_talk import Writer, fill, fill_small
+
+if TYPE_CHECKING:
+    from chat.models import Session, User, Workspace
+
+Json = dict[str, Any]
+
+PEOPLE = {
+    "ana": "Ana Kovač",
+    "mei": "梅雪",
+    "jonas": "Jonas-Maximilian Lindqvist-Överkalix von Hohenstein",
+    "fatima": "فاطمة الزهراء",
+    "priya": "Priya Raghunathan",
+    "kenta": "田中 健太",
+}
+WORKSPACES = [
+    "Payments and reconciliation platform, Europe, Middle East and Africa",
+    "顧客サポート・品質保証チーム（東日本）",
+    "Ops",
+]
+TITLES = [
+    "Release notes for 4.2",
+    "为什么周五结账很慢？",
+    "A title that goes on and on, because somebody has put the whole question into it and then some more",
+    "خطة الإطلاق للربع القادم",
+    "Migrate the billing cron to the new scheduler",
+    "顧客からの問い合わせの分類",
+    "Flaky test: test_two_people_see_the_same",
+    "Pricing page copy",
+    "🚀 Launch checklist",
+    "SQL: top customers by region",
+]
+
+
+def house(now: datetime) -> Json:
+    """Make all of it; returns cookies by person and the addresses worth a look."""
+    from chat.models import AgentPreset, Membership
+    from chat.services.accounts import first_administrator
+    from chat.services.workspaces import current_workspace
+    from tests.bench.rows import cookie
+
+    first = first_administrator()
+    workspace = current_workspace(first)
+    people = {name: _person(name, shown, first) for name, shown in PEOPLE.items()}
+    for user in people.values():
+        Membership.objects.get_or_create(workspace=workspace, user=user)
+    AgentPreset.objects.create(name="reviewer", title="审校 · Reviewer of releases and their notes", position=1)
+    addresses = _rooms(people, workspace, now)
+    _earlier(people, workspace, now)
+    _elsewhere(people, now)
+    _looked_after(people, workspace, now)
+    cookies = {name: cookie(user) for name, user in {**people, "admin": first}.items()}
+    return {"cookies": cookies, **addresses, **_pages(people["ana"])}
+
+
+def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json:
+    """Sessions that are looked into; returns their addresses by field of the gallery's House."""
+    from chat.services.organising import archive
+
+    ana, mei = people["ana"], people["mei"]
+    main = _session(ana, workspace, "Why is checkout slow on Fridays?", now)
+    small = _session(ana, workspace, "Übersicht der Abfragen – and a runbook", now)
+    read_only = _session(mei, workspace, "对外公告草稿", now - timedelta(minutes=5))
+    archived = _session(ana, workspace, "Offsite in Ljubljana", now - timedelta(days=3))
+    _let_in(main, *[people[name] for name in PEOPLE if name not in ("ana", "kenta")])
+    _let_in(main, people["kenta"], role="viewer")
+    scratch = _session(ana, workspace, "Scratch", now - timedelta(days=2))
+    _let_in(scratch, *[user for user in people.values() if user != ana])
+    _let_in(small, mei, people["jonas"])
+    _let_in(read_only, ana, role="viewer")
+    fill(people, main, now)
+    fill_small(small, ana, now)
+    for session, author in ((read_only, mei), (archived, ana)):
+        _greet(session, author, now)
+    archive(ana, archived.pk)
+    empty = _session(ana, workspace, "", now)
+    rooms = {
+        "empty": empty,
+        "session": main,
+        "small": small,
+        "read_only": read_only,
+        "archived": archived,
+        "scratch": scratch,
+    }
+    return {name: f"/sessions/{session.pk}/" for name, session in rooms.items()}
+
+
+def _earlier(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
+    """Make thirty sessions for the list: of everybody, over months, some pinned, some unread."""
+    from chat.models import Participation
+
+    ana = people["ana"]
+    for number in range(30):
+        owner = list(people.values())[number % 6]
+        when = now - timedelta(hours=3 * number**1.7)
+        made = _session(owner, workspace, TITLES[number % 10], when)
+        if owner != ana:
+            _let_in(made, ana)
+        revision = _greet(made, owner, when)
+        if number % 9 != 4:
+            pinned = now if number in (5, 10) else None
+            Participation.objects.create(user=ana, session=made, read_revision=revision, pinned_at=pinned)
+
+
+def _elsewhere(people: dict[str, User], now: datetime) -> None:
+    """Make Kenta one of several teams, where others have said something meanwhile."""
+    from chat.models import Membership, Participation, Workspace
+
+    kenta, mei = people["kenta"], people["mei"]
+    for number, name in enumerate(WORKSPACES):
+        workspace = Workspace.objects.create(name=name)
+        Membership.objects.bulk_create([Membership(workspace=workspace, user=user) for user in (kenta, mei)])
+        for title in TITLES[number : number + 4]:
+            made = _session(mei, workspace, title, now - timedelta(hours=number))
+            _let_in(made, kenta)
+            revision = _greet(made, mei, now)
+            if number != 1:
+                Participation.objects.create(user=kenta, session=made, read_revision=revision)
+
+
+def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
+    """Make what staff look after: tokens of programs, and a session that was deleted."""
+    from chat.services import api_tokens
+    from chat.services.organising import delete
+
+    mei = people["mei"]
+    for name, scope in (
+        ("Nightly report", "read"),
+        ("发布流水线 · a name that goes on, as machines' do", "write"),
+    ):
+        token, _secret = api_tokens.create(user=mei, name=name, scope=scope, days=90)
+    api_tokens.revoke(user=mei, token_id=token.pk)
+    gone = _session(people["jonas"], workspace, "Deleted by mistake", now - timedelta(days=1))
+    _greet(gone, people["jonas"], now - timedelta(days=1))
+    delete(people["jonas"], gone.pk)
+
+
+def _pages(ana: User) -> Json:
+    """Return what is not inside of Parley: an invitation, and the page of a server that has failed."""
+    from django.template.loader import render_to_string
+
+    from chat import static_files
+    from chat.models import Session
+    from chat.services.sharing import invite
+
+    static_files.prepare()  # the addresses of styles and scripts are then the ones that the server will have
+    token = invite(session=Session.objects.filter(owner=ana).earliest("created_at"), author=ana, role="editor")
+    return {"invitation": f"/join/{token}", "broken": render_to_string("500.html")}
+
+
+def _let_in(session: Session, *people: User, role: str = "editor") -> None:
+    from chat.models import Share
+
+    for user in people:
+        Share.objects.create(session=session, user=user, role=role)
+
+
+def _greet(session: Session, owner: User, when: datetime) -> int:
+    """Say two sentences; returns the session's revision."""
+    writer = Writer(session, when)
+    writer.said(owner, "Hello! Where were we?")
+    writer.agent(text="At the third point of the list.")
+    writer.done(2)
+    writer.close()
+    return writer.sequence
+
+
+def _person(name: str, shown: str, first: User) -> User:
+    from chat.models import User
+
+    if name == "ana":
+        first.display_name = shown
+        first.save()
+        return first
+    return User.objects.create_user(name, password="a long enough passphrase", display_name=shown)
+
+
+def _session(owner: User, workspace: Workspace, title: str, when: datetime) -> Session:
+    from chat.models import Session, SessionRun
+    from chat.services.sessions import create_session
+
+    session = create_session(owner=owner, workspace=workspace, title=title)
+    SessionRun.objects.filter(session=session).update(wanted=0)
+    session.total_tokens, session.context_used, session.context_window = 28_500, 15_234, 200_000
+    session.save()
+    Session.objects.filter(pk=session.pk).update(updated_at=when, created_at=when)
+    session.refresh_from_db()
+    return session
+
+
+def main() -> None:
+    django.setup()
+    from django.core.management import call_command
+    from django.utils import timezone
+
+    call_command("migrate", interactive=False, verbosity=0)
+    json.dump(house(timezone.now()), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Somebody who follows a session's steps over HTTP, and whose connection breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from django.core.handlers.asgi import ASGIHandler
+
+from chat.models import Session
+from tests.support.socket import PATIENCE
+from tests.support.step_client import StepClient
+
+Json = dict[str, Any]
+
+
+class Connection:
+    """One request to the application, as a web server makes it; `room` is for so many messages, 0: for all."""
+
+    def __init__(self, scope: Json, room: int) -> None:
+        self.sent: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue(room)
+        self._coming: asyncio.Queue[Json] = asyncio.Queue()
+        self._coming.put_nowait({"type": "http.request", "body": b""})
+        self._work = asyncio.get_running_loop().create_task(ASGIHandler()(scope, self._coming.get, self.sent.put))
+
+    async def lose(self) -> None:
+        self._coming.put_nowait({"type": "http.disconnect"})
+        await self.done()
+
+    async def done(self) -> None:
+        await asyncio.wait_for(self._work, PATIENCE)
+
+
+class StepViewer:
+    """A client on the real application; `asked` with a token or a cookie. `text` is all that it was ever sent."""
+
+    def __init__(self, session: Session, *, asked: dict[str, str], since: int | None = None) -> None:
+        self.client = StepClient()
+        self.text = ""
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.over = False
+        self._path = f"/api/sessions/{session.pk}/steps/stream"
+        self._query = "" if since is None else f"since={since}"
+        self._asked = asked
+        self._changed = asyncio.Event()
+
+    async def open(self, room: int = 0) -> StepViewer:
+        """Connect. With little `room` nothing is read before `go_on`: the server can send no more."""
+        resumes = {"Last-Event-ID": self.client.last_event_id} if self.client.last_event_id else {}
+        headers = [(name.lower().encode(), value.encode()) for name, value in {**self._asked, **resumes}.items()]
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": self._path,
+            "query_string": self._query.encode(),
+            "headers": [(b"host", b"testserver"), *headers],
+        }
+        self.client.connected()
+        self.over = False
+        self._connection = Connection(scope, room)
+        start = await asyncio.wait_for(self._connection.sent.get(), PATIENCE)
+        self.status = start["status"]
+        self.headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+        if not room:
+            self.go_on()
+        return self
+
+    def go_on(self) -> None:
+        self._reading = asyncio.get_running_loop().create_task(self._read(self._connection))
+
+    async def _read(self, connection: Connection) -> None:
+        more = True
+        while more:
+            body = await connection.sent.get()
+            more = body.get("more_body", False)
+            self._take(body.get("body", b"").decode())
+        await connection.done()
+        self.over = True
+        self._changed.set()
+
+    def _take(self, piece: str) -> None:
+        self.text += piece
+        self.client.read(piece)
+        self._changed.set()
+
+    async def cut(self, chance: Random | None = None) -> None:
+        """Lose the connection: some of what the server has sent is lost with it, in the middle of whatever it is."""
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+        if chance and not self._connection.sent.empty():
+            piece = self._connection.sent.get_nowait().get("body", b"").decode()
+            self._take(piece[: chance.randrange(len(piece) + 1)])
+        await self._connection.lose()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something that is read."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
