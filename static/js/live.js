@@ -54,10 +54,14 @@ export class Live extends EventTarget {
     return true;
   }
 
-  /** Sends a command and resolves to its ack; rejects with an Error that says, to a person, why nothing came of it. */
-  request(command) {
+  /**
+   * Sends a command and resolves to its ack; rejects with an Error that says, to a person, why nothing came of it.
+   * What is asked before the page's first connection stands waits for that.
+   */
+  async request(command) {
+    if (this.state === "connecting") await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
     const ref = `#${++this.#number}`;
-    if (!this.send({ ...command, ref })) return Promise.reject(refusal("offline", words.notDone));
+    if (!this.send({ ...command, ref })) throw refusal("offline", words.notDone);
     return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
   }
 

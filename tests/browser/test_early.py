@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -74,6 +75,25 @@ async def test_what_is_written_early_joins_the_draft(ana: Person) -> None:
     await keeps(ana, "Written early.")
     await ana.page.reload()
     await expect(ana.composer).to_have_value("Kept before.\nWritten early.")
+
+
+async def test_what_is_asked_before_the_first_connection_is_done(ana: Person) -> None:
+    """LIVE-04, UI-11: a page that still connects keeps what is asked of the session, and refuses none of it."""
+    gate = asyncio.Event()
+
+    async def late(route: WebSocketRoute) -> None:
+        await gate.wait()
+        route.connect_to_server()
+
+    await ana.page.route_web_socket("**/ws/**", late)
+    await ana.page.reload()
+    await ana.page.get_by_role("button", name="Rename").click()
+    await ana.page.get_by_role("textbox", name="Title").fill("Friday")
+    await ana.page.keyboard.press("Enter")
+    await ana.sees_connection("Connecting")
+    gate.set()
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("Friday")
+    await expect(ana.page.get_by_role("alert")).to_be_empty()
 
 
 async def test_home_takes_what_is_written_early(ana: Person, server: Server) -> None:
