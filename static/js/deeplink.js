@@ -1,7 +1,6 @@
 // Addresses of single messages (`#m_…`): going to them, wherever in the session they are.
 import { notice } from "./notice.js";
-import { showAround } from "./pages.js";
-import { leave, restore, settle } from "./scroll.js";
+import { restore, take } from "./scroll.js";
 import { words } from "./words.js";
 
 const ADDRESS = /^#(m_[0-9a-z]+)$/;
@@ -9,13 +8,9 @@ const log = document.getElementById("log");
 
 /** Goes to a message, loads what stands around it where need be, and shows for a moment, unless `quietly`, which it is. */
 export async function reveal(id, { quietly = false } = {}) {
-  leave();
-  const go = () => bring(document.getElementById(id));
-  if (!document.getElementById(id) && !(await showAround(id, go))) return notice(words.messageGone);
-  await settle(go);
-  const message = document.getElementById(id);
-  if (!message) return notice(words.messageGone);
+  if (!(await take({ id, top: log.clientHeight / 2 }, bring))) return notice(words.messageGone);
   if (quietly) return;
+  const message = document.getElementById(id);
   message.focus({ preventScroll: true });
   flash(message);
 }
@@ -33,7 +28,7 @@ async function follow() {
 }
 
 function bring(message) {
-  message?.scrollIntoView({ block: message.offsetHeight > log.clientHeight * 0.8 ? "start" : "center" });
+  message.scrollIntoView({ block: message.offsetHeight > log.clientHeight * 0.8 ? "start" : "center" });
 }
 
 function flash(message) {

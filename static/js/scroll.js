@@ -12,6 +12,7 @@ const button = document.querySelector("[data-action=latest]");
 const label = button.querySelector("span");
 const PLACE = `parley:place:${document.getElementById("main").dataset.session}`;
 let following = true;
+let bound = null; // the place to which the reader is being taken, until they are there or go elsewhere
 let lastTop = 0;
 let seen = 0; // the last sequence number when the reader left the end
 
@@ -59,15 +60,26 @@ export async function restore() {
   const { type } = performance.getEntriesByType("navigation")[0] ?? {};
   const place = ["reload", "back_forward"].includes(type) ? keptInTab(PLACE) : null;
   if (!place) return false;
-  const goThere = () => (log.scrollTop += topOf(document.getElementById(place.id)) - place.top);
+  return take(place, (message) => (log.scrollTop += topOf(message) - place.top));
+}
+
+/**
+ * Takes the reader to a message and loads what stands around it where need be; `go` brings it into view. Until they are
+ * there it is their place, `top` px below the list's edge, if the page is left. Resolves to whether there is such a message.
+ */
+export async function take(place, go) {
+  const found = () => document.getElementById(place.id);
+  const step = () => found() && go(found());
   leave();
-  if (!document.getElementById(place.id) && !(await showAround(place.id, goThere))) return false;
-  await settle(goThere);
-  return true;
+  bound = place;
+  if (!found() && !(await showAround(place.id, step))) return false; // maybe for the page is just being left
+  await settle(step);
+  if (bound === place) bound = null;
+  return found() !== null;
 }
 
 /** Repeats a step while what came into view gets its true height, which takes a few frames. */
-export async function settle(step) {
+async function settle(step) {
   for (let frame = 0; frame < 4; frame++) {
     step();
     await new Promise(requestAnimationFrame);
@@ -83,6 +95,7 @@ export function firstVisible() {
 
 function follow() {
   following = true;
+  bound = null;
   button.hidden = true;
   log.scrollTop = log.scrollHeight;
   lastTop = log.scrollTop;
@@ -91,7 +104,10 @@ function follow() {
 function moved() {
   // Growth below never moves the reader up; only the reader does.
   if (distance() < NEAR && isWhole()) following = true;
-  else if (log.scrollTop < lastTop - 1) leave();
+  else if (log.scrollTop < lastTop - 1) {
+    bound = null;
+    leave();
+  }
   button.hidden = following || (isWhole() && distance() < 2 * NEAR);
   count();
   lastTop = log.scrollTop;
@@ -144,5 +160,5 @@ function keepWhileOthersLoad() {
 
 function remember() {
   const first = firstVisible();
-  keepInTab(PLACE, following || !first ? null : { id: first.id, top: topOf(first) });
+  keepInTab(PLACE, bound ?? (following || !first ? null : { id: first.id, top: topOf(first) }));
 }

@@ -149,6 +149,22 @@ async def test_message_that_came_while_reading_above_is_there_at_the_end(
     other.complain()
 
 
+async def test_page_that_is_left_on_the_way_to_a_message_goes_on_to_it(ana: Person, server: Server) -> None:
+    """LIVE-01: loaded again before the message came, the page shows the message, not what was in view on the way."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.reload()
+    await expect(numbered(ana, 180)).to_be_in_viewport()
+    for _again in range(2):  # on the way there, and on the way back to it
+        async with ana.page.expect_request("**/messages?around=*"):
+            await ana.page.route("**/messages?around=*", lambda _route: None, times=1)
+            if _again:
+                await ana.page.reload()
+            else:
+                await ana.page.evaluate("id => { location.hash = id; }", await id_of(server, 20))
+    await ana.page.reload()
+    await expect(numbered(ana, 20)).to_be_in_viewport()
+
+
 async def test_link_to_nothing_says_so(ana: Person) -> None:
     await ana.page.evaluate("location.hash = '#m_000000000000000000000000'")
     await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
