@@ -58,8 +58,8 @@ def threads() -> Iterator[Callable[[Callable[[], object]], Future[object]]]:
         yield lambda function: pool.submit(closing, function)
 
 
-def turn_is_taken() -> bool:
-    return writers_of(str(connection.settings_dict["NAME"])).turn.locked()
+def turn() -> threading.Lock:
+    return writers_of(str(connection.settings_dict["NAME"])).turn
 
 
 def write(name: str = "W") -> None:
@@ -75,9 +75,9 @@ def synchronous() -> int:
 def test_transaction_takes_its_turn_and_gives_it_back(disk: Disk) -> None:
     """MSG-01: one writer at a time; afterwards each statement alone waits for the disk again."""
     with transaction.atomic():
-        assert turn_is_taken()
+        assert turn().locked()
         Workspace.objects.create(name="A")
-    assert not turn_is_taken()
+    assert not turn().locked()
     assert disk.syncs == 1
     assert synchronous() == 2
 
@@ -92,7 +92,7 @@ def test_failed_transaction_gives_its_turn_back(disk: Disk) -> None:
 
     with pytest.raises(DatabaseError):
         fail()
-    assert not turn_is_taken()
+    assert not turn().locked()
     assert (Workspace.objects.count(), disk.syncs, synchronous()) == (0, 0, 2)
 
 
@@ -106,7 +106,7 @@ def test_closing_in_a_transaction_gives_the_turn_back() -> None:
 
     with pytest.raises(DatabaseError):
         fail()
-    assert not turn_is_taken()
+    assert not turn().locked()
     write()
 
 
@@ -139,7 +139,7 @@ def test_others_write_while_one_waits_for_the_disk(
     others = [threads(write) for _ in range(5)]
     while Workspace.objects.count() < 6:  # all of them are committed, one by one, while the first still waits
         threading.Event().wait(0.005)
-    with writers_of(str(connection.settings_dict["NAME"])).turn:
+    with turn():
         pass  # the last of them has given its turn away: its commit counts
     assert not wait([first, *others], timeout=0).done
     disk.door.set()
@@ -157,7 +157,7 @@ def test_disk_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_to_disk", fail)
     with pytest.raises(DatabaseError, match="no space left"):
         write()
-    assert not turn_is_taken()
+    assert not turn().locked()
 
 
 def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]], Future[object]]) -> None:
