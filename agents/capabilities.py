@@ -72,7 +72,7 @@ def takes(model: str, provider: ProviderConfig, table: Mapping[str, Takes] = BUI
     Servers that speak OpenAI's format take its images, and PDF files only where it is configured.
     """
     told = known(model, table) or NOTHING
-    may_pdf = provider.type != "openai" or provider.base_url is None
+    may_pdf = provider.type != "openai" or provider.is_openai
     own = provider.models.get(model)
     images = (own.vision if own else None, provider.vision, told.images)
     pdf = (own.pdf if own else None, provider.pdf, told.pdf and may_pdf)

@@ -55,7 +55,36 @@ STATUS_OF_KIND = {
     "server_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "vector_store_timeout": 504,
 }
+# What is wrong with a request, by the codes of OpenAI's Responses API (openai.types.responses.ResponseError).
+STATUS_OF_KIND |= dict.fromkeys(
+    (
+        "bio_policy",
+        "data_residency_mismatch",
+        "empty_image_file",
+        "failed_to_download_image",
+        "image_content_policy_violation",
+        "image_file_not_found",
+        "image_file_too_large",
+        "image_parse_error",
+        "image_too_large",
+        "image_too_small",
+        "invalid_base64_image",
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_image_mode",
+        "invalid_image_url",
+        "invalid_prompt",
+        "misalignment_policy_violation",
+        "unsupported_image_media_type",
+    ),
+    400,
+)
 
 
 @dataclass(frozen=True)

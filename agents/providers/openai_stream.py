@@ -139,7 +139,9 @@ def read_usage(usage: Json) -> Usage:
     """Read the token counts: the cached ones are part of the prompt's."""
     details = usage.get("prompt_tokens_details") or {}
     cached = details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-    return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, details.get("cache_write_tokens"))
+    reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+    written = details.get("cache_write_tokens")
+    return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, written, reasoning)
 
 
 class OpenAIReader:

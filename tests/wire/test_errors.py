@@ -18,7 +18,7 @@ from agents.events import ProviderEvent, TextDelta
 from agents.messages import Text
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
-from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, parts
+from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain
 
 BEFORE = [
     (400, "invalid_request_error", "temperature: out of range", RequestRejected),
@@ -159,7 +159,7 @@ async def test_short_wait_is_made_by_the_sdk(wire: WireServer, vendor: Vendor, s
     refusal = vendor.error(status, "overloaded_error", "wait", retry_after="0.01")
     wire.script(refusal, refusal, Reply(vendor.text("ok")))
     provider = vendor.make(wire, max_retries=2)
-    assert parts(await ask(provider)) == (Text("ok"),)
+    assert plain(await ask(provider)) == (Text("ok"),)
     assert len(wire.requests) == 3
     await provider.close()
 
