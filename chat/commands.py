@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from agents.reasoning import LARGEST_BUDGET
 from chat.models import Role
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
@@ -150,6 +151,14 @@ class SetModel(Command):
     model: Annotated[str, Field(max_length=200)]
 
 
+class SetReasoning(Command):
+    """How much the model reasons. Null leaves effort or budget as it is, "" and 0 leave it to the model."""
+
+    type: Literal["set_reasoning"]
+    effort: Annotated[str, Field(max_length=10)] | None = None
+    budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
+
+
 class SetAgent(Command):
     type: Literal["set_agent"]
     agent: Annotated[str, Field(max_length=80)]
@@ -195,6 +204,7 @@ Request = (
     | Restore
     | Fork
     | SetModel
+    | SetReasoning
     | SetAgent
     | Rename
     | SetSystemPrompt
@@ -254,6 +264,7 @@ _TYPES = {
     "restore",
     "fork",
     "set_model",
+    "set_reasoning",
     "set_agent",
     "rename",
     "set_system_prompt",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from agents.reasoning import Reasoning
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 Json = dict[str, Any]
@@ -32,6 +33,7 @@ class UsageSnapshot:
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     first_token_latency_ms: int | None
+    reasoning_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
 class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
-    `agent_title` is its agent's name for people; "" where there is no other one to tell it from.
+    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
+    `thinking_budget` are chosen for the session; "" and None leave it to the model, and so does a model without them.
     """
 
     id: str
@@ -178,9 +181,12 @@ class SessionSnapshot:
     agent_status: str
     tool_name: str
     agent_title: str = ""
+    reasoning_effort: str = ""
+    thinking_budget: int | None = None
 
     @classmethod
     def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
+        reasoning = Reasoning.of(session.config if isinstance(session.config, dict) else {})
         return cls(
             id=session.id,
             title=session.title,
@@ -197,6 +203,8 @@ class SessionSnapshot:
             agent_status=agent_status,
             tool_name=tool_name,
             agent_title=agent_title,
+            reasoning_effort=reasoning.effort,
+            thinking_budget=reasoning.budget,
         )
 
     @property

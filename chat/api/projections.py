@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema
 
 from agents.providers import anthropic_request, openai_request
 from agents.providers.base import Request
+from agents.providers.dialect import USUAL
 from chat.api.answers import answer
 from chat.api.auth import ApiRequest, session_of
 from chat.models import ChatMessage, Session
@@ -70,7 +71,7 @@ def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
 
 
 def _openai(session: Session, asked: Request) -> Json:
-    body = openai_request.to_request(asked, session.provider, openai_request.Dialect())
+    body = openai_request.to_request(asked, session.provider, USUAL)
     return {"model": session.model, "system": None, "messages": body["messages"]}
 
 

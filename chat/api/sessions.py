@@ -11,6 +11,7 @@ from django.urls import reverse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.reasoning import LARGEST_BUDGET
 from chat.api.answers import answer, nothing, seen_by
 from chat.api.auth import ApiRequest, workspace_named
 from chat.api.bodies import Body
@@ -47,6 +48,10 @@ class NewSession(Body):
     agent: str = Field("", max_length=80, description="The name of an agent; empty: the default one")
     provider: str = Field("", max_length=80)
     model: str = Field("", max_length=200, description="Empty: the agent's own")
+    reasoning_effort: str | None = Field(None, max_length=10, description="Null: the agent's own; empty: the model's")
+    thinking_budget: int | None = Field(
+        None, ge=0, le=LARGEST_BUDGET, description="In tokens. Null: the agent's own; 0: the model's"
+    )
     system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Null: the agent's own")
     workspace: int | None = Field(None, description="Where it is to be; null: in the one that you are in")
     key: str | None = Field(None, min_length=1, max_length=100)
@@ -59,6 +64,10 @@ class SessionChanges(Body):
     agent: str | None = Field(None, max_length=80)
     provider: str | None = Field(None, max_length=80)
     model: str | None = Field(None, max_length=200)
+    reasoning_effort: str | None = Field(
+        None, max_length=10, examples=["high"], description="One of the model's levels (GET /models); empty: its own"
+    )
+    thinking_budget: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="In tokens; 0: the model's own")
     system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT)
     seen_system_prompt: str | None = Field(
         None,
@@ -145,13 +154,15 @@ def _told(request: ApiRequest, session_id: str, *, status: int = 200, location: 
 
 
 def _commands(body: SessionChanges) -> Iterator[Request]:
-    """The agent first: it brings a model and a system prompt of its own."""
+    """The agent first: it brings a model and a system prompt of its own; then the model, which decides on levels."""
     if body.agent is not None:
         yield command("set_agent", agent=body.agent)
     if (body.provider is None) != (body.model is None):
         raise Malformed("model: A model is named together with its provider.")
     if body.provider is not None:
         yield command("set_model", provider=body.provider, model=body.model)
+    if body.reasoning_effort is not None or body.thinking_budget is not None:
+        yield command("set_reasoning", effort=body.reasoning_effort, budget=body.thinking_budget)
     if body.system_prompt is not None:
         yield command("set_system_prompt", system_prompt=body.system_prompt, seen=body.seen_system_prompt)
     if body.title is not None:

@@ -34,6 +34,11 @@ class SessionOut(Schema):
     agent_title: str = Field(description="Its name for people; empty where there is no other agent to tell it from")
     provider: str
     model: str
+    reasoning_effort: str = Field(
+        examples=["high"],
+        description="Chosen for the session; empty: the model's own. One that the model lacks is not sent",
+    )
+    thinking_budget: int | None = Field(description="Tokens, chosen for the session; null: the model's own")
     system_prompt: str
     owner_id: int
     revision: int

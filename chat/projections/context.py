@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -33,6 +33,7 @@ CONTEXT_FIELDS = (
     "sender",
     "user_id",
     "provider",
+    "model",
     "response_id",
     "include_in_context",
     "tool_call_id",
@@ -151,7 +152,7 @@ def _said(row: ChatMessage, named: bool, shown: Mapping[str, tuple[Part, ...]]) 
     parts = [part for file in attached_to(row) for part in shown.get(file.pk) or as_text(file)]
     parts += [Text(row.text)] if row.text else []
     if named and parts and isinstance(first := parts[0], Text):
-        parts[0] = Text(f"[{_name(row)}] {first.text}")
+        parts[0] = replace(first, text=f"[{_name(row)}] {first.text}")
     return tuple(parts)
 
 
@@ -185,7 +186,7 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
     results: list[Piece] = []
     for row in group:
         if row.type == MessageType.REASONING:
-            parts.append((Thinking(row.text, row.provider, _strings(row.provider_data)), row))
+            parts.append((Thinking(row.text, row.provider, _strings(row.provider_data), row.model), row))
         elif row.type == MessageType.TEXT:
             parts.extend((part, row) for part in _spoken(row))
         else:
@@ -199,18 +200,18 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
 
 
 def _spoken(row: ChatMessage) -> list[Part]:
-    text = row.text
     if row.status == MessageStatus.INTERRUPTED:
-        text = f"{text}\n\n{INTERRUPTED}" if text else INTERRUPTED
-    return [Text(text)] if text else []
+        return [Text(f"{row.text}\n\n{INTERRUPTED}" if row.text else INTERRUPTED)]
+    return [Text(row.text, _strings(row.provider_data))] if row.text else []
 
 
 def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
     call_id = _call_id(row.id, row.tool_call_id, seen)
     seen.add(call_id)
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
-    raw = _strings(row.provider_data).get("raw_arguments", "")
-    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "")
+    data = _strings(row.provider_data)
+    raw = data.pop("raw_arguments", "")
+    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "", data)
 
 
 def _call_id(message_id: str, call_id: str, seen: set[str]) -> str:

@@ -27,6 +27,7 @@ from chat.commands import (
     SendMessage,
     SetAgent,
     SetModel,
+    SetReasoning,
     SetSystemPrompt,
     Typing,
     Withdraw,
@@ -87,6 +88,8 @@ def execute(user: User, session_id: str, command: Request) -> Json:
             return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
         case SetModel():
             sessions.set_model(session=session, author=user, provider=command.provider, model=command.model)
+        case SetReasoning(effort=effort, budget=budget):
+            sessions.set_reasoning(session=session, author=user, effort=effort, budget=budget)
         case SetAgent():
             sessions.set_agent(session=session, author=user, agent=command.agent)
         case Rename():

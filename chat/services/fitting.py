@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +65,17 @@ def _config(config: Json, agent: AgentPreset) -> Json:
         **config,
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
         "max_rounds": min(rounds, most),
+        "allowed_hosts": _hosts(config.get("allowed_hosts"), agent, on_offer),
     }
+
+
+def _hosts(wanted: object, agent: AgentPreset, on_offer: Sequence[AgentPreset]) -> list[str]:
+    """The file's own list of hosts, as far as an agent that is on offer reaches; else that of the session's agent."""
+    hosts = [host for host in wanted if isinstance(host, str)] if isinstance(wanted, list) else []
+    if any(not preset.allowed_hosts for preset in on_offer):
+        return hosts
+    reached = {host for preset in on_offer for host in preset.allowed_hosts}
+    return [host for host in hosts if host in reached] or list(agent.allowed_hosts)
 
 
 def _missing(config: Json, made: Json) -> list[str]:

@@ -19,6 +19,7 @@ from chat.imports.renaming import ids_in, renamed
 from chat.imports.resting import at_rest
 from chat.live.publish import stirred
 from chat.models import (
+    IMPORTED,
     Attachment,
     ChatMessage,
     MessageType,
@@ -90,7 +91,8 @@ def _import(
 ) -> Imported:
     files, lost = _read_files(named)
     chosen = fitted(named.session)
-    rows = rows_of(named, chosen.columns, owner, is_own=is_own, workspace=workspace)
+    columns = {**chosen.columns, "config": {**chosen.columns["config"], IMPORTED: True}}
+    rows = rows_of(named, columns, owner, is_own=is_own, workspace=workspace)
     stored: list[Attachment] = []
     try:
         _write(rows, _prepare(rows), files, stored)

@@ -9,11 +9,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from agents.reasoning import Reasoning
 from agents.registry import AgentPreset
 from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
+from chat.models import IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
-from chat.models import Session
 from chat.services.changing import config_of
 from chat.services.errors import Invalid
 
@@ -49,8 +50,15 @@ def own(session: Session) -> AgentPreset:
 
     No query, unless it began before copies were kept: then its preset of today fills in, or the default one.
     """
-    begun = _copied(session.agent, config_of(session)) or preset(session.agent)
-    return replace(begun, provider=session.provider, model=session.model, system_prompt=session.system_prompt)
+    config = config_of(session)
+    begun = _copied(session.agent, config) or preset(session.agent)
+    return replace(
+        begun,
+        provider=session.provider,
+        model=session.model,
+        system_prompt=session.system_prompt,
+        is_imported=bool(config.get(IMPORTED)),
+    )
 
 
 def copy_of(chosen: AgentPreset) -> Json:
@@ -61,6 +69,8 @@ def copy_of(chosen: AgentPreset) -> Json:
         "max_rounds": chosen.max_rounds,
         "prompts": list(chosen.prompts),
         "prompt_digest": _digest(chosen.system_prompt),
+        "allowed_hosts": list(chosen.allowed_hosts),
+        **chosen.reasoning.to_config(),
     }
 
 
@@ -117,6 +127,8 @@ def _from_row(row: PresetRow) -> AgentPreset:
         tools=_texts(row.tools) or (),
         max_rounds=row.max_rounds,
         prompts=_texts(row.prompts) or (),
+        reasoning=Reasoning(row.reasoning_effort, row.thinking_budget),
+        allowed_hosts=_texts(row.allowed_hosts) or (),
     )
 
 
@@ -127,7 +139,10 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
         return None
     title = config.get("agent_title")
     shown = title if isinstance(title, str) and title else name
-    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or ())
+    hosts = _texts(config.get("allowed_hosts", []))
+    if hosts is None:
+        return None
+    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or (), Reasoning.of(config), hosts)
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

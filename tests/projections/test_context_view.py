@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic_request import to_request as to_anthropic
 from agents.providers.base import Request
-from agents.providers.openai_request import Dialect
+from agents.providers.dialect import Dialect
 from agents.providers.openai_request import to_request as to_openai
 from chat.models import ChatMessage, MessageType, Session
 from chat.projections.briefed import Block, Why, blocks

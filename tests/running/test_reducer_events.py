@@ -77,6 +77,7 @@ def test_response_done_carries_duration_and_usage() -> None:
             "total_tokens": 120,
             "cache_read_tokens": 5,
             "cache_write_tokens": 7,
+            "reasoning_tokens": None,
             "first_token_latency_ms": 1000,
         },
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agents.messages import Message, Part, Thinking, ToolResult
 from agents.providers.anthropic_request import to_request as to_anthropic
 from agents.providers.base import Request, ToolSpec
-from agents.providers.openai_request import Dialect
+from agents.providers.dialect import Dialect
 from agents.providers.openai_request import to_request as to_openai
 from chat.models import ChatMessage
 from chat.projections.context import context
