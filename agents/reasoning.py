@@ -107,7 +107,8 @@ OPENAI: Mapping[str, ReasoningSupport] = {
     "gpt-6-astra*": ReasoningSupport(efforts=_levels("low", "max")),
     "gpt-6-sol*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
     "gpt-6-luna*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
-    "gpt-6.1-*": ReasoningSupport(efforts=_levels("low", "max")),
+    "gpt-6.1-sol*": ReasoningSupport(efforts=_levels("low", "max")),
+    "gpt-6.1-terra*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
     "gpt-oss*": ReasoningSupport(efforts=_levels("low", "high"), default="medium"),
 }
 _BUDGET = ReasoningSupport(budget=True)

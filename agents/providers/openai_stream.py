@@ -54,10 +54,10 @@ def from_stream(chunk: Json, state: StreamState) -> Iterator[ProviderEvent]:
         raise StreamedFailureError(chunk)
     if chunk.get("usage"):
         state.usage = read_usage(chunk["usage"])
-    choices = chunk.get("choices")
-    if not choices:
+    # Some servers send several answers although one was asked for.
+    choice = next((choice for choice in chunk.get("choices") or () if not choice.get("index")), None)
+    if choice is None:
         return
-    choice = choices[0]
     delta = choice.get("delta") or choice.get("message")
     if delta:
         yield from _delta(delta, state)
