@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from yarl import URL
 
@@ -17,6 +17,8 @@ from agents.messages import File, Message, Text, ToolResult
 
 # Addresses of one host that are looked at; a page with more of them is not there to be read.
 MOST_CANDIDATES = 5_000
+LONGEST_ADDRESS = 4_096
+MOST_TRAILING = 6
 _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # What ends an address in running text, Chinese and Japanese punctuation too.
 _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》「」『』【】“”‘’]+")
@@ -83,25 +85,32 @@ def _addresses(target: URL, texts: Iterable[str]) -> Iterator[URL]:
         if not any(host in text.lower() for host in hosts):
             continue
         for token in _DELIMITERS.split(text):
-            folded = token.lower()
-            if any(host in folded for host in hosts):
-                yield from _readings(token)
+            for piece in _pieces(token):
+                folded = piece[:LONGEST_ADDRESS].lower()
+                if len(piece) <= LONGEST_ADDRESS and any(host in folded for host in hosts):
+                    yield from _without_trailing(piece)
 
 
-def _readings(token: str) -> Iterator[URL]:
+def _pieces(token: str) -> Iterator[str]:
+    """Take a token for an address, for several that stand together, or for one without its scheme."""
     starts = [match.start() for match in _SCHEME.finditer(token)]
-    pieces = [token[start:] for start in starts[:1]]
-    pieces += [token[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
-    for piece in dict.fromkeys(pieces or [f"http://{token.lstrip('(@')}"]):
-        while piece:
-            try:
-                url = URL(piece)
-            except ValueError:
-                break
-            if url.raw_host:
-                yield url
-            shorter = piece[:-1] if piece[-1] in _TRAILING else ""
-            piece = shorter
+    yield token[starts[0] :] if starts else f"http://{token.lstrip('(*')}"
+    for start, end in pairwise([*starts, len(token)] if starts else []):
+        yield token[start:end]
+
+
+def _without_trailing(piece: str) -> Iterator[URL]:
+    """Read an address with and without the punctuation at its end, which may be the sentence's."""
+    for _ in range(MOST_TRAILING):
+        try:
+            url = URL(piece)
+        except ValueError:
+            return
+        if url.raw_host:
+            yield url
+        if piece[-1] not in _TRAILING:
+            return
+        piece = piece[:-1]
 
 
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
