@@ -58,6 +58,12 @@ class ReasoningSupport:
     def is_adjustable(self) -> bool:
         return bool(self.efforts) or self.budget
 
+    @property
+    def least(self) -> Reasoning:
+        """The choice that reasons least: no choice where the model thinks only when asked to."""
+        asks = self.adaptive and not self.always
+        return Reasoning(self.efforts[0]) if self.efforts and not asks else UNCHOSEN
+
     def applied(self, chosen: Reasoning) -> Reasoning:
         """Keep of a choice what the model offers: the choice may have been made for another model."""
         effort = chosen.effort if chosen.effort in self.efforts else ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
+from agents.errors import Remedy
 from agents.reasoning import Reasoning
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
@@ -34,6 +35,14 @@ class UsageSnapshot:
     cache_write_tokens: int | None
     first_token_latency_ms: int | None
     reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSnapshot:
+    """Why a turn failed, for programs: `remedy` is what can mend it, "retry", another "model", or a "setting"."""
+
+    code: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ class MessageSnapshot:
     tool: ToolSnapshot | None
     attachments: tuple[AttachmentSnapshot, ...] = ()
     words: Json | None = None
+    error: ErrorSnapshot | None = None
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -110,6 +120,7 @@ class MessageSnapshot:
             usage=_usage(row),
             tool=_tool(row) if row.type == "tool_group" else None,
             words=_words(row),
+            error=_error(row) if row.type == "error" else None,
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
         )
 
@@ -118,6 +129,7 @@ class MessageSnapshot:
         values = {name: data[name] for name in _MESSAGE}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
+        values["error"] = ErrorSnapshot(**data["error"]) if data["error"] else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         return cls(**values)
 
@@ -126,6 +138,7 @@ class MessageSnapshot:
         values = {name: getattr(self, name) for name in _MESSAGE}
         values["usage"] = {name: getattr(self.usage, name) for name in _USAGE} if self.usage else None
         values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
+        values["error"] = asdict(self.error) if self.error else None
         values["attachments"] = [asdict(each) for each in self.attachments]
         return values
 
@@ -147,6 +160,14 @@ def _words(row: ChatMessage) -> Json | None:
     return words if isinstance(words, dict) else None
 
 
+def _error(row: ChatMessage) -> ErrorSnapshot:
+    """Read what the row keeps of its error; of one that is older, or written by hand, nothing is known."""
+    kept = row.provider_data.get("error") if isinstance(row.provider_data, dict) else None
+    code, remedy = (kept.get("code"), kept.get("remedy")) if isinstance(kept, dict) else (None, None)
+    known = remedy if remedy in get_args(Remedy) else "retry"
+    return ErrorSnapshot(code if isinstance(code, str) else "", str(known))
+
+
 def _tool(row: ChatMessage) -> ToolSnapshot:
     return ToolSnapshot(
         call_id=row.tool_call_id,
@@ -163,7 +184,7 @@ class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
-    `thinking_budget` are chosen for the session; "" and None leave it to the model, and so does a model without them.
+    `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
     """
 
     id: str
@@ -185,8 +206,9 @@ class SessionSnapshot:
     thinking_budget: int | None = None
 
     @classmethod
-    def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
-        reasoning = Reasoning.of(session.config if isinstance(session.config, dict) else {})
+    def from_row(
+        cls, session: Session, agent_status: str, tool_name: str, agent_title: str, reasoning: Reasoning
+    ) -> SessionSnapshot:
         return cls(
             id=session.id,
             title=session.title,

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.reasoning import NO_REASONING
 from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.api.answers import answer
@@ -19,10 +20,20 @@ from chat.services.searching import search
 router = Router(tags=["catalogue"])
 
 
+class Model(Schema):
+    """A model, what it can read at once in tokens, and what a session may choose for its reasoning."""
+
+    provider: str
+    model: str
+    context_window: int | None
+    reasoning_efforts: list[str] = Field(description="Levels that `reasoning_effort` takes, lowest first")
+    takes_thinking_budget: bool = Field(description="Whether `thinking_budget` has an effect")
+
+
 class Models(Schema):
     """The models that a session may use, as far as their servers have told."""
 
-    models: list[ModelChoice]
+    models: list[Model]
 
 
 class Agent(Schema):
@@ -82,8 +93,19 @@ class Found(Schema):
 
 @router.get("/models", response=Models, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
-    """With their context windows in tokens, where they are known."""
-    return answer(request, {"models": [asdict(each) for each in registry().known_models() if each.model]})
+    """With their context windows and the choices of their reasoning, where they are known."""
+    return answer(request, {"models": [_model(each) for each in registry().known_models() if each.model]})
+
+
+def _model(choice: ModelChoice) -> dict[str, object]:
+    support = registry().reasoning_support(choice.provider, choice.model) or NO_REASONING
+    return {
+        "provider": choice.provider,
+        "model": choice.model,
+        "context_window": choice.context_window,
+        "reasoning_efforts": support.efforts,
+        "takes_thinking_budget": support.budget,
+    }
 
 
 @router.get("/agents", response=Agents, operation_id="listAgents", summary="List agents")

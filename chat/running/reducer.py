@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from agents.errors import AgentError
 from agents.events import (
     FinishReason,
     PartDone,
@@ -90,7 +91,7 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
         case TurnFinished(reason):
             return _finish(state, reason, now)
         case TurnFailed(error):
-            return _fail(state, error.words, now)
+            return _fail(state, error, now)
         case Stopped():
             return _stop(state, now)
         case ProcessLost(resume):
@@ -222,7 +223,8 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
     rows.extend(_spoken(state, text, now, cut=reason in CUT_SHORT) for text in state.spoken)
     changes: list[Change] = [*_summarised(rows, state, metrics, now)]
     if not (state.spoken or state.tools) and reason in FINAL:
-        changes.append(_error(state, EMPTY_ANSWER, now, **({} if state.last_row else metrics)))
+        error = AgentError(EMPTY_ANSWER)
+        changes.append(_error(state, error, now, **({} if state.last_row else metrics)))
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
     return replace(state, open=None, spoken=()), changes
@@ -301,8 +303,11 @@ def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
     return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_words(text)})
 
 
-def _error(state: TurnState, text: str, now: Now, **more: object) -> InsertMessage:
-    fields = _assistant(state, now, type="error", status="failed", text=clean(text), **_words(text), **more)
+def _error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
+    """Keep an error with its code, and with what can mend it (RUN-10)."""
+    text = error.words
+    data = {**_words(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
+    fields = _assistant(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
     return InsertMessage(now.message_id(), "error", fields)
 
 
@@ -351,9 +356,9 @@ def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
     return state, [*changes, *closing]
 
 
-def _fail(state: TurnState, text: str, now: Now) -> Reduced:
+def _fail(state: TurnState, error: AgentError, now: Now) -> Reduced:
     state, changes = _settle(state, now, TOOL_INTERRUPTED)
-    changes.append(_error(state, text, now))
+    changes.append(_error(state, error, now))
     state, closing = _close(state, now, "failed")
     return state, [*changes, *closing]
 

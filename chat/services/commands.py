@@ -34,7 +34,7 @@ from chat.commands import (
 )
 from chat.live import publish
 from chat.models import User
-from chat.services import attachments, editing, forking, leaving_out, messages, participation, runs, sessions
+from chat.services import attachments, editing, forking, leaving_out, messages, participation, reasoning, runs, sessions
 from chat.services.access import session_for
 from chat.services.once import once
 
@@ -89,7 +89,7 @@ def execute(user: User, session_id: str, command: Request) -> Json:
         case SetModel():
             sessions.set_model(session=session, author=user, provider=command.provider, model=command.model)
         case SetReasoning(effort=effort, budget=budget):
-            sessions.set_reasoning(session=session, author=user, effort=effort, budget=budget)
+            reasoning.set_reasoning(session=session, author=user, effort=effort, budget=budget)
         case SetAgent():
             sessions.set_agent(session=session, author=user, agent=command.agent)
         case Rename():

@@ -5,14 +5,13 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.reasoning import LARGEST_BUDGET, NO_REASONING, SMALLEST_BUDGET, Reasoning
 from chat import ids
 from chat.agents_setup import registry
 from chat.live.publish import stirred
-from chat.models import Session, SessionRevision, SessionRun, User, Workspace
-from chat.services import presets, titles
-from chat.services.changing import change, change_config, config_of
-from chat.services.errors import Invalid, Refused
+from chat.models import Session, SessionRun, User, Workspace
+from chat.services import presets, reasoning, titles
+from chat.services.changing import change, config_of
+from chat.services.errors import Refused
 from chat.services.messages import send_message
 from chat.services.rows import OpenSession
 from chat.services.texts import exact
@@ -40,6 +39,7 @@ def create_session(
     preset = presets.offered(agent) or presets.preset()
     if not model:
         provider, model = preset.provider, preset.model
+    chosen = reasoning.changed(preset.reasoning, reasoning_effort, thinking_budget)
     session = Session.objects.create(
         pk=session_id or ids.session_id(),
         workspace=workspace or current_workspace(owner),
@@ -49,7 +49,7 @@ def create_session(
         provider=provider,
         model=model,
         system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
-        config={**presets.copy_of(preset), **_chosen(preset.reasoning, reasoning_effort, thinking_budget).to_config()},
+        config={**presets.copy_of(preset), **chosen.to_config()},
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
@@ -93,7 +93,7 @@ def begin_session(
         thinking_budget=thinking_budget,
         session_id=session_id,
     )
-    _check_reasoning(session, reasoning_effort or "", thinking_budget or 0)
+    reasoning.check(session, reasoning_effort, thinking_budget)
     if text.strip():
         send_message(session=session, author=owner, text=text)
     return session
@@ -118,34 +118,6 @@ def set_model(*, session: Session, author: User, provider: str, model: str) -> N
     if not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     change(OpenSession.lock(session.pk), author, **_of_model(provider, model))
-
-
-@transaction.atomic
-def set_reasoning(*, session: Session, author: User, effort: str | None = None, budget: int | None = None) -> None:
-    """Choose how much the model of the next response reasons: its effort, its thinking budget in tokens, or both.
-
-    None leaves one as it is, "" and 0 leave it to the model. Raises Invalid for what the model does not offer.
-    """
-    opened = OpenSession.lock(session.pk)
-    _check_reasoning(opened.session, effort or "", budget or 0)
-    chosen = _chosen(Reasoning.of(config_of(opened.session)), effort, budget)
-    change_config(opened, author, SessionRevision.Kind.REASONING, **chosen.to_config())
-
-
-def _chosen(present: Reasoning, effort: str | None, budget: int | None) -> Reasoning:
-    return Reasoning(present.effort if effort is None else effort, present.budget if budget is None else budget or None)
-
-
-def _check_reasoning(session: Session, effort: str, budget: int) -> None:
-    support = registry().reasoning_support(session.provider, session.model) or NO_REASONING
-    if effort and effort not in support.efforts:
-        words = _("“%(model)s” does not take the reasoning effort “%(effort)s”.")
-        raise Invalid(words % {"model": session.model, "effort": effort})
-    if budget and not support.budget:
-        raise Invalid(_("“%(model)s” does not take a thinking budget.") % {"model": session.model})
-    if budget and not SMALLEST_BUDGET <= budget <= LARGEST_BUDGET:
-        words = _("A thinking budget has %(least)s to %(most)s tokens.")
-        raise Invalid(words % {"least": f"{SMALLEST_BUDGET:,}", "most": f"{LARGEST_BUDGET:,}"})
 
 
 @transaction.atomic

@@ -92,7 +92,7 @@ class _Looked:
 def _look(session: Session, rows: Sequence[ChatMessage]) -> _Looked:
     agent, problem = _agent(session, rows)
     files = shown(rows, agent.takes, glance) if agent else {}
-    laid = blocks(rows, files, agent.provider.name if agent else "")
+    laid = blocks(rows, files, agent.provider.name, agent.model) if agent else blocks(rows)
     system = system_prompt(rows, session.system_prompt)
     tools = agent.tools if agent else ()
     measure = measured(laid, of_text(system) + of_tools(tools), (session.provider, session.model))

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from yarl import URL
 
@@ -53,6 +53,7 @@ around = st.sampled_from(
 prose = st.text(max_size=60)
 
 
+@settings(deadline=None)
 @given(url=urls, form=around, before=prose, after=prose)
 def test_address_that_stands_in_a_text_is_known(url: str, form: str, before: str, after: str) -> None:
     """However it is set into the text."""
@@ -61,6 +62,7 @@ def test_address_that_stands_in_a_text_is_known(url: str, form: str, before: str
     assert is_known(URL(url), [f"{before} {form.format(url)} {after}"])
 
 
+@settings(deadline=None)
 @given(url=urls, secret=st.text(string.ascii_lowercase, min_size=4, max_size=30), text=prose, data=st.data())
 def test_address_with_anything_added_is_not_known(url: str, secret: str, text: str, data: st.DataObject) -> None:
     """Whatever a model adds to a known address, in whichever part, could carry data out."""
@@ -155,6 +157,7 @@ def test_what_is_no_host_is_refused(pattern: str) -> None:
         host_pattern(pattern)
 
 
+@settings(deadline=None)
 @given(host=hosts, others=st.lists(hosts, min_size=1, max_size=3), label=st.text(string.ascii_lowercase, min_size=1))
 def test_list_of_hosts_holds_what_it_names(host: str, others: list[str], label: str) -> None:
     """A name stands for itself alone, one with a star for all names below it."""

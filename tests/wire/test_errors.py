@@ -8,7 +8,9 @@ from agents.errors import (
     AuthenticationFailed,
     ContextTooLong,
     ModelNotFound,
+    NoCredit,
     Overloaded,
+    ParameterRefused,
     ProviderError,
     RateLimited,
     RequestRejected,
@@ -21,9 +23,9 @@ from tests.wire.server import WireServer
 from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain
 
 BEFORE = [
-    (400, "invalid_request_error", "temperature: out of range", RequestRejected),
+    (400, "invalid_request_error", "temperature: out of range", ParameterRefused),
     (401, "authentication_error", "invalid x-api-key", AuthenticationFailed),
-    (402, "billing_error", "Payment required", RequestRejected),
+    (402, "billing_error", "Payment required", NoCredit),
     (403, "permission_error", "Your key may not use this", AuthenticationFailed),
     (404, "not_found_error", "model: model-1", ModelNotFound),
     (408, "timeout_error", "The request took too long to arrive", ResponseTimedOut),
