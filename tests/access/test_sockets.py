@@ -60,6 +60,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "restore": {"id": "m_none"},
     "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
+    "set_reasoning": {"effort": "", "budget": 0},
     "set_agent": {"agent": "agent"},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
