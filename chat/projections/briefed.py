@@ -77,7 +77,8 @@ def blocks(
 ) -> list[Block]:
     """Lay out the context of live rows for a provider's model. Markers of turns, which say nothing, are left away.
 
-    Without a `model` it is taken to be the one that made each reasoning. The blocks that have a role are the messages of `context`, part by part.
+    Without a `model` it is taken to be the one that made each reasoning. The blocks that have a role are the messages
+    of `context`, part by part.
     """
     messages = told(rows, shown)
     asked = _last_words(messages)

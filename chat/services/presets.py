@@ -12,14 +12,17 @@ from django.utils.translation import gettext as _
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset
 from agents.toolbox import TOOLBOX
+from agents.toolbox.address_policy import host_pattern
 from chat.agents_setup import registry
 from chat.models import IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
+from chat.services import reasoning
 from chat.services.changing import config_of
 from chat.services.errors import Invalid
 
 Json = dict[str, Any]
 MOST_ROUNDS = 1000
+MOST_HOSTS = 100
 
 
 def presets() -> list[AgentPreset]:
@@ -102,6 +105,29 @@ def check_tools(names: Iterable[str]) -> None:
     if unknown:
         words = _("There is no tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(TOOLBOX)})
+
+
+def check_reasoning(model: str, effort: str, budget: int | None) -> None:
+    """Check what a preset names for the reasoning of its model, if it is known what that offers. Raises Invalid."""
+    choice = registry().choice(model)
+    if registry().reasoning_support(choice.provider, choice.model) is not None:
+        reasoning.check(choice.provider, choice.model, effort, budget)
+
+
+def checked_hosts(names: Iterable[str]) -> list[str]:
+    """Return the hosts that a preset allows in the form in which they are compared. Raises Invalid."""
+    hosts = []
+    for name in names:
+        try:
+            hosts.append(host_pattern(name))
+        except ValueError:
+            words = _(
+                "“%(host)s” is not a host. Enter a name such as example.com, or *.example.com for its subdomains."
+            )
+            raise Invalid(words % {"host": name}) from None
+    if len(hosts) > MOST_HOSTS:
+        raise Invalid(_("At most %(count)s hosts can be listed.") % {"count": MOST_HOSTS})
+    return hosts
 
 
 def _offered(rows: dict[str, PresetRow]) -> list[AgentPreset]:

@@ -20,7 +20,7 @@ def set_reasoning(*, session: Session, author: User, effort: str | None = None, 
     None leaves one as it is, "" and 0 leave it to the model. Raises Invalid for what the model does not offer.
     """
     opened = OpenSession.lock(session.pk)
-    check(opened.session, effort, budget)
+    check(opened.session.provider, opened.session.model, effort, budget)
     chosen = changed(Reasoning.of(config_of(opened.session)), effort, budget)
     change_config(opened, author, SessionRevision.Kind.REASONING, **chosen.to_config())
 
@@ -40,19 +40,14 @@ def changed(present: Reasoning, effort: str | None, budget: int | None) -> Reaso
     return Reasoning(present.effort if effort is None else effort, present.budget if budget is None else budget or None)
 
 
-def check(session: Session, effort: str | None, budget: int | None) -> None:
-    """Check a choice against what the session's model offers. Raises Invalid."""
-    support = offered(session)
+def check(provider: str, model: str, effort: str | None, budget: int | None) -> None:
+    """Check a choice against what a model offers. Raises Invalid."""
+    support = registry().reasoning_support(provider, model) or NO_REASONING
     if effort and effort not in support.efforts:
         words = _("“%(model)s” does not take the reasoning effort “%(effort)s”.")
-        raise Invalid(words % {"model": session.model, "effort": effort})
+        raise Invalid(words % {"model": model, "effort": effort})
     if budget and not support.budget:
-        raise Invalid(_("“%(model)s” does not take a thinking budget.") % {"model": session.model})
-    check_budget(budget)
-
-
-def check_budget(budget: int | None) -> None:
-    """Check that a thinking budget is one that a model can take. Raises Invalid."""
+        raise Invalid(_("“%(model)s” does not take a thinking budget.") % {"model": model})
     if budget and not SMALLEST_BUDGET <= budget <= LARGEST_BUDGET:
         words = _("A thinking budget has %(least)s to %(most)s tokens.")
         raise Invalid(words % {"least": f"{SMALLEST_BUDGET:,}", "most": f"{LARGEST_BUDGET:,}"})

@@ -93,7 +93,7 @@ def begin_session(
         thinking_budget=thinking_budget,
         session_id=session_id,
     )
-    reasoning.check(session, reasoning_effort, thinking_budget)
+    reasoning.check(session.provider, session.model, reasoning_effort, thinking_budget)
     if text.strip():
         send_message(session=session, author=owner, text=text)
     return session
