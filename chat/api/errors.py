@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from chat.api.bodies import NotJson
+from chat.api.parsing import NotJson
 from chat.api.problems import CODES, problem, refusal, words
 from chat.commands import LONGEST_EXPLANATION, Malformed
 from chat.services.errors import Refused

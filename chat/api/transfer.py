@@ -10,8 +10,8 @@ from ninja import File, Form, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
-from chat.api.answers import answer
 from chat.api.auth import ApiRequest, workspace_named
+from chat.api.responses import answer
 from chat.downloads import file_name, streamed
 from chat.services import exporting, import_files
 from chat.services.access import session_for
