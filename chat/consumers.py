@@ -282,7 +282,7 @@ class EventsConsumer(SessionConsumer):
     async def authenticate(self) -> User | None:
         """Return the user of the token, or of the browser if the handshake has no token."""
         secret = self.scope.get("api_token")
-        if secret is None:
+        if not isinstance(secret, str):
             return await super().authenticate()
         self.token = await self.hub.threads.run(api_tokens.recognised, secret)
         return self.token.user if self.token else None

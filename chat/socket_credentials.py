@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 from channels.auth import AuthMiddlewareStack
 
-Application = Callable[[Any, Any, Any], Any]
+Application = Callable[[Any, Any, Any], Awaitable[Any]]
 SCHEME = b"bearer"
 
 
@@ -18,7 +18,7 @@ def authenticated(sockets: Application, check_origin: Callable[[Application], Ap
     browsers act for others without being asked, and their sockets cannot send `Authorization`; an `Origin` that is
     there is checked all the same. The consumer checks the token itself, which it finds as `api_token` in the scope.
     """
-    with_cookie = AuthMiddlewareStack(sockets)
+    with_cookie = cast("Application", AuthMiddlewareStack(sockets))  # the stubs allow for ASGI 2 as well
 
     async def by_credential(scope: Any, receive: Any, send: Any) -> None:
         application = with_cookie if scope["api_token"] is None else sockets

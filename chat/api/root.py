@@ -28,6 +28,8 @@ api = Described(
     description="Sessions, their messages and their agents. docs/api.md shows how to use it with examples.",
     urls_namespace="api",
     docs_url=None,
+    servers=[{"url": "/", "description": "This server"}],
+    openapi_extra={"info": {"license": {"name": "MIT", "identifier": "MIT"}}},
     auth=[Bearer(), Cookie()],
     parser=JsonParser(),
 )

@@ -17,9 +17,13 @@ from chat.services import exporting, import_files
 from chat.services.access import session_for
 from chat.services.import_files import Brought
 
-router = Router(tags=["transfer"])
+router = Router(tags=["Transfer"])
+TEXT = {"schema": {"type": "string"}}
 WHOLE: dict[int, dict[str, Any]] = {
-    200: {"description": "The session, JSON or Markdown", "content": {"*/*": {"schema": {}}}}
+    200: {
+        "description": "The session as Markdown or JSON",
+        "content": {"text/markdown": TEXT, "application/json": {"schema": {"type": "object"}}},
+    }
 }
 
 
