@@ -140,7 +140,7 @@ OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]
 STREAMS = ("/stream", "/events")
 # The other ids that addresses hold, as they are in the test's rows.
 IDS: dict[str, Any] = {}
-BESIDE = {"openapi.json", ""}  # the description is for everybody, the root is nothing
+BESIDE = {"openapi.json", "docs", ""}  # the description is for everybody, the root is nothing
 
 
 def operations() -> Iterator[tuple[str, str]]:
@@ -218,7 +218,8 @@ def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: 
 
 def test_description_is_for_everybody(people: People) -> None:
     """It says nothing that is not in the documentation."""
-    assert [client_of(people, actor).get("/api/openapi.json").status_code for actor in ACTORS] == [200] * len(ACTORS)
+    for address in ("/api/openapi.json", "/api/docs"):
+        assert [client_of(people, actor).get(address).status_code for actor in ACTORS] == [200] * len(ACTORS)
 
 
 def test_other_sites_cannot_act_in_somebody_s_name(people: People) -> None:
