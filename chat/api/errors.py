@@ -22,6 +22,8 @@ from chat.services.errors import Refused
 
 logger = logging.getLogger(__name__)
 MOST_ERRORS = 20
+# Seconds after which a client may ask a database again that could not be reached.
+RETRY_AFTER = "5"
 # Where ninja found it: names of its own that mean nothing to who has sent it.
 PLACES = ("body", "query", "path", "header", "form", "file")
 
@@ -44,7 +46,9 @@ def install(api: NinjaAPI) -> None:
 
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
     logger.error("A request could not be carried out", exc_info=error)
-    return problem("unavailable", _("Parley cannot reach its database right now. Try again."))
+    answer = problem("unavailable", _("Parley cannot reach its database right now. Try again."))
+    answer["Retry-After"] = RETRY_AFTER
+    return answer
 
 
 def _refused(request: HttpRequest, error: Any) -> HttpResponse:

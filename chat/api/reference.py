@@ -8,6 +8,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html, format_html_join
@@ -79,7 +80,9 @@ class Object:
 def show(request: HttpRequest) -> HttpResponse:
     """Show the reference; it says nothing that is not in the description, which is public."""
     groups, objects = reference()
-    values = {"styles": ["css/reference.css"], "groups": groups, "objects": objects}
+    origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
+    example = f'curl -H "Authorization: Bearer parley_…" {origin}/api/me'
+    values = {"styles": ["css/reference.css"], "example": example, "groups": groups, "objects": objects}
     return render(request, "api/reference.html", values)
 
 

@@ -57,7 +57,7 @@ def send_message(
     text has used.
     """
     text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
-    digest = request_digest({"text": text, "attachments": list(attachment_ids)})
+    digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
     opened = OpenSession.lock(session.pk)
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
@@ -75,7 +75,7 @@ def send_message(
         user=author,
         mode=opened.session.mode,
         key=key,
-        key_digest=digest if key else None,
+        key_digest=digest,
     )
     if opened.run.state == RunState.IDLE:
         row.run_id = open_turn(opened)

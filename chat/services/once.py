@@ -46,7 +46,7 @@ def request_digest(request: Mapping[str, object]) -> str:
     return salted_hmac("chat.services.once.request", written, algorithm="sha256").hexdigest()
 
 
-def require_same_request(kept: str | None, digest: str) -> None:
+def require_same_request(kept: str | None, digest: str | None) -> None:
     """Raise Refused as "key_taken" when a key was used for another request; rows from before digests have none."""
     if kept and kept != digest:
         raise Refused("key_taken", _("This key was used for a different request. Use a new key."))
