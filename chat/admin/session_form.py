@@ -63,7 +63,7 @@ class SessionForm(forms.Form):
         self._offer("model", [(name, name) for name in known])
         for name in ("title", "tools"):
             self.fields[name].widget.attrs.update({"class": "vTextField", "dir": "auto"})
-        self.fields["max_rounds"].widget.attrs.update({"inputmode": "numeric", "size": "4"})
+        self.fields["max_rounds"].widget.attrs.update({"class": "vIntegerField", "inputmode": "numeric"})
         for field in self.fields.values():
             field.disabled = not is_open
 
