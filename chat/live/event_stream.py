@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
@@ -11,12 +13,15 @@ from django.db import DatabaseError, InterfaceError
 
 from chat.live import step_stream
 from chat.live.logins import Entry
-from chat.live.outbox import Outbox
-from chat.models import Role, User
+from chat.live.outbox import Outbox, Waiting
+from chat.models import MessageStatus, Role, User
 from chat.services.errors import NoSuchSession
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
+
+# The frames by which texts grow, and those after which they do not.
+OF_TEXTS = re.compile(r'\{"type":"(?:text_delta|reasoning_delta|response_done|changes|turn_done)"')
 
 
 class Source(Protocol):
@@ -28,8 +33,9 @@ class Source(Protocol):
 class EventStream(Outbox):
     """One client. It gets the strings that sockets get, when it can take them.
 
-    The client cannot ask for a sync, so the stream does it for it: at the beginning from the client's revision, and
-    whenever an event may be lost or the client was too slow. Each `id:` is the revision that the client has reached.
+    The client cannot ask for a sync, so the stream keeps the rules of a client in its place: it syncs at the beginning,
+    from the client's revision, and whenever an event or a part of a text is missing or the client was too slow. Each
+    `id:` is the revision that the client has reached.
     """
 
     over_http = True
@@ -49,10 +55,18 @@ class EventStream(Outbox):
         self._since = since
         self._is_behind = True
         self._news = asyncio.Event()
+        # How much of each growing text the client has.
+        self._lengths: dict[str, int] = {}
 
     def put_head(self, frame: str, revision: int) -> None:
         """Sync if the session is further than what the stream has sent and holds."""
         self._ask_to_sync()
+
+    def release(self, frames: list[str], synced: int) -> None:
+        """Send what a sync has read, then what was held; if some of that was dropped, the next sync brings the rest."""
+        if self._missed and self._held:
+            self._held.clear()
+        super().release(frames, synced)
 
     def close(self, code: int) -> None:
         """End the stream; the client comes again and is told why it is refused, if it is."""
@@ -100,13 +114,43 @@ class EventStream(Outbox):
         while self._frames and len(piece) < step_stream.LARGEST_PIECE:
             waiting = self._next()
             self._sent(waiting)
+            if not waiting.asked and waiting.revision is not None and waiting.revision <= self._since:
+                continue
+            if self._is_gap(waiting):
+                self._drop_live()
+                break
             if waiting.revision is not None:
                 self._since = waiting.revision
                 piece += f"id: {waiting.revision}\n"
             piece += f"data: {waiting.frame}\n\n"
         return piece
 
+    def _is_gap(self, waiting: Waiting) -> bool:
+        """Return whether something is missing between what the client has and a frame; else note what it has then."""
+        if not waiting.asked and waiting.revision is not None and waiting.revision > self._since + 1:
+            return True
+        if OF_TEXTS.match(waiting.frame) is None:
+            return False
+        event = json.loads(waiting.frame)
+        match event["type"]:
+            case "changes":
+                growing = (each for each in event["messages"] if each["status"] == MessageStatus.STREAMING)
+                self._lengths.update({each["id"]: each["offset"] + len(each["text"]) for each in growing})
+            case "turn_done":
+                self._lengths.clear()
+            case "response_done":
+                return bool(self._lengths.get(event["id"], event["length"]) != event["length"])
+            case _ if "revision" in event:
+                self._lengths[event["id"]] = len(event["text"])
+            case _:
+                known = self._lengths.get(event["id"], -1)
+                self._lengths[event["id"]] = max(known, event["offset"] + len(event["text"]))
+                return bool(event["offset"] > known)
+        return False
+
     def _ask_to_sync(self) -> None:
+        """Hold back what happens until the stream has synced."""
+        self.hold()
         self._is_behind = True
         self._news.set()
 

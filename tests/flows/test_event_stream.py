@@ -10,12 +10,13 @@ import pytest
 from agents.providers.scripted import Gate
 from chat.live import hub as hubs
 from chat.live import outbox, step_stream
+from chat.live.hub import Hub
 from chat.models import ApiToken, Session, Share, User
 from chat.running import embedded
 from chat.services import api_tokens, sessions
 from tests.api.asking import token_of
 from tests.live.conversation import converse
-from tests.live.states import assert_shows, is_at
+from tests.live.states import assert_shows, is_at, rows_state
 from tests.support.house import House, let_in
 from tests.support.step_viewer import EventViewer
 
@@ -56,6 +57,27 @@ async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User
         await viewer.cut()
 
 
+@pytest.mark.parametrize("seed", range(2))
+async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """LIVE-02: the stream finds the gaps for its client, who applies what comes."""
+    chance, hear = Random(seed), Hub._heard
+
+    def sometimes(hub: Hub, message: Json) -> None:
+        if message["type"] != "session.events" or chance.random() < 0.7:
+            hear(hub, message)
+
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
+    monkeypatch.setattr(Hub, "_heard", sometimes)
+    await house.restart()
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    await converse(house, session, [ana], Random(seed))
+    truth = await house.snapshot(session)
+    await viewer.until(lambda: viewer.client.events.revision == truth.revision)
+    assert viewer.client.events.rows == rows_state(truth)["messages"]
+    await viewer.cut()
+
+
 async def test_client_that_comes_again_in_mid_text_has_all_of_it(house: House, ana: User) -> None:
     """LIVE-02: no revision counts the deltas that it has missed."""
     begun, missed, more = Gate(), Gate(), Gate()
@@ -84,9 +106,16 @@ async def test_slow_client_catches_up_from_the_rows(house: House, ana: User, mon
     house.script([["word "] * 300])
     session = await house.session(ana)
     slow = await EventViewer(session, asked=await bearer(house, ana)).open(room=1)
+    late = await EventViewer(session, asked=await bearer(house, ana)).open(room=2)
+    late.go_on()
+    await late.until(lambda: late.client.last_event_id)
+    await late.pause()
     await house.send(session, ana, "Speak")
     await house.idle(session)
-    slow.go_on()
+    for viewer in (slow, late):
+        viewer.go_on()
+    await assert_follows(house, session, late)
+    await late.cut()
     await assert_follows(house, session, slow)
     assert "resync" not in slow.client.types
     await slow.cut()

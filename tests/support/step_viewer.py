@@ -84,6 +84,11 @@ class StreamViewer(Generic[Client]):
     def go_on(self) -> None:
         self._reading = asyncio.get_running_loop().create_task(self._read(self._connection))
 
+    async def pause(self) -> None:
+        """Read nothing more for now, which the server notices if there is little `room`."""
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+
     async def _read(self, connection: Connection) -> None:
         more = True
         while more:
