@@ -163,8 +163,8 @@ def _versions(found: History) -> Json:
         for change in found.changes
     ]
     if found.older is None:
-        nobody = {"user_id": None, "by": None, "at": None}
-        versions.append({"version": found.first_version, "kind": "original", **nobody, **_parts(found.first)})
+        unknown = {"user_id": None, "by": None, "at": None}
+        versions.append({"version": found.first_version, "kind": "original", **unknown, **_parts(found.first)})
     return {"versions": versions, "next": found.older}
 
 

@@ -236,7 +236,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = shown(rows, agent.takes, read if query.file_data else _reference) if agent else {}
     tools = [TOOLBOX[name] for name in made.tools if name in TOOLBOX]
-    # A system row that was removed since stood for the session's prompt: nobody but editors reads it.
+    # A system row that was removed since took the place of the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows
     asked = Request(

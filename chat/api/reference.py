@@ -25,7 +25,7 @@ COMMON = {401, 403, 422, 429, 503}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter or a field of an object; `kind` is where a parameter stands."""
+    """A parameter or a field of an object; `kind` is where a parameter goes: path, query or header."""
 
     name: str
     type: SafeString
@@ -104,7 +104,7 @@ def reference() -> tuple[list[Group], list[Object]]:
 
 
 def coded(text: str) -> SafeString:
-    """Return a text as HTML, with what stands in backquotes as code."""
+    """Return a text as HTML, with the parts in backquotes as code."""
     pieces = text.split("`")
     return format_html_join("", "{}", ((_code(piece) if place % 2 else piece,) for place, piece in enumerate(pieces)))
 

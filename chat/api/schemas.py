@@ -219,7 +219,7 @@ def summary_out(entry: ListedSession) -> Json:
 
 
 def cursor_of(row: Listed) -> str:
-    """Return the cursor that stands for a row's place in the list."""
+    """Return the cursor of a row's place in the list."""
     return f"{(row.updated_at - EPOCH) // MICROSECOND}.{row.id}"
 
 

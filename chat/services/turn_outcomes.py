@@ -66,7 +66,7 @@ def outcome_of(user: User, session_id: str, message_id: str) -> TurnOutcome:
 def _outcome(run: SessionRun, turn_id: str, status: str | None) -> Outcome:
     if run.turn_id == turn_id:
         return Outcome.WAITING if run.state == RunState.WAITING else Outcome.RUNNING
-    # An end that somebody removed says nothing any more: the turn is over all the same.
+    # The marker of the end may have been removed: the turn is over all the same.
     return OF_MARKER.get(MessageStatus(status), Outcome.COMPLETED) if status else Outcome.COMPLETED
 
 
