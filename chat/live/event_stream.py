@@ -62,12 +62,6 @@ class EventStream(Outbox):
         """Sync if the session is further than what the stream has sent and holds."""
         self._ask_to_sync()
 
-    def release(self, frames: list[str], synced: int) -> None:
-        """Send what a sync has read, then what was held; if some of that was dropped, the next sync brings the rest."""
-        if self._missed and self._held:
-            self._held.clear()
-        super().release(frames, synced)
-
     def close(self, code: int) -> None:
         """End the stream; the client comes again and is told why it is refused, if it is."""
         self.leave()
@@ -149,8 +143,7 @@ class EventStream(Outbox):
         return False
 
     def _ask_to_sync(self) -> None:
-        """Hold back what happens until the stream has synced."""
-        self.hold()
+        """Let `follow` sync; frames that come before it does are found to have a gap before them."""
         self._is_behind = True
         self._news.set()
 
