@@ -20,6 +20,10 @@ LONGEST_FRAME = 16 * 1024 * 1024
 # Every viewer gets it with every look at the session.
 LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
+MOST_TOOLS = 200
+MOST_ROUNDS = 1000
+ToolName = Annotated[str, Field(max_length=200)]
+EffortName = Annotated[str, Field(max_length=10)]
 # What went wrong is told in so many characters; it may repeat what was sent.
 LONGEST_EXPLANATION = 300
 
@@ -151,17 +155,20 @@ class SetModel(Command):
     model: Annotated[str, Field(max_length=200)]
 
 
-class SetReasoning(Command):
-    """How much the model reasons. Null leaves effort or budget as it is, "" and 0 leave it to the model."""
-
-    type: Literal["set_reasoning"]
-    effort: Annotated[str, Field(max_length=10)] | None = None
-    budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
-
-
 class SetAgent(Command):
     type: Literal["set_agent"]
     agent: Annotated[str, Field(max_length=80)]
+
+
+class Configure(Command):
+    """Fields that are left out keep their values; an empty effort and a budget of 0 leave it to the model."""
+
+    type: Literal["configure"]
+    tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
+    max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
+    mode: Literal["chat", "agent", "run"] | None = None
+    reasoning_effort: EffortName | None = None
+    thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
 
 
 class Rename(Command):
@@ -204,8 +211,8 @@ Request = (
     | Restore
     | Fork
     | SetModel
-    | SetReasoning
     | SetAgent
+    | Configure
     | Rename
     | SetSystemPrompt
     | MarkRead
@@ -264,8 +271,8 @@ _TYPES = {
     "restore",
     "fork",
     "set_model",
-    "set_reasoning",
     "set_agent",
+    "configure",
     "rename",
     "set_system_prompt",
     "read",

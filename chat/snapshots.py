@@ -68,6 +68,7 @@ class MessageSnapshot:
     """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far.
 
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
     id: str
@@ -93,6 +94,9 @@ class MessageSnapshot:
     tool: ToolSnapshot | None
     attachments: tuple[AttachmentSnapshot, ...] = ()
     words: Json | None = None
+    mode: str = Session.Mode.AGENT.value
+    agent_id: str = ""
+    workflow_id: str = ""
     error: ErrorSnapshot | None = None
 
     @classmethod
@@ -122,14 +126,18 @@ class MessageSnapshot:
             words=_words(row),
             error=_error(row) if row.type == "error" else None,
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
+            mode=row.mode,
+            agent_id=row.agent_id,
+            workflow_id=row.workflow_id,
         )
 
     @classmethod
     def from_json(cls, data: Json) -> MessageSnapshot:
-        values = {name: data[name] for name in _MESSAGE}
+        # During an upgrade a process of the version before sends fewer fields.
+        values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
-        values["error"] = ErrorSnapshot(**data["error"]) if data["error"] else None
+        values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         return cls(**values)
 
@@ -202,6 +210,7 @@ class SessionSnapshot:
     agent_status: str
     tool_name: str
     agent_title: str = ""
+    mode: str = Session.Mode.AGENT.value
     reasoning_effort: str = ""
     thinking_budget: int | None = None
 
@@ -225,6 +234,7 @@ class SessionSnapshot:
             agent_status=agent_status,
             tool_name=tool_name,
             agent_title=agent_title,
+            mode=session.mode,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
         )

@@ -44,6 +44,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
     """
 
     default_url = "https://api.openai.com/v1"
+    form = "openai"
     sdk_error = OpenAIError
     refusal_error = APIStatusError
     refused_reasoning = REFUSED_REASONING

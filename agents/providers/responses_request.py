@@ -27,10 +27,16 @@ RENAMED = {
 ENCRYPTED = "reasoning.encrypted_content"
 
 
-def to_request(request: Request, provider: str, dialect: Dialect) -> Json:
-    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only."""
+def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: bool = True) -> Json:
+    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
+
+    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    """
     options = _options(request.options)
-    body: Json = {"model": request.model, "input": _input(request, provider), "stream": True, "store": False}
+    items = _input(request, provider)
+    if is_asked and (not items or items[-1].get("role") == "assistant"):
+        items.append({"role": "user", "content": [{"type": "input_text", "text": CONTINUE}]})
+    body: Json = {"model": request.model, "input": items, "stream": True, "store": False}
     if request.system.strip():
         body["instructions"] = request.system
     if request.max_tokens:
@@ -81,8 +87,6 @@ def _input(request: Request, provider: str) -> list[Json]:
         for message in group if is_model else ():
             made = _replayed(message.parts, provider, request.model, sent)
             items += _model_items(message.parts, made, ids, sent)
-    if not items or items[-1].get("role") == "assistant":
-        items.append({"role": "user", "content": [{"type": "input_text", "text": CONTINUE}]})
     return items
 
 

@@ -148,6 +148,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
         finally:
             patience.close()
 
+    def dialect_for(self, model: str) -> Dialect:
+        """Return how the model is asked, with what has been learned of it."""
+        return self._dialects.get(model, self.dialect)
+
     async def close(self) -> None:
         """Close the connections; a later use makes new ones."""
         client, self._client = self._client, None
@@ -179,7 +183,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
         What the server refuses of its form is left out or put differently, once each, and from then on for this model.
         """
-        dialect = self._dialects.get(request.model, self.dialect)
+        dialect = self.dialect_for(request.model)
         request = self._without_refused(request)
         tried = [dialect]
         while True:

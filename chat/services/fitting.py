@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,23 +54,22 @@ def _model(provider: str, model: str) -> Json:
 
 def _config(config: Json, agent: AgentPreset) -> Json:
     """The session's own copy of its agent, with no tool and no more rounds than somebody may choose here anyway."""
-    on_offer = presets.presets()
     tools, rounds = config.get("tools"), config.get("max_rounds")
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
         return presets.copy_of(agent)
-    allowed = {tool for preset in on_offer for tool in preset.tools}
-    most = max(preset.max_rounds for preset in on_offer)
+    allowed, most = presets.limits()
     return {
         **config,
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
         "max_rounds": min(rounds, most),
-        "allowed_hosts": _hosts(config.get("allowed_hosts"), agent, on_offer),
+        "allowed_hosts": _hosts(config.get("allowed_hosts"), agent),
     }
 
 
-def _hosts(wanted: object, agent: AgentPreset, on_offer: Sequence[AgentPreset]) -> list[str]:
+def _hosts(wanted: object, agent: AgentPreset) -> list[str]:
     """The file's own list of hosts, as far as an agent that is on offer reaches; else that of the session's agent."""
     hosts = [host for host in wanted if isinstance(host, str)] if isinstance(wanted, list) else []
+    on_offer = presets.presets()
     if any(not preset.allowed_hosts for preset in on_offer):
         return hosts
     reached = {host for preset in on_offer for host in preset.allowed_hosts}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -11,7 +13,7 @@ from chat.live.publish import stirred
 from chat.models import Session, SessionRun, User, Workspace
 from chat.services import presets, reasoning, titles
 from chat.services.changing import change, config_of
-from chat.services.errors import Refused
+from chat.services.errors import Invalid, Refused
 from chat.services.messages import send_message
 from chat.services.rows import OpenSession
 from chat.services.texts import exact
@@ -28,8 +30,6 @@ def create_session(
     model: str = "",
     title: str = "",
     system_prompt: str | None = None,
-    reasoning_effort: str | None = None,
-    thinking_budget: int | None = None,
     session_id: str = "",
 ) -> Session:
     """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
@@ -39,7 +39,6 @@ def create_session(
     preset = presets.offered(agent) or presets.preset()
     if not model:
         provider, model = preset.provider, preset.model
-    chosen = reasoning.changed(preset.reasoning, reasoning_effort, thinking_budget)
     session = Session.objects.create(
         pk=session_id or ids.session_id(),
         workspace=workspace or current_workspace(owner),
@@ -49,7 +48,7 @@ def create_session(
         provider=provider,
         model=model,
         system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
-        config={**presets.copy_of(preset), **chosen.to_config()},
+        config=presets.copy_of(preset),
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
@@ -68,6 +67,9 @@ def begin_session(
     model: str = "",
     title: str = "",
     system_prompt: str | None = None,
+    mode: str = Session.Mode.AGENT,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
     reasoning_effort: str | None = None,
     thinking_budget: int | None = None,
     session_id: str = "",
@@ -75,7 +77,7 @@ def begin_session(
     """Make a session, and send its first message with it if there is one: both or neither.
 
     `workspace` has been fetched for the owner; without one it is that which they are in.
-    Raises Refused: the agent or the model is not on offer, the text cannot be sent.
+    Raises Refused: the agent, the model or a tool is not on offer, the text cannot be sent.
     """
     if agent and presets.offered(agent) is None:
         raise _no_such_agent(agent)
@@ -89,11 +91,20 @@ def begin_session(
         model=model,
         title=" ".join(title.split()),
         system_prompt=system_prompt,
-        reasoning_effort=reasoning_effort,
-        thinking_budget=thinking_budget,
         session_id=session_id,
     )
-    reasoning.check(session.provider, session.model, reasoning_effort, thinking_budget)
+    choices = (tools, max_rounds, reasoning_effort, thinking_budget)
+    if mode != Session.Mode.AGENT or any(choice is not None for choice in choices):
+        configure(
+            session=session,
+            author=owner,
+            tools=tools,
+            max_rounds=max_rounds,
+            mode=mode,
+            reasoning_effort=reasoning_effort,
+            thinking_budget=thinking_budget,
+        )
+        session.refresh_from_db()
     if text.strip():
         send_message(session=session, author=owner, text=text)
     return session
@@ -137,6 +148,37 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
     if registry().offers(chosen.provider, chosen.model):
         values |= _of_model(chosen.provider, chosen.model)
     change(opened, author, **values)
+
+
+@transaction.atomic
+def configure(
+    *,
+    session: Session,
+    author: User,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
+    mode: str | None = None,
+    reasoning_effort: str | None = None,
+    thinking_budget: int | None = None,
+) -> None:
+    """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
+
+    None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
+    Raises Refused: a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the model
+    does not offer, an archived session.
+    """
+    if mode is not None and mode not in Session.Mode.values:
+        raise Invalid(_("The mode is one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
+    opened = OpenSession.lock(session.pk)
+    opened.require_active()
+    values: dict[str, object] = {"agent": opened.session.agent}
+    if tools is not None or max_rounds is not None:
+        values["config"] = presets.configured(opened.session, tools=tools, max_rounds=max_rounds)
+    if mode is not None:
+        values["mode"] = mode
+    change(opened, author, **values)
+    if reasoning_effort is not None or thinking_budget is not None:
+        reasoning.set_reasoning(session=session, author=author, effort=reasoning_effort, budget=thinking_budget)
 
 
 @transaction.atomic

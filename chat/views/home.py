@@ -81,9 +81,13 @@ def new_session(request: SignedInRequest) -> HttpResponse:
     agent = request.POST.get("agent", "")
     provider, _slash, model = request.POST.get("model", "").partition("/")
     try:
-        place = named_workspace(request)
         begun = begin_session(
-            owner=request.user, workspace=place, text=text, agent=agent, provider=provider, model=model
+            owner=request.user,
+            workspace=named_workspace(request),
+            text=text,
+            agent=agent,
+            provider=provider,
+            model=model,
         )
     except Refused as refused:
         if is_script(request):

@@ -98,8 +98,8 @@ class Picker {
 
 /** Sends a changed effort or thinking budget; a refused one goes back to what holds. */
 async function setReasoning(select) {
-  const value = select.name === "budget" ? Number(select.value) : select.value;
-  if ((await ask({ type: "set_reasoning", [select.name]: value })) === null) select.value = select.dataset.sent;
+  const value = select.name === "thinking_budget" ? Number(select.value) : select.value;
+  if ((await ask({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;
   else select.dataset.sent = value;
 }
 

@@ -1,0 +1,90 @@
+"""Requests in the vendors' forms, for users and programs to look at; pure.
+
+A new form is one entry in `FORMS`. A provider names its own form in the class attribute `form`; OpenAI's has two, and
+which one a model is asked in is part of its dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.messages import Json
+from agents.providers import anthropic_request, openai_request, responses_request
+from agents.providers.base import Provider, Request
+from agents.providers.dialect import USUAL, Dialect
+
+DEFAULT = "openai"
+# Fields that hold a tool's own names, any of which may look like one of the vendor's.
+OF_TOOLS = ("input", "input_schema")
+# How an answer is delivered, which says nothing about what the model is told.
+TRANSPORT = ("stream", "stream_options")
+
+
+@dataclass(frozen=True, slots=True)
+class VendorRequest:
+    """The parts of a request body: together with `parameters` they are all of it. `system` is None where it is empty or
+    where the form has it among the messages. `messages` are the `input` of OpenAI's Responses API, `system` its
+    `instructions`."""
+
+    system: str | None
+    messages: list[Json]
+    tools: list[Json]
+    parameters: Json = field(default_factory=dict)
+
+
+def dialect_of(provider: Provider | None, model: str) -> Dialect:
+    """Return how a provider asks a model, with what its endpoint has refused so far."""
+    dialect_for: Callable[[str], Dialect] | None = getattr(provider, "dialect_for", None)
+    return dialect_for(model) if dialect_for else USUAL
+
+
+def form_of(provider: Provider | None, model: str) -> str:
+    """Return the name of the form in which a provider asks a model; providers that send nothing have the default."""
+    form: str = getattr(provider, "form", DEFAULT)
+    return "responses" if form == "openai" and dialect_of(provider, model).responses else form
+
+
+def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> VendorRequest:
+    """Map a request to a form, without the additions that only make a model answer, and without cache marks.
+
+    `provider` is the name of the configured endpoint, to which reasoning is given back; `dialect` is what it takes.
+    """
+    return FORMS[form](request, provider, dialect)
+
+
+def _openai(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
+    return _divided(openai_request.to_request(request, provider, dialect, is_asked=False), None)
+
+
+def _responses(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
+    body = responses_request.to_request(request, provider, dialect, is_asked=False)
+    body["messages"] = body.pop("input")
+    return _divided(body, body.pop("instructions", None))
+
+
+def _anthropic(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
+    body = _without_cache_marks(anthropic_request.to_request(request, provider, dialect, is_asked=False))
+    system = body.pop("system", None)
+    return _divided(body, "".join(block["text"] for block in system) if system else None)
+
+
+def _divided(body: Json, system: str | None) -> VendorRequest:
+    parts = ("model", "messages", "tools", *TRANSPORT)
+    parameters = {name: value for name, value in body.items() if name not in parts}
+    return VendorRequest(system, body["messages"], body.get("tools", []), parameters)
+
+
+def _without_cache_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        own = {name: each for name, each in value.items() if name != "cache_control"}
+        return {name: each if name in OF_TOOLS else _without_cache_marks(each) for name, each in own.items()}
+    return [_without_cache_marks(each) for each in value] if isinstance(value, list) else value
+
+
+FORMS: dict[str, Callable[[Request, str, Dialect], VendorRequest]] = {
+    "openai": _openai,
+    "responses": _responses,
+    "anthropic": _anthropic,
+}
