@@ -26,6 +26,7 @@ from chat.services.errors import Busy, NoSuchMessage, Refused
 from chat.services.places import put_back, stands_after, take_out
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
+from chat.services.senders import sender_in
 from chat.services.texts import bounded, storable, storable_object
 
 Kind = MessageRevision.Kind
@@ -214,7 +215,7 @@ def _written(session: Session, author: User, role: str, text: str) -> ChatMessag
         session=session, type=MessageType.TEXT, role=role, text=text, mode=session.mode, timestamp=timezone.now()
     )
     if role == Speaker.USER:
-        row.user, row.sender = author, author.sender[:200]
+        row.user, row.sender = author, sender_in(session, author)
     if role == Speaker.ASSISTANT:
         row.model, row.provider = session.model, session.provider
     return row

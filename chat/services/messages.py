@@ -26,6 +26,7 @@ from chat.services import attachments, participation, titles
 from chat.services.errors import NoSuchMessage, Refused
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
+from chat.services.senders import sender_in
 from chat.services.texts import exact, storable
 from chat.services.turns import open_turn
 
@@ -62,7 +63,7 @@ def send_message(
         type=MessageType.TEXT,
         role=Speaker.USER,
         text=text,
-        sender=author.sender[:200],
+        sender=sender_in(session, author),
         user=author,
         mode=opened.session.mode,
         key=key,
