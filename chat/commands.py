@@ -77,6 +77,13 @@ class Withdraw(Command):
     id: Id
 
 
+class SendNow(Command):
+    """A held message; all of them without an `id`."""
+
+    type: Literal["send_now"]
+    id: Id | None = None
+
+
 class Typing(Command):
     type: Literal["typing"]
 
@@ -183,6 +190,7 @@ Request = (
     SendMessage
     | EditQueued
     | Withdraw
+    | SendNow
     | Typing
     | CancelRun
     | Retry
@@ -242,6 +250,7 @@ _TYPES = {
     "send",
     "edit_queued",
     "withdraw",
+    "send_now",
     "typing",
     "cancel",
     "retry",

@@ -23,6 +23,18 @@ class Stopping(Schema):
     stopping: bool
 
 
+class HeldMessage(Body):
+    """Which held message is sent; all of them without an `id`."""
+
+    id: str | None = None
+
+
+class SentNow(Schema):
+    """How many messages were sent."""
+
+    sent: int
+
+
 class NewFork(Body):
     """`text` stands for the last user text that is copied; `run` lets the agent go on from there."""
 
@@ -51,6 +63,14 @@ class Read(Body):
 def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
     """What there is so far is kept. Repeating it does no harm."""
     return answer(request, obey(request, session_id, "cancel"))
+
+
+@router.post(
+    "/sessions/{session_id}/send_now", response=SentNow, operation_id="sendHeldMessages", summary="Send held messages"
+)
+def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpResponse:
+    """Send a queued message that a stop has held, or all of them without an `id`: they begin a turn of their own."""
+    return answer(request, obey(request, session_id, "send_now", **body.model_dump()))
 
 
 @router.post(

@@ -25,6 +25,7 @@ from chat.commands import (
     Retry,
     SaveDraft,
     SendMessage,
+    SendNow,
     SetAgent,
     SetModel,
     SetSystemPrompt,
@@ -55,6 +56,8 @@ def execute(user: User, session_id: str, command: Request) -> Json:
         case Withdraw():
             files = messages.withdraw(session=session, author=user, message_id=command.id)
             return {"attachments": [attachments.described(file) for file in files]}
+        case SendNow():
+            return {"sent": messages.send_now(session=session, author=user, message_id=command.id)}
         case Typing():
             publish.typing(session.pk, user.pk)
         case CancelRun():

@@ -54,7 +54,7 @@ def edit(*, session: Session, author: User, message_id: str, text: str, seen: in
     _require_rest(opened, row)
     remember(row, author, Kind.EDIT)
     # A signature is of the words as they were; the record keeps it.
-    opened.update("message_updated", row, {"text": text, "edited_at": timezone.now(), "provider_data": None})
+    opened.update("message_updated", row, {"text": text, "provider_data": None, **edit_marks(opened, row, author)})
     opened.save()
     return row.revision
 
@@ -85,7 +85,8 @@ def edit_tool_call(
         return
     _require_rest(opened, row)
     remember(row, author, Kind.EDIT)
-    opened.update("message_updated", row, {**wanted, **_consequences(row, wanted), "edited_at": timezone.now()})
+    marks = edit_marks(opened, row, author)
+    opened.update("message_updated", row, {**wanted, **_consequences(row, wanted), **marks})
     opened.save()
 
 
@@ -169,6 +170,17 @@ def restore(*, session: Session, author: User, message_id: str) -> bool:
     put_back(opened, rows, after)
     opened.save()
     return True
+
+
+def edit_marks(opened: OpenSession, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:
+    """Return the columns that say who edited a row, and when; an author's own edit names nobody (MSG-11)."""
+    is_author = row.role == Speaker.USER and row.user_id == editor.pk
+    return {
+        "edited_at": timezone.now(),
+        "edited_by": None if is_author else editor,
+        "edited_by_name": "" if is_author else sender_in(opened.session, editor),
+        "suggested_by_name": suggested_by,
+    }
 
 
 def _open(session: Session, message_id: str, *, removed: bool = False) -> tuple[OpenSession, ChatMessage]:

@@ -11,15 +11,24 @@ from chat.running import lease
 from chat.services.errors import Busy, NoSuchMessage, Refused
 from chat.services.places import take_out
 from chat.services.rows import OpenSession
-from chat.services.turns import resume_turn
+from chat.services.turns import hold_queued, resume_turn
 
 SAID = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 
 @transaction.atomic
 def cancel(*, session: Session, author: User) -> bool:
-    """Stop the running turn (RUN-07). Repeating it does no harm; False: nothing runs (any more)."""
-    return lease.ask_to_stop(session.pk)
+    """Stop the running turn (RUN-07) and hold what is queued behind it, whoever sent it (RUN-06).
+
+    Repeating it does no harm. Returns False when nothing runs (any more): then nothing is held either.
+    """
+    # A stop must not wait for the session's lock, which a batch of rows may have, unless there is something to hold.
+    opened = OpenSession.lock(session.pk) if ChatMessage.objects.deliverable(session.pk).exists() else None
+    is_stopping = lease.ask_to_stop(session.pk, author.pk)
+    if opened is not None and is_stopping:
+        hold_queued(opened)
+        opened.save()
+    return is_stopping
 
 
 @transaction.atomic

@@ -43,6 +43,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "queued": [message_html(message) for message in page.queued],
         "thinking": status_html("thinking", ""),
         "can_edit": role.covers(Role.EDITOR),
+        "role": role.value,
         "can_share": role.covers(Role.OWNER),
         "agent_name": own.title,
         "faces": json.dumps({user.pk: address(user) for user in people}),

@@ -3,7 +3,7 @@ import * as clash from "./clash.js";
 import { composing, restore } from "./field.js";
 import { fits } from "./limit.js";
 import { retry, sourceOf } from "./message_menu.js";
-import { notice, say } from "./notice.js";
+import { notice, say, settle } from "./notice.js";
 import { live } from "./page.js";
 import { leave } from "./scroll.js";
 import { keepInTab, keptInTab } from "./store.js";
@@ -81,7 +81,8 @@ class Edit {
     this.saving = true;
     const command = { type: "edit", id: this.message.id, text, revision: Number(this.revision) };
     const redo = async () => this.form.requestSubmit(submitter);
-    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), { label: words.stopAndSave, redo });
+    const about = `edit:${this.message.id}`;
+    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), { label: words.stopAndSave, redo, about });
     this.saving = false;
     if (done) Object.assign(this, { before: text, revision: done.revision });
     return done !== null;
@@ -89,7 +90,7 @@ class Edit {
 
   async #stale(refusal) {
     if (refusal.code !== "stale") throw refusal;
-    if (!(await this.#clash()) && this.form.isConnected) notice(refusal.message);
+    if (!(await this.#clash()) && this.form.isConnected) notice(refusal.message, { about: `edit:${this.message.id}` });
     return null;
   }
 
@@ -147,6 +148,7 @@ class Edit {
   #close() {
     this.watcher.disconnect();
     keepInTab(nameOf(this.message.id), null);
+    settle(`edit:${this.message.id}`);
     const hadFocus = this.form.contains(document.activeElement);
     this.form.remove();
     if (hadFocus) this.message.focus({ preventScroll: true });
@@ -158,7 +160,7 @@ class Edit {
     this.watcher.disconnect();
     if (this.field.value === this.before) return;
     restore(this.field.value);
-    notice(words.editRescued);
+    notice(words.editRescued, { about: "send" });
   }
 
   /** What is being made of a message outlasts the page in its tab, with what it was made of. */

@@ -4,7 +4,7 @@ import { TOUCH } from "./field.js";
 import { late } from "./late.js";
 import { openMenu } from "./menu.js";
 import { isOver } from "./messages.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { canEdit, live, page } from "./page.js";
 import { showHistory } from "./past.js";
 import { swallowClick, unlessOvertaken } from "./popover.js";
@@ -93,8 +93,9 @@ function copyLink(message) {
 }
 
 async function put(text, done) {
-  if (await copyWords(text)) toast(done);
-  else notice(words.notCopied);
+  if (!(await copyWords(text))) return notice(words.notCopied);
+  settle();
+  toast(done);
 }
 
 function select(message) {

@@ -14,7 +14,7 @@ import "./images.js";
 import { Inbox } from "./inbox.js";
 import { retry } from "./message_menu.js";
 import { adopt } from "./messages.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import "./notifications.js";
 import { ask, canEdit, live, page } from "./page.js";
 import "./panel_opener.js";
@@ -46,7 +46,10 @@ live.addEventListener("state", ({ detail: { state } }) => state === "closed" && 
 live.addEventListener("answer", ({ detail: answer }) => {
   const [kind, key] = String(answer.ref ?? "").split(":");
   if (answer.type === "refused") refused(kind, key, answer.message);
-  else if (kind === "send") composer.confirmed(key, at(answer.id) !== null);
+  else if (kind === "send") {
+    settle("send");
+    composer.confirmed(key, at(answer.id) !== null);
+  }
 });
 
 on("expand", (button) => {
@@ -55,17 +58,17 @@ on("expand", (button) => {
   button.remove();
 });
 on("prompt", (button) => composer.suggest(button.textContent));
-on("retry", (button) => retry(button.dataset));
+for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
 
 function refused(kind, key, message) {
   if (kind === "send") composer.refused(key);
   showIdleAgain();
-  notice(message);
+  notice(message, { about: kind });
 }
 
 function overtaken(text) {
   restore(text);
-  notice(words.delivered);
+  notice(words.delivered, { about: "send" });
 }
 
 adopt([...at("messages").children]);
@@ -83,5 +86,5 @@ atMidnight(() => {
   localise(document.body);
   renew(at("messages"));
 });
-if (composer?.restoreStale()) notice(words.kept);
+if (composer?.restoreStale()) notice(words.kept, { about: "send" });
 live.connect();

@@ -1,6 +1,6 @@
 // A dialog with what was: versions of a text, or what was removed; followed live, and brought back from there.
 import { on } from "./actions.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { live } from "./page.js";
 import { parse } from "./patch.js";
 import { textAt, valueAt } from "./server.js";
@@ -20,6 +20,7 @@ let due = 0;
 export async function show(path) {
   const html = await textAt(location.pathname + path);
   if (html === null) return notice(words.notLoaded);
+  settle();
   dialog?.remove();
   address = location.pathname + path;
   shown = html;
