@@ -104,6 +104,26 @@ class Edit(Command):
     revision: Number | None = None
 
 
+class SuggestEdit(Command):
+    type: Literal["suggest_edit"]
+    id: Id
+    text: str
+    revision: Number | None = None
+
+
+class AcceptSuggestion(Command):
+    """`revision` is the message's that the suggestion was compared with."""
+
+    type: Literal["accept_suggestion"]
+    id: Id
+    revision: Number | None = None
+
+
+class DismissSuggestion(Command):
+    type: Literal["dismiss_suggestion"]
+    id: Id
+
+
 class Exclude(Command):
     type: Literal["exclude"]
     id: Id
@@ -195,6 +215,9 @@ Request = (
     | CancelRun
     | Retry
     | Edit
+    | SuggestEdit
+    | AcceptSuggestion
+    | DismissSuggestion
     | Exclude
     | Include
     | ExcludeBefore
@@ -255,6 +278,9 @@ _TYPES = {
     "cancel",
     "retry",
     "edit",
+    "suggest_edit",
+    "accept_suggestion",
+    "dismiss_suggestion",
     "exclude",
     "include",
     "exclude_before",

@@ -103,9 +103,9 @@ def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> Se
         case Deed.EXCLUDE | Deed.INCLUDE:
             has_changed = editing.include(**about, included=deed == Deed.INCLUDE)
         case Deed.REMOVE:
-            editing.remove(**about)
+            editing.remove(**about, as_staff=True)
         case Deed.PUT_BACK:
-            has_changed = editing.restore(**about)
+            has_changed = editing.restore(**about, as_staff=True)
         case Deed.RETRY:
             runs.retry_here(**about)
         case Deed.FORK:

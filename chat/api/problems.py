@@ -19,6 +19,7 @@ STATUS = {
     NoSuchMessage.CODE: 404,
     NoSuchWorkspace.CODE: 404,
     "no_such_attachment": 404,
+    "no_such_suggestion": 404,
     "not_found": 404,
     Forbidden.CODE: 403,
     "not_yours": 403,

@@ -12,6 +12,7 @@ from chat.api import (
     projections,
     sessions,
     steps,
+    suggestions,
     transfer,
     turns,
 )
@@ -29,5 +30,17 @@ api = Described(
     parser=JsonParser(),
 )
 errors.install(api)
-for part in (people, catalogue, transfer, sessions, messages, leaving_out, turns, files, steps, projections):
+for part in (
+    people,
+    catalogue,
+    transfer,
+    sessions,
+    messages,
+    leaving_out,
+    suggestions,
+    turns,
+    files,
+    steps,
+    projections,
+):
     api.add_router("", part.router)

@@ -55,6 +55,7 @@ class Version:
     parts: list[Part]
     number: int
     is_now: bool
+    suggested_by: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -106,4 +107,5 @@ def _version(change: Change, now: Words) -> Version:
     icon, done = _DONE.get(change.kind, ("pencil", _("Edited")))
     changed = [name for name in change.after if change.before.get(name, "") != change.after[name]]
     parts = [Part(_PARTS.get(name, ""), shown(change.before.get(name, ""), change.after[name])) for name in changed]
-    return Version(icon, done, change.user, change.at, parts, change.made, change.after == now)
+    is_now = change.after == now
+    return Version(icon, done, change.user, change.at, parts, change.made, is_now, change.suggested_by)

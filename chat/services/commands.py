@@ -9,7 +9,9 @@ from typing import Any, assert_never
 from django.urls import reverse
 
 from chat.commands import (
+    AcceptSuggestion,
     CancelRun,
+    DismissSuggestion,
     Edit,
     EditQueued,
     Exclude,
@@ -29,12 +31,23 @@ from chat.commands import (
     SetAgent,
     SetModel,
     SetSystemPrompt,
+    SuggestEdit,
     Typing,
     Withdraw,
 )
 from chat.live import publish
 from chat.models import User
-from chat.services import attachments, editing, forking, leaving_out, messages, participation, runs, sessions
+from chat.services import (
+    attachments,
+    editing,
+    forking,
+    leaving_out,
+    messages,
+    participation,
+    runs,
+    sessions,
+    suggestions,
+)
 from chat.services.access import session_for
 from chat.services.once import once
 
@@ -67,6 +80,14 @@ def execute(user: User, session_id: str, command: Request) -> Json:
         case Edit(id=message_id, text=text, revision=seen):
             revision = editing.edit(session=session, author=user, message_id=message_id, text=text, seen=seen)
             return {"revision": revision}
+        case SuggestEdit(id=message_id, text=text, revision=seen):
+            suggested = suggestions.suggest(session=session, author=user, message_id=message_id, text=text, seen=seen)
+            return {"suggestion": suggested.pk}
+        case AcceptSuggestion(id=suggestion_id, revision=seen):
+            revision = suggestions.accept(session=session, author=user, suggestion_id=suggestion_id, seen=seen)
+            return {"revision": revision}
+        case DismissSuggestion(id=suggestion_id):
+            suggestions.dismiss(session=session, author=user, suggestion_id=suggestion_id)
         case Exclude() | Include():
             included = isinstance(command, Include)
             editing.include(session=session, author=user, message_id=command.id, included=included)

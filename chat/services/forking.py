@@ -45,7 +45,7 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key")
+ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "open_suggestions")
 
 
 @transaction.atomic
@@ -144,7 +144,7 @@ def _copy_rows(made: Session, rows: Sequence[ChatMessage]) -> dict[str, str]:
         cursor.executemany(
             statement,
             [
-                (copies[row.pk], made.pk, place, place, turns[row.run_id], responses[row.response_id], None, row.pk)
+                (copies[row.pk], made.pk, place, place, turns[row.run_id], responses[row.response_id], None, 0, row.pk)
                 for place, row in enumerate(rows, 1)
             ],
         )
@@ -156,7 +156,14 @@ def _reword(message_id: str, author: User, text: str) -> None:
     said = ChatMessage.objects.filter(pk=message_id)
     said.update(include_in_context=True)
     said.exclude(text=text).update(
-        text=text, user=author, sender=author.sender[:200], timestamp=timezone.now(), edited_at=None
+        text=text,
+        user=author,
+        sender=author.sender[:200],
+        timestamp=timezone.now(),
+        edited_at=None,
+        edited_by=None,
+        edited_by_name="",
+        suggested_by_name="",
     )
 
 

@@ -33,7 +33,7 @@ from chat.views.past_context import past_values
 from chat.views.requests import SignedInRequest, number, signed_in
 
 Json = dict[str, Any]
-COLUMNS = ("model", "timestamp", "input_tokens")
+COLUMNS = ("model", "timestamp", "input_tokens", "edited_by_name")
 
 
 @never_cache

@@ -1,10 +1,10 @@
-// Changing a message in its place; nothing that somebody types there is lost, and nothing is written over unseen.
+// Editing a message in its place, or suggesting an edit of it; nothing that is typed there is lost, or written over unseen.
 import * as clash from "./clash.js";
 import { composing, restore } from "./field.js";
 import { fits } from "./limit.js";
 import { retry, sourceOf } from "./message_menu.js";
 import { notice, say, settle } from "./notice.js";
-import { live } from "./page.js";
+import { live, mayEdit } from "./page.js";
 import { leave } from "./scroll.js";
 import { keepInTab, keptInTab } from "./store.js";
 import { toast } from "./toast.js";
@@ -18,6 +18,7 @@ const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 class Edit {
   constructor(message, now, draft) {
     this.message = message;
+    this.isSuggestion = !mayEdit(message);
     this.form = template.content.firstElementChild.cloneNode(true);
     this.field = this.form.querySelector("textarea");
     this.place = this.form.querySelector(".clash-place");
@@ -30,7 +31,8 @@ class Edit {
   open() {
     const { message, form, field } = this;
     form.dataset.own = "";
-    for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for);
+    if (this.isSuggestion) form.querySelector("[data-name=save]").textContent = words.suggestionSend;
+    for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.#cancel());
     field.addEventListener("keydown", (event) => this.#keys(event));
@@ -79,12 +81,14 @@ class Edit {
   /** Whether the change was taken; if somebody else has changed the message meanwhile, both texts are shown. */
   async #save(text, submitter) {
     this.saving = true;
-    const command = { type: "edit", id: this.message.id, text, revision: Number(this.revision) };
+    const type = this.isSuggestion ? "suggest_edit" : "edit";
+    const command = { type, id: this.message.id, text, revision: Number(this.revision) };
     const redo = async () => this.form.requestSubmit(submitter);
     const about = `edit:${this.message.id}`;
     const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), { label: words.stopAndSave, redo, about });
     this.saving = false;
-    if (done) Object.assign(this, { before: text, revision: done.revision });
+    if (done && this.isSuggestion) toast(words.suggestionSent);
+    else if (done) Object.assign(this, { before: text, revision: done.revision });
     return done !== null;
   }
 

@@ -5,7 +5,7 @@ import { late } from "./late.js";
 import { openMenu } from "./menu.js";
 import { isOver } from "./messages.js";
 import { notice, settle } from "./notice.js";
-import { canEdit, live, page } from "./page.js";
+import { canEdit, live, mayEdit, page } from "./page.js";
 import { showHistory } from "./past.js";
 import { swallowClick, unlessOvertaken } from "./popover.js";
 import { textAt } from "./server.js";
@@ -27,7 +27,7 @@ const ACTIONS = [
   { name: "source", label: labelOfSource, icon: "code", key: "s", can: (message) => !message.matches(".error, .tool_group"), run: toggleSource },
   { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
   separator,
-  { name: "edit", label: () => words.actionEdit, icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
+  { name: "edit", label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest), icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
   { name: "retry", label: () => words.actionRetry, stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", can: mayChange, run: retry },
   { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: isOver, run: fork },
   { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
@@ -35,7 +35,7 @@ const ACTIONS = [
   separator,
   { name: "history", label: () => words.actionHistory, icon: "history", key: "h", can: isOver, run: ({ id }) => showHistory(id) },
   { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
-  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: mayChange, run: remove },
+  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: (message) => mayChange(message) && mayEdit(message), run: remove },
 ];
 
 /** The actions that make sense for a message now. */

@@ -12,6 +12,7 @@ import "./forking.js";
 import "./header.js";
 import "./images.js";
 import { Inbox } from "./inbox.js";
+import { late } from "./late.js";
 import { retry } from "./message_menu.js";
 import { adopt } from "./messages.js";
 import { notice, settle } from "./notice.js";
@@ -57,6 +58,7 @@ on("expand", (button) => {
   button.closest(".message").focus({ preventScroll: true });
   button.remove();
 });
+on("suggestions", async (button) => (await late(() => import("./suggestions.js")))?.toggle(button));
 on("prompt", (button) => composer.suggest(button.textContent));
 for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
 

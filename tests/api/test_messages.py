@@ -78,7 +78,7 @@ def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> Non
 
 def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User) -> None:
     """MSG-11: the second is told what there is now; by tag or by revision."""
-    row = fill(session, *TURN)[1]
+    row = fill(session, *TURN)[3]
     let_in(session, bo, Role.EDITOR)
     seen = asker.get(path(session, row))
     Asker(token_of(bo)).patch(path(session, row), {"text": "Bo's"})

@@ -145,7 +145,7 @@ def test_turn_done_tells_of_long_and_interrupted_turns(seconds: float | None, st
 @pytest.mark.parametrize(
     ("reason", "name", "seconds", "words"),
     [
-        ("stopped", "Ana <b>", 3.0, "Stopped by Ana <b>"),
+        ("stopped", "Ana <b>", 3.0, "Stopped by Ana &lt;b&gt;"),
         ("stopped", "Ana %(time)s", 90.0, "Stopped by Ana %(time)s after 1 minute 30 seconds"),
         ("stopped", "", 3.0, "Interrupted"),
         ("restarted", "", 3.0, "Interrupted by a restart"),
