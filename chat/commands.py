@@ -92,9 +92,29 @@ class CancelRun(Command):
     type: Literal["cancel"]
 
 
-class Retry(Command):
+class Withdrawing(Command):
+    """A command that may withdraw messages: refused where there are more than `at_most`, beside the last answer.
+
+    `preview` only asks what it would withdraw.
+    """
+
+    at_most: Number | None = None
+    preview: bool = False
+
+
+class Retry(Withdrawing):
     type: Literal["retry"]
     id: Id
+
+
+class RunTools(Withdrawing):
+    type: Literal["run_tools"]
+    id: Id
+
+
+class RestoreAttempt(Withdrawing):
+    type: Literal["restore_attempt"]
+    attempt: Id
 
 
 class Edit(Command):
@@ -214,6 +234,8 @@ Request = (
     | Typing
     | CancelRun
     | Retry
+    | RunTools
+    | RestoreAttempt
     | Edit
     | SuggestEdit
     | AcceptSuggestion
@@ -277,6 +299,8 @@ _TYPES = {
     "typing",
     "cancel",
     "retry",
+    "run_tools",
+    "restore_attempt",
     "edit",
     "suggest_edit",
     "accept_suggestion",

@@ -106,7 +106,14 @@ _snapshot = TypeAdapter(MessageSnapshot)
 _after = TypeAdapter(Id)
 _together = TypeAdapter(Count)
 _accepted_from = TypeAdapter(Name)
-_KNOWN = {*(field.name for field in fields(MessageSnapshot)), "provider_data", "after", "together", "accepted_from"}
+_KNOWN = {
+    *(field.name for field in fields(MessageSnapshot)),
+    "provider_data",
+    "after",
+    "together",
+    "accepted_from",
+    "anchor",
+}
 
 
 def _before(value: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +122,8 @@ def _before(value: dict[str, Any]) -> dict[str, Any]:
     if known:
         _snapshot.validate_json(json.dumps(known), strict=True)
         _time(known["timestamp"])
-        _after.validate_python(known.get("after", ""))
+        for name in ("after", "anchor"):
+            _after.validate_python(known.get(name, ""))
         _together.validate_python(known.get("together", 0), strict=True)
         _accepted_from.validate_python(known.get("accepted_from", ""))
         _plain_words(known)

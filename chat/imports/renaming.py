@@ -87,7 +87,7 @@ def _revision(revision: RevisionPart, names: Names, session_id: str) -> Revision
     before = revision.before
     if not before:
         return revision
-    after = {"after": names.messages(before["after"])} if "after" in before else {}
+    after = {name: names.messages(before[name]) for name in ("after", "anchor") if name in before}
     files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
     new = {
         "id": names.messages(before["id"]),

@@ -24,7 +24,9 @@ from chat.commands import (
     Rename,
     Request,
     Restore,
+    RestoreAttempt,
     Retry,
+    RunTools,
     SaveDraft,
     SendMessage,
     SendNow,
@@ -47,6 +49,7 @@ from chat.services import (
     runs,
     sessions,
     suggestions,
+    turn_attempts,
 )
 from chat.services.access import session_for
 from chat.services.once import once
@@ -75,8 +78,13 @@ def execute(user: User, session_id: str, command: Request) -> Json:
             publish.typing(session.pk, user.pk)
         case CancelRun():
             return {"stopping": runs.cancel(session=session, author=user)}
-        case Retry():
-            runs.retry_here(session=session, author=user, message_id=command.id)
+        case Retry(id=message_id) | RunTools(id=message_id):
+            do = runs.retry_here if isinstance(command, Retry) else runs.run_tools
+            limits: Json = {"at_most": command.at_most, "preview": command.preview}
+            return asdict(do(session=session, author=user, message_id=message_id, **limits))
+        case RestoreAttempt(attempt=attempt):
+            limits = {"at_most": command.at_most, "preview": command.preview}
+            return asdict(turn_attempts.restore_attempt(session=session, author=user, attempt=attempt, **limits))
         case Edit(id=message_id, text=text, revision=seen):
             revision = editing.edit(session=session, author=user, message_id=message_id, text=text, seen=seen)
             return {"revision": revision}

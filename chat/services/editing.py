@@ -23,7 +23,7 @@ from chat.models import (
 )
 from chat.services import messages
 from chat.services.errors import Busy, NoSuchMessage, Refused
-from chat.services.places import put_back, stands_after, take_out
+from chat.services.places import fits, put_back, stands_after, take_out
 from chat.services.rows import OpenSession, record_of, remember
 from chat.services.seen import require_seen
 from chat.services.senders import sender_in
@@ -178,7 +178,7 @@ def restore(*, session: Session, author: User, message_id: str, as_staff: bool =
         return False
     rows = _with_its_markers_again(row)
     after = stands_after(opened, rows[0])
-    if not _fits(rows[0], after) or not _was_removed(row):
+    if not fits(rows[0], after) or not _was_removed(row):
         raise Refused("replaced", _("A retry has replaced this part of the session: the message has no place there."))
     for each in rows:
         remember(each, author, Kind.RESTORE)
@@ -316,12 +316,3 @@ def _was_removed(row: ChatMessage) -> bool:
     return (
         MessageRevision.objects.filter(message=row).order_by("pk").values_list("kind", flat=True).last() == Kind.REMOVE
     )
-
-
-def _fits(first: ChatMessage, after: ChatMessage | None) -> bool:
-    """Whether a place is inside the row's turn; a whole turn stands between two others."""
-    if not first.run_id:
-        return True
-    if first.type == MessageType.TURN_START:
-        return after is None or after.type == MessageType.TURN_DONE or not after.run_id
-    return after is not None and after.run_id == first.run_id

@@ -95,9 +95,8 @@ def test_suggestions_are_refused_where_they_make_no_sense(
 
 def test_only_some_decide(session: Session, row: ChatMessage, ana: User, bo: User) -> None:
     """MSG-11: who suggested it takes it back and no more; a third does neither; nobody twice, or unseen."""
-    about = {"session": session, "author": bo, "suggestion_id": ""}
     made = suggest(session=session, author=bo, message_id=row.pk, text="Hello")
-    about["suggestion_id"] = made.pk
+    about: dict[str, Any] = {"session": session, "author": bo, "suggestion_id": made.pk}
     assert refused(accept, **about) == "not_yours"
     assert refused(dismiss, **{**about, "author": person("Cy", session.workspace)}) == "not_yours"
     assert refused(accept, **{**about, "session": create_session(owner=ana), "author": ana}) == "no_such_suggestion"
