@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -139,6 +140,7 @@ def _answer_again(
         raise _nothing()
     if not is_heard(last):
         raise Refused("nothing_to_retry", _("The message to be answered is left out of the context. Include it first."))
+    found = replace(found, after=last.pk)
     if preview:
         return found
     done = withdraw(opened, rows, author, found, at_most)

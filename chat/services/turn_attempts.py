@@ -42,13 +42,15 @@ class NoSuchAttempt(Refused):
 class Withdrawal:
     """What a retry withdraws: so many messages, of so many people among others; `attempt` names them, "" if none.
 
-    `last_answer`: nothing goes but the last answer, which may be replaced without asking.
+    `last_answer`: nothing goes but the last answer, which may be replaced without asking. `after` is the message that
+    they follow: a fork there keeps both.
     """
 
     messages: int
     people: int
     last_answer: bool
     attempt: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,13 @@ def withdraw(
 ) -> Withdrawal:
     """Take the session's last rows out as an attempt; rows that say nothing, such as markers alone, are none.
 
-    Refused as "confirm", with `messages` and `people`, when that is more than the last answer and than `at_most`
-    messages, which the author has agreed to; None: whatever it is.
+    Refused as "confirm", with `messages`, `people` and `after`, when that is more than the last answer and than
+    `at_most` messages, which the author has agreed to; None: whatever it is.
     """
     if at_most is not None and not found.last_answer and found.messages > at_most:
         words = ngettext("This removes %(count)d message.", "This removes %(count)d messages.", found.messages)
-        counts = {"messages": found.messages, "people": found.people}
-        raise Refused("confirm", words % {"count": found.messages}, **counts)
+        details = {"messages": found.messages, "people": found.people, "after": found.after}
+        raise Refused("confirm", words % {"count": found.messages}, **details)
     attempt = ids.attempt_id() if found.messages else ""
     take_out(opened, rows, author, Kind.RETRY, attempt=attempt)
     return replace(found, attempt=attempt)
@@ -115,7 +117,7 @@ def restore_attempt(
     after = _anchor(opened, rows[0])
     following = opened.live().filter(sequence__gt=after.sequence if after else 0)
     displaced = list(following.order_by("sequence"))
-    found = measure(displaced, whole_turn=True)
+    found = replace(measure(displaced, whole_turn=True), after=after.pk if after else "")
     if preview:
         return found
     done = withdraw(opened, displaced, author, found, at_most) if displaced else found

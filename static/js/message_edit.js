@@ -2,9 +2,10 @@
 import * as clash from "./clash.js";
 import { composing, restore } from "./field.js";
 import { fits } from "./limit.js";
-import { retry, sourceOf } from "./message_menu.js";
+import { sourceOf } from "./message_menu.js";
 import { notice, say, settle } from "./notice.js";
 import { live, mayEdit } from "./page.js";
+import { askToRetry, retry } from "./retry.js";
 import { leave } from "./scroll.js";
 import { keepInTab, keptInTab } from "./store.js";
 import { toast } from "./toast.js";
@@ -64,10 +65,19 @@ class Edit {
     if (!value.trim() || !fits(value)) return;
     if (how === "fork") return this.#fork(value);
     if (clash.isOpen(this.place)) return clash.point(this.place);
+    const atMost = how === "again" ? await this.#askToRetry(event.submitter) : 0;
+    if (atMost === null) return;
+    if (atMost === "fork") return this.#fork(value);
     if (value !== this.before && !(await this.#save(value, event.submitter))) return;
     if (this.form.isConnected && this.field.value !== value) return this.#remember(); // somebody has gone on writing
     this.#close();
-    if (how === "again") await retry(this.message);
+    if (how === "again") await retry(this.message, insist, atMost);
+  }
+
+  /** Asks what goes before anything is saved: how many messages may, "fork" for a fork instead, null for nothing. */
+  #askToRetry(submitter) {
+    const redo = async () => this.form.requestSubmit(submitter);
+    return insist(() => askToRetry(this.message.id), { label: words.stopAndSave, redo, about: `edit:${this.message.id}` });
   }
 
   async #fork(text) {

@@ -3,6 +3,7 @@ import { on } from "./actions.js";
 import { notice, settle } from "./notice.js";
 import { live } from "./page.js";
 import { parse } from "./patch.js";
+import { restoreAttempt } from "./retry.js";
 import { textAt, valueAt } from "./server.js";
 import { localise } from "./time.js";
 import { toast } from "./toast.js";
@@ -120,6 +121,7 @@ async function older(button) {
   first.focus({ preventScroll: true });
 }
 
+on("restore-attempt", (button) => restoreAttempt(button.dataset.id, toast));
 on("version-whole", toggleWhole);
 on("version-restore", restoreVersion);
 on("restore-removed", restoreRemoved);

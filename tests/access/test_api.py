@@ -113,6 +113,9 @@ MATRIX = [
     Row("POST", f"{M}/restore", owning(200)),
     Row("POST", f"{M}/withdraw", editing(409)),
     Row("POST", f"{M}/retry", editing(422)),
+    Row("POST", f"{M}/run_tools", editing(422)),
+    Row("GET", f"{S}/attempts", editing(200)),
+    Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
     Row("POST", f"{M}/fork", seeing(201), {}),
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
@@ -149,7 +152,11 @@ def ask(
 ) -> tuple[int, bytes]:
     """Ask, and undo what it has done; what streams for ever is not read."""
     path = row.path.format(
-        session_id=session_id, message_id=message_id, attachment_id=attachment_id, suggestion_id=SUGGESTION
+        session_id=session_id,
+        message_id=message_id,
+        attachment_id=attachment_id,
+        suggestion_id=SUGGESTION,
+        attempt="v_none",
     )
     is_file = isinstance(row.body, bytes)
     body = row.body if is_file else b"" if row.body is None else json.dumps(row.body).encode()

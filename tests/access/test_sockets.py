@@ -52,6 +52,8 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "typing": {},
     "cancel": {},
     "retry": {"id": "m_none"},
+    "run_tools": {"id": "m_none"},
+    "restore_attempt": {"attempt": "v_none"},
     "edit": {"id": "m_none", "text": "Hi"},
     "suggest_edit": {"id": "m_none", "text": "Hi"},
     "accept_suggestion": {"id": "e_none"},
@@ -164,8 +166,9 @@ async def test_commands_are_for_editors(house: House, people: People, actor: str
     else:
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
-        assert {**codes, "retry": ""} == {**dict.fromkeys(COMMANDS, "ack"), **missing, "retry": ""}
-        assert codes["retry"] in ("busy", "no_such_message")
+        at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt"), "")
+        assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
+        assert {codes[kind] for kind in at_rest_only} <= {"busy", "no_such_message", "no_such_attempt"}
     await house.idle(people.session)
 
 

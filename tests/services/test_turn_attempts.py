@@ -66,7 +66,11 @@ def test_retry_says_what_it_withdraws(session: Session, ana: User, rows: list[Fi
     assert (found.attempt, len(live(session))) == ("", len(rows))
     if not found.last_answer:
         refused = refusal(retry_here, **about, at_most=found.messages - 1)
-        assert (refused.code, refused.details) == ("confirm", {"messages": told[0], "people": told[1]})
+        assert (refused.code, refused.details["messages"], refused.details["people"]) == ("confirm", *told[:2])
+        assert (
+            refused.details["after"]
+            == live(session)[len(rows) - told[0] - rows[at + 1 :].count(START) - rows[at:].count(DONE) - 1].pk
+        )
         assert not MessageRevision.objects.exists()
     done = retry_here(**about, at_most=0 if found.last_answer else found.messages)
     assert (done.messages, done.attempt[:2]) == (told[0], "v_")
@@ -145,7 +149,7 @@ def test_restoring_asks_before_it_takes_what_people_wrote(session: Session, ana:
     send_message(session=session, author=bo, text="Thanks")
     come_to_rest(session, {**ANSWER, "text": "You are welcome"})
     refused = refusal(restore_attempt, **about, at_most=0)
-    assert (refused.code, refused.details) == ("confirm", {"messages": 3, "people": 1})
+    assert (refused.code, refused.details) == ("confirm", {"messages": 3, "people": 1, "after": rows[1].pk})
     assert restore_attempt(**about, preview=True).people == 1
     Session.objects.update(status="archived")
     assert refusal(restore_attempt, **about).code == "archived"
