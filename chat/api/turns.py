@@ -51,10 +51,11 @@ class Limits(Schema):
 
 
 class Withdrawn(Schema):
-    """How many messages were withdrawn, and of how many people some of them were."""
+    """How many messages were withdrawn, and of how many people some of them were; `others`: besides yourself."""
 
     messages: int
     people: int
+    others: int
     last_answer: bool = Field(description="Whether nothing but the last answer was withdrawn")
     attempt: str = Field(description="The attempt that restores them; empty if no message was withdrawn")
     after: str = Field(description="The message that they followed, if it can be answered: fork there to keep both")

@@ -49,7 +49,7 @@ def retry(
     """
     opened, row = _at_rest(session, message_id)
     rows = list(_live(session.pk).filter(sequence__gte=row.sequence))
-    return _answer_again(opened, rows, author, measure(rows), at_most, preview=preview)
+    return _answer_again(opened, rows, author, measure(rows, author), at_most, preview=preview)
 
 
 @transaction.atomic
@@ -67,7 +67,7 @@ def retry_here(
     if first is None:
         raise _nothing()
     rows = list(_live(session.pk).filter(sequence__gte=first.sequence))
-    return _answer_again(opened, rows, author, measure(rows, whole_turn=is_said), at_most, preview=preview)
+    return _answer_again(opened, rows, author, measure(rows, author, whole_turn=is_said), at_most, preview=preview)
 
 
 @transaction.atomic
@@ -87,7 +87,7 @@ def run_tools(
         raise Refused("no_tools", _("This response has no tool calls that could run again."))
     again = [each for each in response if (each.sequence or 0) >= (calls[0].sequence or 0)]
     rows = list(_live(session.pk).filter(sequence__gte=calls[0].sequence))
-    found = measure(rows, own_response=row.response_id)
+    found = measure(rows, author, own_response=row.response_id)
     if preview:
         return found
     done = withdraw(opened, rows, author, found, at_most)

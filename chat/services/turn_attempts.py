@@ -42,12 +42,13 @@ class NoSuchAttempt(Refused):
 class Withdrawal:
     """What a retry withdraws: so many messages, of so many people among others; `attempt` names them, "" if none.
 
-    `last_answer`: nothing goes but the last answer, which may be replaced without asking. `after` is the message that
-    they follow: a fork there keeps both.
+    `others` are the people besides who asks. `last_answer`: nothing goes but the last answer, which may be replaced
+    without asking. `after` is the message that they follow: a fork there keeps both.
     """
 
     messages: int
     people: int
+    others: int
     last_answer: bool
     attempt: str = ""
     after: str = ""
@@ -65,7 +66,9 @@ class Attempt:
     at: datetime
 
 
-def measure(rows: Sequence[ChatMessage], *, own_response: str = "", whole_turn: bool = False) -> Withdrawal:
+def measure(
+    rows: Sequence[ChatMessage], author: User, *, own_response: str = "", whole_turn: bool = False
+) -> Withdrawal:
     """Say what withdrawing these neighbours, which end the session, would take away.
 
     The last answer is at most one response besides `own_response`, or with `whole_turn` all that followed a message;
@@ -74,7 +77,8 @@ def measure(rows: Sequence[ChatMessage], *, own_response: str = "", whole_turn: 
     people = {who(row) for row in rows if row.type == MessageType.TEXT and row.role == Speaker.USER}
     responses = {row.response_id for row in rows if row.response_id} - {own_response}
     is_last_answer = not people and (whole_turn or len(responses) <= 1)
-    return Withdrawal(sum(row.type not in MARKERS for row in rows), len(people), is_last_answer)
+    messages = sum(row.type not in MARKERS for row in rows)
+    return Withdrawal(messages, len(people), len(people - {author.pk}), is_last_answer)
 
 
 def withdraw(
@@ -82,12 +86,12 @@ def withdraw(
 ) -> Withdrawal:
     """Take the session's last rows out as an attempt; rows that say nothing, such as markers alone, are none.
 
-    Refused as "confirm", with `messages`, `people` and `after`, when that is more than the last answer and than
-    `at_most` messages, which the author has agreed to; None: whatever it is.
+    Refused as "confirm", with `messages`, `people`, `others` and `after`, when that is more than the last answer and
+    than `at_most` messages, which the author has agreed to; None: whatever it is.
     """
     if at_most is not None and not found.last_answer and found.messages > at_most:
         words = ngettext("This removes %(count)d message.", "This removes %(count)d messages.", found.messages)
-        details = {"messages": found.messages, "people": found.people, "after": found.after}
+        details = {name: getattr(found, name) for name in ("messages", "people", "others", "after")}
         raise Refused("confirm", words % {"count": found.messages}, **details)
     attempt = ids.attempt_id() if found.messages else ""
     take_out(opened, rows, author, Kind.RETRY, attempt=attempt)
@@ -117,7 +121,7 @@ def restore_attempt(
     after = _anchor(opened, rows[0])
     following = opened.live().filter(sequence__gt=after.sequence if after else 0)
     displaced = list(following.order_by("sequence"))
-    found = replace(measure(displaced, whole_turn=True), after=after.pk if after else "")
+    found = replace(measure(displaced, author, whole_turn=True), after=after.pk if after else "")
     if preview:
         return found
     done = withdraw(opened, displaced, author, found, at_most) if displaced else found

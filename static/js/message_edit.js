@@ -32,7 +32,10 @@ class Edit {
   open() {
     const { message, form, field } = this;
     form.dataset.own = "";
-    if (this.isSuggestion) form.querySelector("[data-name=save]").textContent = words.suggestionSend;
+    if (this.isSuggestion) {
+      form.querySelector("[data-name=save]").textContent = words.suggestionSend;
+      form.querySelector("label > span").textContent = words.actionSuggest;
+    }
     for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.#cancel());

@@ -60,12 +60,12 @@ async function agreed(command, asks, atMost) {
 }
 
 /** Resolves to "confirm", "fork", or null where the person thinks better of it. */
-function ask({ messages, people }, { title, confirm, forks = false }) {
+function ask({ messages, others }, { title, confirm, forks = false }) {
   const dialog = document.getElementById("confirm-withdrawal").content.firstElementChild.cloneNode(true);
   const part = (name) => dialog.querySelector(`[data-name=${name}]`);
   part("title").textContent = title;
   part("count").textContent = counted(messages, words.willRemoveOne, words.willRemoveMany);
-  part("people").textContent = people ? counted(people, words.writtenByOne, words.writtenByMany) : "";
+  part("people").textContent = others ? counted(others, words.writtenByOne, words.writtenByMany) : "";
   part("confirm").textContent = confirm;
   part("fork").hidden = !forks;
   document.body.append(dialog);

@@ -120,7 +120,7 @@ def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: S
     rows = fill(session, *TURN, *TURN)
     refused = asker.post(path(session, rows[1], "/retry?at_most=0"))
     assert (code(refused), refused.json()["messages"], refused.json()["people"]) == ((409, "confirm"), 5, 1)
-    told = {"messages": 5, "people": 1, "last_answer": False, "after": rows[1].pk}
+    told = {"messages": 5, "people": 1, "others": 1, "last_answer": False, "after": rows[1].pk}
     assert asker.post(path(session, rows[1], "/retry?preview=true")).json() == {**told, "attempt": ""}
     done = asker.post(path(session, rows[1], "/retry?at_most=5")).json()
     assert done == {**told, "attempt": done["attempt"]}

@@ -149,7 +149,10 @@ def test_restoring_asks_before_it_takes_what_people_wrote(session: Session, ana:
     send_message(session=session, author=bo, text="Thanks")
     come_to_rest(session, {**ANSWER, "text": "You are welcome"})
     refused = refusal(restore_attempt, **about, at_most=0)
-    assert (refused.code, refused.details) == ("confirm", {"messages": 3, "people": 1, "after": rows[1].pk})
+    assert (refused.code, refused.details) == (
+        "confirm",
+        {"messages": 3, "people": 1, "others": 1, "after": rows[1].pk},
+    )
     assert restore_attempt(**about, preview=True).people == 1
     Session.objects.update(status="archived")
     assert refusal(restore_attempt, **about).code == "archived"
