@@ -6,7 +6,6 @@ export const page = document.getElementById("main");
 export const canEdit = page.dataset.canEdit === "yes";
 /** Whether this viewer may change a message: a person's is its author's and the owner's. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
-export const isOwner = page.dataset.role === "owner";
 export const live = new Live(location.origin.replace(/^http/, "ws") + page.dataset.socket, Number(page.dataset.revision));
 
 /** Asks for a command; resolves to its ack, or to null after saying why it was refused. */

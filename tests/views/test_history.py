@@ -108,7 +108,7 @@ def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: Us
     assert html.count('data-action="restore-removed"') == 1
     retry_here(session=session, author=ana, message_id=rows[2].pk)
     html = asked(client, "session-removed", session)
-    assert "Withdrawn by a retry" in html
+    assert "Replaced by a retry" in html
     assert "double" in html
     assert html.count('data-action="restore-removed"') == 1
 
