@@ -72,7 +72,7 @@ def _next_values(session: Session, role: Role, until: int | None) -> Json:
         "page": page,
         "can_edit": may_switch,
         "is_working": SessionRun.objects.get(pk=session.pk).state != RunState.IDLE,
-        "queued": ChatMessage.objects.queued(session.pk).count(),
+        "queued": ChatMessage.objects.deliverable(session.pk).count(),
         "left_out": sum(line.why == Why.LEFT_OUT for block in looked.blocks for line in block.lines),
         "own_prompt": prompt_row(rows) is None,
     }

@@ -41,7 +41,7 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await first.press("r")
     await expect(dialog).to_have_count(0)
     await choose(ana, first, "Retry from here")
-    await expect(dialog).to_contain_text("5 later messages will be removed. Another person wrote some of them.")
+    await expect(dialog).to_contain_text("5 messages will be removed. Another person wrote some of them.")
     await expect(dialog.get_by_role("button", name="Fork instead")).to_be_focused()
     assert await violations(ana.page) == []
     await ana.page.keyboard.press("Escape")
@@ -104,7 +104,7 @@ async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
     await bo.stop.click()
     for person in (ana, bo):
         await expect(person.page.locator(".marker")).to_contain_text("Stopped by Bo")
-        await expect(person.page.get_by_text("These messages wait until someone sends them")).to_be_visible()
+        await expect(person.page.get_by_text("These messages are on hold")).to_be_visible()
     assert await violations(ana.page) == []
     theirs = bo.queue.filter(has_text="Ana's")
     await bo.page.get_by_role("button", name="3 messages are queued").click()
