@@ -59,6 +59,7 @@ class MessageSnapshot:
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
     `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
     id: str
@@ -84,6 +85,9 @@ class MessageSnapshot:
     tool: ToolSnapshot | None
     attachments: tuple[AttachmentSnapshot, ...] = ()
     words: Json | None = None
+    mode: str = Session.Mode.AGENT.value
+    agent_id: str = ""
+    workflow_id: str = ""
     edited_by: str = ""
     edited_by_id: int | None = None
     suggested_by: str = ""
@@ -127,11 +131,15 @@ class MessageSnapshot:
             stopped_by=row.stopped_by_name,
             stopped_by_id=row.stopped_by_id,
             held=row.held,
+            mode=row.mode,
+            agent_id=row.agent_id,
+            workflow_id=row.workflow_id,
         )
 
     @classmethod
     def from_json(cls, data: Json) -> MessageSnapshot:
-        values = {name: data[name] for name in _MESSAGE}
+        # During an upgrade a process of the version before sends fewer fields.
+        values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
@@ -196,6 +204,7 @@ class SessionSnapshot:
     agent_status: str
     tool_name: str
     agent_title: str = ""
+    mode: str = Session.Mode.AGENT.value
 
     @classmethod
     def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
@@ -215,6 +224,7 @@ class SessionSnapshot:
             agent_status=agent_status,
             tool_name=tool_name,
             agent_title=agent_title,
+            mode=session.mode,
         )
 
     @property

@@ -45,7 +45,7 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "open_suggestions")
+ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "key_digest", "open_suggestions")
 
 
 @transaction.atomic
@@ -144,7 +144,18 @@ def _copy_rows(made: Session, rows: Sequence[ChatMessage]) -> dict[str, str]:
         cursor.executemany(
             statement,
             [
-                (copies[row.pk], made.pk, place, place, turns[row.run_id], responses[row.response_id], None, 0, row.pk)
+                (
+                    copies[row.pk],
+                    made.pk,
+                    place,
+                    place,
+                    turns[row.run_id],
+                    responses[row.response_id],
+                    None,
+                    None,
+                    0,
+                    row.pk,
+                )
                 for place, row in enumerate(rows, 1)
             ],
         )

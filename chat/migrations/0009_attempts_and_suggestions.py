@@ -67,7 +67,7 @@ def name():
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0007_current_workspace'),
+        ('chat', '0008_key_digests'),
     ]
 
     operations = [
