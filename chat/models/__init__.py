@@ -8,11 +8,13 @@ from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
     ChatMessage,
+    EndReason,
     MessageDelta,
     MessageRevision,
     MessageStatus,
     MessageType,
     Speaker,
+    Suggestion,
 )
 from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
@@ -29,6 +31,7 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "EndReason",
     "Invitation",
     "Membership",
     "MessageDelta",
@@ -45,6 +48,7 @@ __all__ = [
     "Share",
     "SignInLink",
     "Speaker",
+    "Suggestion",
     "User",
     "Worker",
     "Workspace",
