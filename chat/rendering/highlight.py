@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape
 from itertools import groupby
+from threading import Event, Thread
 from time import thread_time
 
 from pygments.lexer import Lexer
@@ -106,6 +107,8 @@ _CLASSES: dict[_TokenType, str] = {
     String.Regex: "sr",
 }
 CODE_CLASSES = frozenset(_CLASSES.values())
+# The languages whose lexers have been asked for on the event loop; set once they are there.
+_loading: dict[str, Event] = {}
 
 
 def known_as(language: str) -> str | None:
@@ -117,7 +120,7 @@ def known_as(language: str) -> str | None:
 def highlight(code: str, language: str) -> str | None:
     """Return the code as HTML with coloured spans, or None if it is better left plain."""
     name = known_as(language)
-    if name is None or not _is_readable(code):
+    if name is None or not is_colourable(code, language):
         return None
     pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code))
     if name == "diff":
@@ -128,10 +131,27 @@ def highlight(code: str, language: str) -> str | None:
     return "".join(_span(css, "".join(text for _, text in run)) for css, run in groupby(pieces, key=lambda p: p[0]))
 
 
-def _is_readable(code: str) -> bool:
-    if len(code) > MAX_CODE or _GAP.search(code):
+def is_colourable(code: str, language: str) -> bool:
+    """Tell whether this is code of a known language that a person would read."""
+    if known_as(language) is None or len(code) > MAX_CODE or _GAP.search(code):
         return False
     return all(len(line) <= MAX_LINE for line in code.split("\n"))
+
+
+def is_loaded(language: str) -> bool:
+    """Tell whether a language's lexer is loaded; if not, it is soon, in a thread of its own."""
+    name = known_as(language)
+    if name is None or name in _loading:
+        return name is None or _loading[name].is_set()
+    _loading[name] = Event()
+    Thread(target=_load, args=(name,), name=f"lexer {name}", daemon=True).start()
+    return False
+
+
+def _load(name: str) -> None:
+    _lexer(name, inside_php=False)
+    _lexer(name, inside_php=name == "php")
+    _loading[name].set()
 
 
 @cache

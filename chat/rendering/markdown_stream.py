@@ -1,7 +1,8 @@
 """Markdown that is still being written: finished blocks freeze, and only the unfinished tail is drawn again."""
 
+from chat.rendering.budget import UNLIMITED, Allowance, Meter, TooDear, end_of_markdown
 from chat.rendering.frozen import Append, Frozen, Op, Replace
-from chat.rendering.source import Pieces
+from chat.rendering.source import Pieces, PlainText
 from chat.rendering.tail import Tail
 
 __all__ = ["Append", "MarkdownStream", "Op", "Replace"]
@@ -12,28 +13,90 @@ class MarkdownStream:
 
     A block freezes once the line after it settles that it can grow no more; it is then drawn for good, with its code
     coloured. Only a link definition that comes later can replace it. What a piece costs depends on the tail alone.
+
+    A call that costs more than the allowance ends the drawing: what is not frozen by then, and all that follows, is
+    shown as source. `is_exact` tells whether the blocks are those of the whole text; if they are not, the whole text
+    must be drawn at its end, elsewhere.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance = UNLIMITED) -> None:
+        self.seconds = allowance.seconds
+        self._meter = Meter()
         self._pieces = Pieces()
-        self._frozen = Frozen()
-        self._tail = Tail(self._frozen.references)
+        self._frozen = Frozen(self._meter, allowance)
+        self._tail = Tail(self._frozen.references, self._meter)
+        self._length = 0
+        self._plain: PlainText | None = None
+        self._was_stopped = False
 
     @property
     def blocks(self) -> list[str]:
         """The safe HTML of each frozen block."""
         return self._frozen.html
 
+    @property
+    def is_exact(self) -> bool:
+        return not (self._was_stopped or self._frozen.uncoloured)
+
+    @property
+    def uncoloured(self) -> dict[int, str]:
+        """The source of long code that still lacks its colours, by the index of its block."""
+        return {index: source for index, source in self._frozen.uncoloured.items() if source is not None}
+
+    def colour(self, index: int, html: str) -> Op:
+        """Put a block of code with its colours in the place of the one without."""
+        return self._frozen.replace(index, html)
+
     def feed(self, delta: str) -> list[Op]:
         """Take more text, return which blocks were frozen or replaced."""
-        slices = self._tail.add(self._pieces.add(delta))
-        return self._frozen.add(slices) if slices else []
+        self._meter.start(self.seconds)
+        return self._feed(self._pieces.add(delta))
 
     def finish(self) -> list[Op]:
         """Freeze what is left, as no more will come."""
-        ops = self._frozen.add(self._tail.add(self._pieces.end()))
-        return ops + self._frozen.add(self._tail.rest())
+        self._meter.start(self.seconds)
+        ops = self._feed(self._pieces.end())
+        if self._plain is None:
+            ops += self._freeze("", is_end=True)
+        if self._plain is not None:
+            ops += self._frozen.append(self._plain.end())
+        return ops
 
     def tail_html(self) -> str:
         """Return the safe HTML of what is not frozen, code uncoloured."""
-        return self._tail.html()
+        if self._plain is None:
+            try:
+                return self._tail.html()
+            except TooDear:
+                self._stop(self._tail.source)
+        return self._plain.html() if self._plain is not None else ""
+
+    def _feed(self, text: str) -> list[Op]:
+        if self._plain is not None:
+            return self._frozen.append(self._plain.add(text))
+        end = end_of_markdown(text, self._length)
+        self._length += len(text)
+        if end is None:
+            return self._freeze(text)
+        ops = self._freeze(text[:end], is_end=True)
+        if self._plain is None:
+            self._plain = PlainText()
+        return ops + self._frozen.append(self._plain.add(text[end:]))
+
+    def _freeze(self, text: str, *, is_end: bool = False) -> list[Op]:
+        slices, is_too_dear = list[str](), False
+        try:
+            slices += self._tail.add(text)
+            if is_end:
+                slices += self._tail.rest()
+        except TooDear:
+            is_too_dear = True
+        ops, rest = self._frozen.add(slices)
+        if is_too_dear or rest:
+            self._stop("".join(rest) + self._tail.source)
+        return ops
+
+    def _stop(self, source: str) -> None:
+        """Show the source that is not frozen; its blocks are complete with the next call."""
+        self._was_stopped = True
+        self._plain = PlainText(source)
