@@ -44,7 +44,7 @@ class Growing:
         self._era = time.time_ns() // 1000
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._colouring: asyncio.Task[None] | None = None
+        self._completing: asyncio.Task[None] | None = None
 
     @property
     def text(self) -> str:
@@ -147,8 +147,8 @@ class Growing:
 
     def forget(self) -> None:
         self._stop_waiting()
-        if self._colouring is not None:
-            self._colouring.cancel()
+        if self._completing is not None:
+            self._completing.cancel()
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:
@@ -174,17 +174,17 @@ class Growing:
         frame = live.frame(end=end)
         loop = asyncio.get_running_loop()
         self._not_before = loop.time() + live.last_cost / DRAWING_SHARE
-        if live.uncoloured and self._colouring is None:
-            self._colouring = loop.create_task(self._colour(live))
+        if live.provisional and self._completing is None:
+            self._completing = loop.create_task(self._complete(live))
         return frame
 
-    async def _colour(self, live: LiveText) -> None:
-        """Give long code its colours, drawn in another process."""
+    async def _complete(self, live: LiveText) -> None:
+        """Draw elsewhere what took too much here; what cannot be drawn there stays as it is until the text ends."""
         tried = set[int]()
-        while left := [(index, source) for index, source in live.uncoloured.items() if index not in tried]:
+        while left := [(index, source) for index, source in live.provisional.items() if index not in tried]:
             index, source = left[0]
             tried.add(index)
             drawn = await markdown.draw(source)
-            if index in live.uncoloured and len(drawn) == 1 and not is_plain(drawn[0]):
-                self._tell(live.colour(index, drawn[0]))
-        self._colouring = None
+            if index in live.provisional and len(drawn) == 1 and not is_plain(drawn[0]):
+                self._tell(live.complete(index, drawn[0]))
+        self._completing = None

@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from math import inf
 from time import thread_time
 
-from chat.rendering.highlight import is_loaded
-
 # Markdown is drawn up to the end of the line in which it reaches this length; the rest is shown as source. Ordinary
 # text of this length takes 0.1 to 0.3 s of CPU, and twice that to be shown by a browser.
 LONGEST_MARKDOWN = 100_000
 # A line that is longer is cut there.
 LONGEST_LINE = 4_000
+# So much of a stream may be one unfinished block: parsing it again takes some 20 ms, whatever it holds.
+LONGEST_TAIL = 50_000
 # HTML may be so many times as long as its source; below a floor it may be longer, as it harms nobody.
 OUTPUT_FACTOR = 20
 LEAST_OUTPUT = 100_000
 # What link references add to a text, unless it is longer itself; cmark has the same rule.
 MOST_EXPANDED = 100_000
-# Characters of code that get colours in one message.
-MOST_COLOURED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,10 @@ class Meter:
     def __init__(self, seconds: float = inf) -> None:
         self._count = 0
         self.start(seconds)
+
+    @property
+    def is_limited(self) -> bool:
+        return self._until != inf
 
     def start(self, seconds: float) -> None:
         self._until = thread_time() + seconds
@@ -96,23 +98,6 @@ class Expansions:
 
     def reset(self) -> None:
         self.added = 0
-
-
-class Colours:
-    """Counts the code that gets colours in one text. `missing`: some code must get its colours elsewhere."""
-
-    def __init__(self, allowance: Allowance = UNLIMITED, spent: int = 0) -> None:
-        self._allowance = allowance
-        self.spent = spent
-        self.missing = False
-
-    def allow(self, code: str, language: str) -> bool:
-        if self.spent + len(code) > MOST_COLOURED:
-            return False
-        self.spent += len(code)
-        here = len(code) <= self._allowance.coloured and (self._allowance.loads_lexers or is_loaded(language))
-        self.missing |= not here
-        return here
 
 
 def end_of_markdown(text: str, before: int = 0) -> int | None:

@@ -18,8 +18,8 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering import formulas
-from chat.rendering.budget import Colours, Expansions, Meter
-from chat.rendering.highlight import highlight, is_colourable, known_as
+from chat.rendering.budget import UNLIMITED, Expansions, Meter
+from chat.rendering.highlight import Colours, highlight, is_colourable, known_as
 from chat.rendering.languages import label
 from chat.rendering.pictures import place
 
@@ -110,8 +110,7 @@ class _Markup(RendererHTML):
         return "".join(out)
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        words = unescapeAll(tokens[idx].info).split(maxsplit=1)
-        return _code(tokens[idx].content, words[0] if words else "", env["drawing"])
+        return _code(tokens[idx].content, _language(tokens[idx]), env["drawing"])
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _code(tokens[idx].content, "", env["drawing"])
@@ -156,9 +155,13 @@ _CODE_BUTTONS = (
 )
 
 
+def _language(fence: Token) -> str:
+    return next(iter(unescapeAll(fence.info).split(maxsplit=1)), "")
+
+
 def _code(code: str, language: str, drawing: Drawing) -> str:
     has_colours = drawing.final and is_colourable(code, language) and drawing.colours.allow(code, language)
-    body = (has_colours and highlight(code, language)) or escapeHtml(code)
+    body = (has_colours and highlight(code, language, drawing.meter)) or escapeHtml(code)
     name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
     return (
         f'<div class="code"><div class="code-head"><span class="code-lang">{name}</span>{_CODE_BUTTONS}</div>'
@@ -206,6 +209,10 @@ def parse(source: str, references: References, meter: Meter | None = None) -> li
     return tokens
 
 
+def _env(drawing: Drawing, /, **more: object) -> EnvType:
+    return {"meter": drawing.meter, "final": drawing.final, **more}
+
+
 def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """Split a document's tokens into those of each top-level block; the first token's map is the block's lines."""
     start = 0
@@ -215,21 +222,30 @@ def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             start = index + 1
 
 
+def code_to_colour(tokens: Sequence[Token], spent: int) -> int:
+    """Count the code in a block that gets colours, if so much code of the text has got them before."""
+    colours = Colours(UNLIMITED, spent)
+    for token in tokens:
+        if token.type == "fence" and is_colourable(token.content, language := _language(token)):
+            colours.allow(token.content, language)
+    return colours.spent - spent
+
+
 def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
     """Draw tokens as HTML; raises ValueError if they nest too deeply to be shown as they are."""
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         raise ValueError("blocks nest too deeply")
-    html: str = _md.renderer.render(tokens, _md.options, {"drawing": drawing})
+    html: str = _md.renderer.render(tokens, _md.options, _env(drawing, drawing=drawing))
     return html
 
 
 def draw_inline(content: str, drawing: Drawing) -> str:
     """Draw the content of one paragraph, heading or cell. Raises TooDear."""
-    parser, env = _md, {"references": _Definitions(drawing), "meter": drawing.meter}
+    parser, env = _md, _env(drawing, references=_Definitions(drawing))
     if drawing.meter is not None:
         drawing.meter.check()
         parser = _metered if len(content) >= SHORT_INLINE else _md
     children = parser.parseInline(content, env)[0].children or []
     renderer: Any = _md.renderer
-    html: str = renderer.renderInline(children, _md.options, {})
+    html: str = renderer.renderInline(children, _md.options, env)
     return html

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from markdown_it.token import Token
 
 from chat.rendering import engine
-from chat.rendering.budget import Allowance, Colours, Expansions, Meter, TooDear, most_output
+from chat.rendering.budget import Allowance, Expansions, Meter, TooDear, most_output
 from chat.rendering.engine import Drawing
+from chat.rendering.highlight import Colours
 from chat.rendering.markdown_blocks import draw_block
 from chat.rendering.source import plain
 
@@ -60,39 +61,47 @@ class _Block(NamedTuple):
 
 
 class _Drawn(NamedTuple):
-    """A block's HTML, the labels that it asked for in vain, and whether code in it still lacks its colours."""
+    """A block's HTML, the labels that it asked for in vain, and whether it must be drawn again elsewhere."""
 
     html: str
     missed: frozenset[str] = frozenset()
-    lacks_colours: bool = False
+    is_provisional: bool = False
 
 
 class Frozen:
     """Blocks for good, unless a later definition makes a link of what they hold in brackets.
 
-    `uncoloured` has the blocks with code that is too long to be coloured here, by index: the source where the code is
-    all that the block holds, else None.
+    `provisional` has the source of blocks that cost too much here, by index. They are shown as source, or without the
+    colours of their code, until they are drawn elsewhere, each alone.
     """
 
     def __init__(self, meter: Meter, allowance: Allowance) -> None:
         self.html: list[str] = []
         self.references = References()
-        self.uncoloured: dict[int, str | None] = {}
+        self.provisional: dict[int, str] = {}
         self._meter = meter
         self._allowance = allowance
         self._expansions = Expansions(strict=True)
         self._length = self._output = self._coloured = 0
         self._waiting: defaultdict[str, set[int]] = defaultdict(set)
         self._sources: dict[int, _Block] = {}
+        self._saw_no_definitions = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the blocks are those that drawing all of the source at once gives."""
+        return not self.provisional and not (self._saw_no_definitions and self.references)
 
     def add(self, slices: Sequence[str]) -> tuple[list[Op], Sequence[str]]:
         """Freeze source, each slice one top-level block and the definitions before it.
 
-        Returns the slices that cost too much as well: from the first of them on nothing is frozen.
+        Returns what changed, and the slices that are left because there were too many.
         """
         first, replaced, rest = len(self.html), set[int](), slices[:0]
         for number, source in enumerate(slices):
             try:
+                if number:  # the first one is shown as source if the time is up
+                    self._meter.check()
                 replaced |= self._freeze(source)
             except TooDear:
                 rest = slices[number:]
@@ -105,15 +114,16 @@ class Frozen:
         self.html += blocks
         return [Append(html) for html in blocks]
 
-    def replace(self, index: int, html: str) -> Op:
-        """Give a block the colours that it lacks."""
-        self.uncoloured.pop(index, None)
+    def complete(self, index: int, html: str) -> Op:
+        """Put what was drawn elsewhere in the place of a provisional block."""
+        self._saw_no_definitions |= _may_have_links(self.provisional.pop(index))
+        self._output += len(html) - len(self.html[index])
         self.html[index] = html
         return Replace(index, html)
 
     def _freeze(self, source: str) -> set[int]:
         """Freeze a slice; returns which earlier blocks were drawn again. Raises TooDear: then no block has changed."""
-        fresh = [(block, self._draw(block) if block else _Drawn(plain(source))) for block in self._blocks(source)]
+        fresh = [(block, self._draw_first(block) if block else _Drawn(plain(source))) for block in self._parse(source)]
         stale = {index: self._draw(self._sources[index]) for index in self._stale()}
         self._length += len(source)
         self._output += sum(len(drawn.html) for _block, drawn in fresh)
@@ -121,12 +131,14 @@ class Frozen:
         if self._output > most_output(self._length):
             raise TooDear
         for block, drawn in fresh:
-            self._keep(len(self.html), drawn, block, source)
+            if drawn.is_provisional:
+                self.provisional[len(self.html)] = source
+            self._keep(len(self.html), drawn, block)
         for index, drawn in stale.items():
-            self._keep(index, drawn, self._sources[index], None)
+            self._keep(index, drawn, self._sources[index])
         return set(stale)
 
-    def _blocks(self, source: str) -> Iterator[_Block | None]:
+    def _parse(self, source: str) -> Iterator[_Block | None]:
         """Parse a slice, block by block; None stands for one that cannot be parsed."""
         try:
             tokens = engine.parse(source, self.references, self._meter)
@@ -137,19 +149,22 @@ class Frozen:
         for block in engine.top_level(tokens):
             yield _Block(block, lines, self._coloured)
 
+    def _draw_first(self, block: _Block) -> _Drawn:
+        self._coloured = block.coloured + engine.code_to_colour(block.tokens, block.coloured)
+        try:
+            return self._draw(block)
+        except TooDear:
+            return _Drawn(plain("\n".join(block.lines)), is_provisional=True)
+
     def _draw(self, block: _Block) -> _Drawn:
         self.references.missed.clear()
         colours = Colours(self._allowance, block.coloured)
         drawing = Drawing(self.references, final=True, meter=self._meter, expansions=self._expansions, colours=colours)
         html = draw_block(block.tokens, block.lines, drawing)
-        self._coloured = max(self._coloured, colours.spent)
         return _Drawn(html, frozenset(self.references.missed), colours.missing)
 
-    def _keep(self, index: int, drawn: _Drawn, block: _Block | None, source: str | None) -> None:
+    def _keep(self, index: int, drawn: _Drawn, block: _Block | None) -> None:
         self.html[index : index + 1] = [drawn.html]
-        if drawn.lacks_colours:
-            is_code = block is not None and block.tokens[0].type == "fence"
-            self.uncoloured[index] = source if is_code else None
         for label in drawn.missed:
             self._waiting[label].add(index)
         if drawn.missed and block is not None:
@@ -162,3 +177,8 @@ class Frozen:
         asked = {index for label in self.references.added for index in self._waiting.pop(label, ())}
         self.references.added.clear()
         return sorted(asked & self._sources.keys())  # others have found all their labels since
+
+
+def _may_have_links(source: str) -> bool:
+    """Whether a definition could change a block; code at the left edge has none."""
+    return "[" in source and not source.lstrip("\n").startswith(("```", "~~~"))

@@ -12,11 +12,15 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String, _TokenType
 
+from chat.rendering.budget import UNLIMITED, Allowance, Meter
+
 # Lexers are regular expressions that run in the server, and some take minutes for a page of empty lines: only
 # well-known ones, only on what a person would read, and no longer than any honest code needs.
 MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
+# Characters of code that get colours in one message.
+MOST_COLOURED = 50_000
 _GAP = re.compile(r"\s{400}")
 
 _LANGUAGES = frozenset(
@@ -111,18 +115,35 @@ CODE_CLASSES = frozenset(_CLASSES.values())
 _loading: dict[str, Event] = {}
 
 
+class Colours:
+    """Counts the code that gets colours in one text. `missing`: some code must get its colours elsewhere."""
+
+    def __init__(self, allowance: Allowance = UNLIMITED, spent: int = 0) -> None:
+        self._allowance = allowance
+        self.spent = spent
+        self.missing = False
+
+    def allow(self, code: str, language: str) -> bool:
+        if self.spent + len(code) > MOST_COLOURED:
+            return False
+        self.spent += len(code)
+        here = len(code) <= self._allowance.coloured and (self._allowance.loads_lexers or is_loaded(language))
+        self.missing |= not here
+        return here
+
+
 def known_as(language: str) -> str | None:
     """Return the name under which a language is known here, if it is."""
     name = _ALIASES.get(language.lower(), language.lower())
     return name if name in _LANGUAGES else None
 
 
-def highlight(code: str, language: str) -> str | None:
-    """Return the code as HTML with coloured spans, or None if it is better left plain."""
+def highlight(code: str, language: str, meter: Meter | None = None) -> str | None:
+    """Return the code as HTML with coloured spans, or None if it is better left plain. Raises TooDear."""
     name = known_as(language)
     if name is None or not is_colourable(code, language):
         return None
-    pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code))
+    pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter))
     if name == "diff":
         pieces = _whole_lines(pieces)
     # A lexer may give up, or drop or change characters: what was said goes before its colours.
@@ -160,11 +181,14 @@ def _lexer(name: str, inside_php: bool) -> Lexer:
     return get_lexer_by_name(name, stripnl=False, ensurenl=False, **extra)
 
 
-def _pieces(lexer: Lexer, code: str) -> Iterator[tuple[str, str]]:
+def _pieces(lexer: Lexer, code: str, meter: Meter | None) -> Iterator[tuple[str, str]]:
     deadline = thread_time() + MAX_SECONDS
     for count, (kind, text) in enumerate(lexer.get_tokens(code)):
-        if not count % 64 and thread_time() > deadline:
-            return
+        if not count % 16:
+            if meter is not None:
+                meter.check()
+            if thread_time() > deadline:
+                return
         yield ("" if text.isspace() else _class(kind)), text
 
 

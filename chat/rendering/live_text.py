@@ -47,9 +47,9 @@ class LiveText:
         self.length += len(text)
 
     @property
-    def uncoloured(self) -> dict[int, str]:
-        """The source of code that must get its colours elsewhere, by the index of its block."""
-        return {} if self.ended else self._stream.uncoloured
+    def provisional(self) -> dict[int, str]:
+        """The source of blocks that must be drawn elsewhere, by index."""
+        return {} if self.ended else self._stream.provisional
 
     def begin(self, text: str, seconds: float) -> None:
         """Draw the beginning of a text, with this allowance of CPU seconds."""
@@ -74,9 +74,9 @@ class LiveText:
         start = have_blocks if have_rev == self._rev and 0 < have_blocks <= len(blocks) else 0
         return self._snap(blocks, start)
 
-    def colour(self, index: int, html: str) -> dict[str, Any]:
-        """Put a block of code with its colours in the place of the one without."""
-        return self._frame([self._stream.colour(index, html)], self._tail, end=False)
+    def complete(self, index: int, html: str) -> dict[str, Any]:
+        """Put what was drawn elsewhere in the place of a provisional block."""
+        return self._frame([self._stream.complete(index, html)], self._tail, end=False)
 
     def settle(self, blocks: Sequence[str]) -> dict[str, Any]:
         """End the text with blocks that were drawn elsewhere; viewers keep those that have not changed."""

@@ -9,7 +9,6 @@ from chat.rendering import engine
 from chat.rendering.budget import (
     UNLIMITED,
     Allowance,
-    Colours,
     Expansions,
     Meter,
     TooDear,
@@ -18,6 +17,7 @@ from chat.rendering.budget import (
     most_output,
 )
 from chat.rendering.engine import Drawing
+from chat.rendering.highlight import Colours
 from chat.rendering.sanitize import clean
 from chat.rendering.source import PLAIN, plain, plain_blocks
 
@@ -64,6 +64,8 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     drawing = Drawing(references, final=True, meter=meter, expansions=expansions, colours=colours)
     drawn, lines, room = list[str](), source.split("\n"), most_output(len(source))
     for block in engine.top_level(tokens):
+        if meter is not None:
+            meter.check()
         html = draw_block(block, lines, drawing)
         room -= len(html)
         if room < 0:

@@ -14,9 +14,9 @@ class MarkdownStream:
     A block freezes once the line after it settles that it can grow no more; it is then drawn for good, with its code
     coloured. Only a link definition that comes later can replace it. What a piece costs depends on the tail alone.
 
-    A call that costs more than the allowance ends the drawing: what is not frozen by then, and all that follows, is
-    shown as source. `is_exact` tells whether the blocks are those of the whole text; if they are not, the whole text
-    must be drawn at its end, elsewhere.
+    A finished block that costs more than the allowance is shown as source until it is drawn elsewhere. An unfinished
+    end that does stops the drawing: it and all that follows are shown as source. `is_exact` tells whether the blocks
+    are those of the whole text; if they are not at its end, the whole text must be drawn elsewhere.
     """
 
     def __init__(self, allowance: Allowance = UNLIMITED) -> None:
@@ -36,16 +36,16 @@ class MarkdownStream:
 
     @property
     def is_exact(self) -> bool:
-        return not (self._was_stopped or self._frozen.uncoloured)
+        return not self._was_stopped and self._frozen.is_exact
 
     @property
-    def uncoloured(self) -> dict[int, str]:
-        """The source of long code that still lacks its colours, by the index of its block."""
-        return {index: source for index, source in self._frozen.uncoloured.items() if source is not None}
+    def provisional(self) -> dict[int, str]:
+        """The source of frozen blocks that must be drawn elsewhere, by index."""
+        return self._frozen.provisional
 
-    def colour(self, index: int, html: str) -> Op:
-        """Put a block of code with its colours in the place of the one without."""
-        return self._frozen.replace(index, html)
+    def complete(self, index: int, html: str) -> Op:
+        """Put what was drawn elsewhere in the place of a provisional block."""
+        return self._frozen.complete(index, html)
 
     def feed(self, delta: str) -> list[Op]:
         """Take more text, return which blocks were frozen or replaced."""

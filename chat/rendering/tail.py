@@ -8,7 +8,7 @@ from typing import NamedTuple
 from markdown_it.token import Token
 
 from chat.rendering import cutting, engine
-from chat.rendering.budget import Expansions, Meter
+from chat.rendering.budget import LONGEST_TAIL, Expansions, Meter, TooDear
 from chat.rendering.engine import Drawing, References
 from chat.rendering.growth import Growth, growth_of
 from chat.rendering.markdown_blocks import draw_block, is_plain
@@ -131,6 +131,8 @@ class Tail:
         return Drawing(references, final=False, known=self._inlines, meter=self._meter, expansions=expansions)
 
     def _parse(self, source: str) -> _Parsed | None:
+        if len(source) > LONGEST_TAIL and self._meter.is_limited:
+            raise TooDear
         references: References = ChainMap({}, self._references)
         try:
             return _Parsed(engine.parse(source, references, self._meter), references)
