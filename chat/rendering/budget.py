@@ -17,9 +17,12 @@ LONGEST_MARKDOWN = 100_000
 LONGEST_LINE = 4_000
 # So much of a stream may be one unfinished block: parsing it again takes some 20 ms, whatever it holds.
 LONGEST_TAIL = 50_000
-# HTML may be so many times as long as its source; below a floor it may be longer, as it harms nobody.
-OUTPUT_FACTOR = 20
+# HTML may be so many times as long as its source, and what is left then is shown as source, which at worst is five
+# times as long; below a floor it may be longer, as it harms nobody.
+OUTPUT_FACTOR = 15
 LEAST_OUTPUT = 100_000
+# What is not Markdown (people's words, results of tools) is shown without links, colours and layout beyond this.
+LONGEST_STYLED = 100_000
 # What link references add to a text, unless it is longer itself; cmark has the same rule.
 MOST_EXPANDED = 100_000
 
