@@ -19,7 +19,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering import formulas
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
-from chat.rendering.highlight import Colours, highlight, is_colourable, known_as
+from chat.rendering.highlight import Coloured, Colours, highlight, is_colourable, known_as
 from chat.rendering.languages import label
 from chat.rendering.pictures import place
 
@@ -222,13 +222,13 @@ def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             start = index + 1
 
 
-def code_to_colour(tokens: Sequence[Token], spent: int) -> int:
-    """Count the code in a block that gets colours, if so much code of the text has got them before."""
+def coloured_after(tokens: Sequence[Token], spent: Coloured) -> Coloured:
+    """Count the code that gets colours up to the end of a block, `spent` before it."""
     colours = Colours(UNLIMITED, spent)
     for token in tokens:
         if token.type == "fence" and is_colourable(token.content, language := _language(token)):
             colours.allow(token.content, language)
-    return colours.spent - spent
+    return colours.spent
 
 
 def draw(tokens: Sequence[Token], drawing: Drawing) -> str:

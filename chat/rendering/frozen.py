@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from chat.rendering import engine
 from chat.rendering.budget import Allowance, Expansions, Meter, TooDear, most_output
 from chat.rendering.engine import Drawing
-from chat.rendering.highlight import Colours
+from chat.rendering.highlight import Coloured, Colours
 from chat.rendering.markdown_blocks import draw_block
 from chat.rendering.source import plain
 
@@ -57,7 +57,7 @@ class _Block(NamedTuple):
 
     tokens: Sequence[Token]
     lines: Sequence[str]
-    coloured: int
+    coloured: Coloured
 
 
 class _Drawn(NamedTuple):
@@ -82,7 +82,8 @@ class Frozen:
         self._meter = meter
         self._allowance = allowance
         self._expansions = Expansions(strict=True)
-        self._length = self._output = self._coloured = 0
+        self._coloured = Coloured()
+        self._length = self._output = 0
         self._waiting: defaultdict[str, set[int]] = defaultdict(set)
         self._sources: dict[int, _Block] = {}
         self._saw_no_definitions = False
@@ -150,7 +151,7 @@ class Frozen:
             yield _Block(block, lines, self._coloured)
 
     def _draw_first(self, block: _Block) -> _Drawn:
-        self._coloured = block.coloured + engine.code_to_colour(block.tokens, block.coloured)
+        self._coloured = engine.coloured_after(block.tokens, block.coloured)
         try:
             return self._draw(block)
         except TooDear:

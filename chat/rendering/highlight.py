@@ -7,6 +7,7 @@ from html import escape
 from itertools import groupby
 from threading import Event, Thread
 from time import thread_time
+from typing import NamedTuple
 
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
@@ -21,6 +22,8 @@ MAX_LINE = 1_000
 MAX_SECONDS = 0.25
 # Characters of code that get colours in one message.
 MOST_COLOURED = 50_000
+# Languages that get colours in one message: the first lexer of a language takes 10 to 50 ms to load.
+MOST_LANGUAGES = 12
 _GAP = re.compile(r"\s{400}")
 
 _LANGUAGES = frozenset(
@@ -115,18 +118,27 @@ CODE_CLASSES = frozenset(_CLASSES.values())
 _loading: dict[str, Event] = {}
 
 
+class Coloured(NamedTuple):
+    """How much code of a text has got colours, and in which languages."""
+
+    characters: int = 0
+    languages: frozenset[str] = frozenset()
+
+
 class Colours:
     """Counts the code that gets colours in one text. `missing`: some code must get its colours elsewhere."""
 
-    def __init__(self, allowance: Allowance = UNLIMITED, spent: int = 0) -> None:
+    def __init__(self, allowance: Allowance = UNLIMITED, spent: Coloured = Coloured()) -> None:  # noqa: B008  # a value
         self._allowance = allowance
         self.spent = spent
         self.missing = False
 
     def allow(self, code: str, language: str) -> bool:
-        if self.spent + len(code) > MOST_COLOURED:
+        """Count code that can be coloured; tell whether it gets its colours here."""
+        spent = Coloured(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
+        if spent.characters > MOST_COLOURED or len(spent.languages) > MOST_LANGUAGES:
             return False
-        self.spent += len(code)
+        self.spent = spent
         here = len(code) <= self._allowance.coloured and (self._allowance.loads_lexers or is_loaded(language))
         self.missing |= not here
         return here

@@ -88,7 +88,7 @@ def import_document(
 def _import(
     owner: User, document: Document, named: Document, *, workspace: Workspace | None, is_own: bool, kept: bool
 ) -> Imported:
-    files, lost = _read_files(named)
+    files, lost = _read_files(named, owner)
     chosen = fitted(named.session)
     rows = rows_of(named, chosen.columns, owner, is_own=is_own, workspace=workspace)
     stored: list[Attachment] = []
@@ -154,7 +154,7 @@ def _keep(file: _File, rows: Rows) -> Attachment:
     )
 
 
-def _read_files(document: Document) -> tuple[list[_File], int]:
+def _read_files(document: Document, owner: User) -> tuple[list[_File], int]:
     """The files that came along, and how many did not, or cannot be used."""
     files: list[_File] = []
     given = [
@@ -165,7 +165,7 @@ def _read_files(document: Document) -> tuple[list[_File], int]:
     ]
     for message, place, each in given:
         try:
-            contents = attachments.read_file(base64.b64decode(each.data or "", validate=True))
+            contents = attachments.read_file(base64.b64decode(each.data or "", validate=True), owner)
         except (Refused, binascii.Error, ValueError):
             continue
         files.append(_File(message.id, each, place, contents))

@@ -18,7 +18,7 @@ from chat.views.requests import SignedInRequest
 
 P = ParamSpec("P")
 STATUS = {NoSuchSession.CODE: 404, NoSuchAttachment.CODE: 404, Forbidden.CODE: 403, TooLarge.CODE: 413}
-STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415}
+STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415, "unavailable": 503}
 OTHERWISE = 422
 SIGNED_OUT = 401
 # What a form has around its file, in bytes.
