@@ -18,6 +18,7 @@ pages = get_asgi_application()
 
 from chat import static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.agents_setup import registry  # noqa: E402  # likewise
+from chat.disconnects import watched  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
 from config.stopping import told_to_stop  # noqa: E402  # likewise
@@ -55,6 +56,8 @@ class Application(ProtocolTypeRouter):
             await self._live(receive, send)
         else:
             await self.start()
+            if scope["type"] == "http":
+                receive = watched(scope, receive)
             await super().__call__(scope, receive, send)
 
     async def _live(self, receive: Any, send: Any) -> None:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
 from chat.live.hub import Hub
 from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
+from chat.services import building
+
+logger = logging.getLogger(__name__)
 
 LIST_INTERVAL = 60.0
+# By then what a process that has died was importing is abandoned.
+ABANDONED_AFTER = building.TIME_FOR_A_BATCH.total_seconds() + 10
 
 
 @dataclass(slots=True)
@@ -22,6 +29,7 @@ class Node:
     hub: Hub
     runner: Runner | None
     listing: asyncio.Task[None]
+    tidying: asyncio.Task[None]
 
 
 _node: Node | None = None
@@ -34,13 +42,15 @@ async def start() -> None:
         raise RuntimeError("this process is running already")
     publisher.open()
     listing = asyncio.get_running_loop().create_task(_list_models_forever())
-    _node = Node(Hub(), Runner() if settings.RUNNER == "embedded" else None, listing)
+    tidying = asyncio.get_running_loop().create_task(_discard_abandoned())
+    _node = Node(Hub(), Runner() if settings.RUNNER == "embedded" else None, listing, tidying)
     try:
         await _node.hub.start()
         if _node.runner is not None:
             await _node.runner.start()
     except BaseException:
         listing.cancel()
+        tidying.cancel()
         _node = None
         raise
     user_logged_out.connect(_signed_out)
@@ -54,7 +64,8 @@ async def stop() -> None:
         return
     user_logged_out.disconnect(_signed_out)
     node.listing.cancel()
-    await asyncio.wait([node.listing])
+    node.tidying.cancel()
+    await asyncio.wait([node.listing, node.tidying])
     if node.runner is not None:
         await node.runner.stop()
     await publisher.close()
@@ -81,6 +92,15 @@ async def _list_models_forever() -> None:
     while True:
         await registry().models()
         await asyncio.sleep(LIST_INTERVAL)
+
+
+async def _discard_abandoned() -> None:
+    """Delete what the process before this one had not finished importing, if it died."""
+    await asyncio.sleep(ABANDONED_AFTER)
+    try:
+        await hub().threads.run(building.discard_abandoned)
+    except (DatabaseError, InterfaceError) as error:  # the next import does it
+        logger.warning("Abandoned imports could not be deleted: %s", error)
 
 
 def _signed_out(request: HttpRequest, **_: object) -> None:

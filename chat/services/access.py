@@ -53,6 +53,7 @@ def workspace_for(user: User, workspace_id: int | None) -> Workspace:
 def deleted_session_for(user: User, session_id: str) -> Session:
     """Fetch a deleted session for its owner, who alone may have it back. Raises NoSuchSession."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
+    deleted = deleted.filter(building_until=None)
     session = deleted.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
@@ -70,7 +71,7 @@ def session_for_staff(
     permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
     if not isinstance(user, User) or not user.is_staff or not any(map(user.has_perm, permissions)):
         raise Forbidden(_("The admin’s permissions that you have do not cover that."))
-    sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session")
+    sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session").filter(building_until=None)
     session = sessions.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
