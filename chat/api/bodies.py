@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Schema
 from ninja.parser import Parser
 from pydantic import ConfigDict
+
+from chat import long_json
 
 
 class NotJson(ValueError):  # noqa: N818  # named for what the body is
@@ -21,7 +22,7 @@ class JsonParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
         if request.content_type != "application/json":
             raise NotJson(request.content_type)
-        return json.loads(request.body)
+        return long_json.loads(request.body)
 
 
 class Body(Schema):
