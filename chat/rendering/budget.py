@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from time import thread_time
+from time import perf_counter, thread_time
 
 # Markdown is drawn up to the end of the line in which it reaches this length; the rest is shown as source. Ordinary
 # text of this length takes 0.1 to 0.3 s of CPU, and twice that to be shown by a browser.
@@ -65,8 +65,11 @@ class Meter:
     def is_limited(self) -> bool:
         return self._until != inf
 
-    def start(self, seconds: float) -> None:
-        self._until = thread_time() + seconds
+    def start(self, seconds: float, now: float | None = None) -> None:
+        """Allow so many seconds of CPU from now on; `now` is the thread's CPU time if the caller has read it."""
+        self._until = inf if seconds == inf else seconds + (thread_time() if now is None else now)
+        # Reading the thread's CPU time is a system call, which the clock is not. CPU time never passes elapsed time.
+        self._not_before = seconds + perf_counter()
 
     def tick(self, steps: int = 1) -> None:
         """Count small steps; looks at the clock for every sixteenth. Raises TooDear."""
@@ -77,7 +80,7 @@ class Meter:
 
     def check(self) -> None:
         """Raise TooDear if the time is used up."""
-        if thread_time() > self._until:
+        if perf_counter() > self._not_before and thread_time() > self._until:
             raise TooDear
 
 

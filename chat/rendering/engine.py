@@ -34,7 +34,7 @@ _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
 References = MutableMapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Drawing:
     """What tokens are drawn with: link definitions, whether for good, what the last drawing can lend, the budgets."""
 

@@ -52,17 +52,19 @@ class LiveText:
         return {} if self.ended else self._stream.provisional
 
     def begin(self, text: str, seconds: float) -> None:
-        """Draw the beginning of a text, with this allowance of CPU seconds."""
+        """Draw the beginning of a text, within so many seconds of CPU."""
         self.append(text)
-        usual, self._stream.seconds = self._stream.seconds, seconds
-        self.frame()
-        self._stream.seconds = usual
+        self.frame(seconds=seconds)
 
-    def frame(self, *, end: bool = False) -> dict[str, Any] | None:
-        """Draw what came since the last frame, or return None if nothing changed; `end` freezes the rest."""
+    def frame(self, *, end: bool = False, seconds: float | None = None) -> dict[str, Any] | None:
+        """Draw what came since the last frame, or return None if nothing changed; `end` freezes the rest.
+
+        `seconds` of CPU replace the allowance for this frame.
+        """
         if self.ended:
             return None
         started = thread_time()
+        self._stream.start(started, seconds)
         frame = self._draw(end)
         before, self._spent = self._spent, thread_time() - started
         self.last_cost = min(before, self._spent)

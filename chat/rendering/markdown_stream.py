@@ -14,13 +14,14 @@ class MarkdownStream:
     A block freezes once the line after it settles that it can grow no more; it is then drawn for good, with its code
     coloured. Only a link definition that comes later can replace it. What a piece costs depends on the tail alone.
 
-    A finished block that costs more than the allowance is shown as source until it is drawn elsewhere. An unfinished
-    end that does stops the drawing: it and all that follows are shown as source. `is_exact` tells whether the blocks
-    are those of the whole text; if they are not at its end, the whole text must be drawn elsewhere.
+    `start` begins a frame, which feeds text and draws the tail within the allowance of CPU seconds. A finished block
+    that exceeds the allowance is shown as source until it is drawn elsewhere. An unfinished end that exceeds it stops
+    the drawing: the end and all that follows are shown as source. `is_exact` tells whether the blocks are those of the
+    whole text; if they are not at its end, the whole text must be drawn elsewhere.
     """
 
     def __init__(self, allowance: Allowance = UNLIMITED) -> None:
-        self.seconds = allowance.seconds
+        self._seconds = allowance.seconds
         self._meter = Meter()
         self._pieces = Pieces()
         self._frozen = Frozen(self._meter, allowance)
@@ -47,14 +48,16 @@ class MarkdownStream:
         """Put what was drawn elsewhere in the place of a provisional block."""
         return self._frozen.complete(index, html)
 
+    def start(self, now: float, seconds: float | None = None) -> None:
+        """Begin a frame at the thread's CPU time `now`, with `seconds` of CPU in place of the allowance."""
+        self._meter.start(self._seconds if seconds is None else seconds, now)
+
     def feed(self, delta: str) -> list[Op]:
         """Take more text, return which blocks were frozen or replaced."""
-        self._meter.start(self.seconds)
         return self._feed(self._pieces.add(delta))
 
     def finish(self) -> list[Op]:
         """Freeze what is left, as no more will come."""
-        self._meter.start(self.seconds)
         ops = self._feed(self._pieces.end())
         if self._plain is None:
             ops += self._freeze("", is_end=True)
@@ -91,6 +94,8 @@ class MarkdownStream:
                 slices += self._tail.rest()
         except TooDear:
             is_too_dear = True
+        if not (slices or is_too_dear):
+            return []
         ops, rest = self._frozen.add(slices)
         if is_too_dear or rest:
             self._stop("".join(rest) + self._tail.source)
