@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat import long_json
-from chat.commands import LONGEST_FRAME, Malformed, parse
+from chat.commands import Malformed, longest_frame, parse
 
 values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=3), max_size=3)
 
@@ -27,6 +27,7 @@ def test_long_objects_are_parsed_as_short_ones(found: dict[str, object], ascii_o
 
 
 LONG = "x" * long_json.SHORT
+LONGEST_FRAME = longest_frame()
 
 
 @pytest.mark.parametrize(

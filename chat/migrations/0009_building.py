@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0007_current_workspace'),
+        ('chat', '0008_key_digests'),
     ]
 
     operations = [
