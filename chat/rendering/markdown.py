@@ -103,14 +103,11 @@ def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
 
 
 def _taken(head: str, pieces: list[bytes]) -> tuple[str, ...]:
-    drawn = tuple(piece.decode() for piece in pieces)
-    _cache.put(head, drawn)
-    return drawn
+    # Near a limit one of two drawings at the same time can fail and the other succeed: pages show the first result.
+    return _cache.put_once(head, tuple(piece.decode() for piece in pieces))
 
 
 def _shown_as_source(head: str, failed: WorkFailed) -> tuple[str, ...]:
     log.warning("Markdown of %d characters is shown as source: %s", len(head), failed)
     drawn = plain_blocks(normalise(head))
-    if failed.reason in LASTING:
-        _cache.put(head, drawn)
-    return drawn
+    return _cache.put_once(head, drawn) if failed.reason in LASTING else _cache.get(head) or drawn

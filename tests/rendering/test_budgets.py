@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.process_pool import Limits, ProcessPool
+from agents.process_pool import Limits, ProcessPool, Reason, WorkFailed
 from chat.rendering import budget, markdown, source
 from chat.rendering.budget import LEAST_OUTPUT, LONGEST_MARKDOWN, ON_LOOP, UNLIMITED, Allowance
 from chat.rendering.live_text import LiveText
@@ -229,3 +229,19 @@ def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest
     draw_all(ANSWER)  # loads the lexers
     text = "".join(f"{ANSWER}\n\nAnd again, {number}.\n\n" for number in range(4))
     assert markdown.blocks(text) == draw_all(text)
+
+
+@pytest.mark.parametrize("reason", ["cpu", "busy"])
+def test_the_first_result_is_shown_if_a_second_drawing_fails(monkeypatch: pytest.MonkeyPatch, reason: Reason) -> None:
+    """LIVE-01: two pages draw one text at the same time, and only one of them within the limits."""
+    text = f"*{reason}* " * 10
+
+    class Overtaken:
+        def run(self, function: str, *args: object) -> list[bytes]:
+            markdown.remember(text, first)
+            raise WorkFailed(reason)
+
+    first = draw_all(text)
+    monkeypatch.setattr(markdown, "_processes", Overtaken())
+    monkeypatch.setattr(markdown, "IN_THREAD", Allowance(0.0))
+    assert markdown.blocks(text) == first
