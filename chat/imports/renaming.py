@@ -27,6 +27,7 @@ class Names:
         self.turns = self._kind(ids.turn_id)
         self.responses = self._kind(ids.response_id)
         self.attachments = self._kind(ids.attachment_id)
+        self.attempts = self._kind(ids.attempt_id)
 
     def _kind(self, make: Callable[[], str]) -> Callable[[str], str]:
         known: dict[str, str] = defaultdict(make)
@@ -58,6 +59,7 @@ def renamed_message(message: MessagePart, names: Names) -> MessagePart:
         "id": names.messages(message.id) or ids.message_id(),
         "run_id": names.turns(message.run_id),
         "response_id": names.responses(message.response_id),
+        "attempt": names.attempts(message.attempt),
     }
     return message.model_copy(update=new)
 
@@ -67,7 +69,7 @@ def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> R
     before = revision.before
     if not before:
         return revision
-    after = {"after": names.messages(before["after"])} if "after" in before else {}
+    after = {name: names.messages(before[name]) for name in ("after", "anchor") if name in before}
     files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
     new = {
         "id": names.messages(before["id"]),
@@ -76,6 +78,7 @@ def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> R
         "response_id": names.responses(before["response_id"]),
         # A user of the other server is nobody here.
         "user_id": None,
+        **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
     }
     return revision.model_copy(update={"before": {**before, **new, **after, **files}})
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from chat.files import image_processes
 from chat.files.contents import Problem, Unusable
 from chat.models import User, Workspace
+from chat.names import clean
 from chat.services.errors import Invalid
 
 SIDE = 256
@@ -46,8 +47,8 @@ def choose(*, user: User, values: dict[str, str]) -> None:
 @transaction.atomic
 def rename(*, user: User, name: str) -> None:
     """Change the name that others see, from their next message on. Raises Refused."""
-    name = " ".join(name.split())
-    if not name or len(name) > LONGEST_NAME or "\0" in name:
+    name = clean(name)
+    if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
     user.display_name = name
     user.save(update_fields=["display_name"])

@@ -53,6 +53,7 @@ FAMILIES: dict[str, Family] = {
     "references": _references,
     "late definitions": _late_definitions,
     "definitions": _numbered("[a@]: x\n"),
+    "addresses": _numbered("(http://a/x_@) www.a.b,"),
     "pictures": _again("![![!["),
     "stars": _again("*_*_"),
     "stars and brackets": _again("*[*["),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0008_key_digests'),
+        ('chat', '0009_attempts_and_suggestions'),
     ]
 
     operations = [
