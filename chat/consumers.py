@@ -27,6 +27,7 @@ from chat.running import embedded
 from chat.services.access import session_for
 from chat.services.commands import execute
 from chat.services.errors import NoSuchSession, Refused
+from chat.session_store import hash_key
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -100,7 +101,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
-            login=Login(key, self.user.pk, self.user.get_session_auth_hash()) if key else None,
+            login=Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None,
             name=self.user.sender,
             language=self.language(),
             role=role,

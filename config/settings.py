@@ -34,6 +34,9 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
 ]
 
 MIDDLEWARE = [
@@ -50,6 +53,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "chat.middleware.language",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -143,6 +147,20 @@ LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 
+# REQUIRE_MFA: who must have a second factor: "none", "staff", or "all". Until they have set one up, nothing else opens.
+REQUIRE_MFA = env.choice("REQUIRE_MFA", "none", "staff", "all")
+# Signing in goes in allauth's stages; its pages, forms, mails and limits are replaced by Parley's own.
+ACCOUNT_ADAPTER = "chat.allauth_adapters.AccountAdapter"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+MFA_ADAPTER = "chat.allauth_adapters.MFAAdapter"
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Parley"
+# A code also counts in the half minute before and after its own: clocks differ, and typing takes a while.
+MFA_TOTP_TOLERANCE = 1
+
 LANGUAGE_CODE = "en"
 # In their own words: who cannot read the page's language finds theirs. What is pushed into a page follows its language.
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("zh-hant", "繁體中文")]
@@ -171,6 +189,7 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_ENGINE = "chat.session_store"
 SESSION_COOKIE_NAME = "parley_session"
 CSRF_COOKIE_NAME = "parley_csrf"
 CSRF_FAILURE_VIEW = "chat.views.requests.too_old"

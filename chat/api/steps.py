@@ -23,6 +23,7 @@ from chat.running import embedded
 from chat.services import steps as reading
 from chat.services.access import session_for
 from chat.services.errors import Refused
+from chat.session_store import hash_key
 
 router = Router(tags=["steps"])
 Json = dict[str, Any]
@@ -170,7 +171,7 @@ def _entry(request: ApiRequest) -> Entry | None:
     if isinstance(request.auth, ApiToken):
         return Token(request.auth.pk)
     key = request.session.session_key
-    return Login(key, request.user.pk, request.user.get_session_auth_hash()) if key else None
+    return Login(hash_key(key), request.user.pk, request.user.get_session_auth_hash()) if key else None
 
 
 async def _followed(session_id: str, stream: StepStream) -> AsyncIterator[str]:

@@ -4,6 +4,7 @@ from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to
 from chat.models.history import ModelRequest, SessionRevision
+from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
@@ -29,6 +30,7 @@ __all__ = [
     "Attachment",
     "ChatMessage",
     "Invitation",
+    "LoginSession",
     "Membership",
     "MessageDelta",
     "MessageRevision",

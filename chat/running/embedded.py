@@ -13,6 +13,7 @@ from chat.agents_setup import registry, reset
 from chat.live.hub import Hub
 from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
+from chat.session_store import hash_key
 
 LIST_INTERVAL = 60.0
 
@@ -85,4 +86,4 @@ async def _list_models_forever() -> None:
 
 def _signed_out(request: HttpRequest, **_: object) -> None:
     if request.session.session_key:
-        sign_out(request.session.session_key)
+        sign_out(hash_key(request.session.session_key))

@@ -6,20 +6,19 @@ import secrets
 from datetime import timedelta
 from functools import partial
 
-from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.sessions.models import Session as Login
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
-from chat.models import SignInLink, User
+from chat.models import LoginSession, SignInLink, User
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
 from chat.services.tokens import hashed
 from chat.services.workspaces import current_workspace
+from chat.session_store import hash_key
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
@@ -85,10 +84,13 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
 
 @transaction.atomic
 def sign_out_elsewhere(*, user: User, keep: str | None) -> int:
-    """End all logins of `user` but the one with the key `keep`, their open pages too (LIVE-06); return how many."""
-    logins = Login.objects.filter(expire_date__gt=timezone.now()).exclude(session_key=keep)
-    ended = [login.pk for login in logins.iterator() if login.get_decoded().get(SESSION_KEY) == str(user.pk)]
-    Login.objects.filter(pk__in=ended).delete()
-    for key in ended:
-        transaction.on_commit(partial(sign_out, key))
-    return len(ended)
+    """End all logins of `user` but the one with the key `keep`, with their open pages (LIVE-06); return how many."""
+    logins = LoginSession.objects.filter(user=user)
+    if keep:
+        logins = logins.exclude(session_key=hash_key(keep))
+    ended = list(logins.values_list("session_key", "expire_date"))
+    logins.delete()
+    for key_hash, _expires in ended:
+        transaction.on_commit(partial(sign_out, key_hash))
+    now = timezone.now()
+    return sum(expires > now for _key_hash, expires in ended)

@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import pytest
 from django.conf import settings
-from django.contrib.sessions.models import Session as Login
 from django.test import Client
 from django.utils import timezone
 
@@ -16,7 +15,7 @@ from chat.commands import Request
 from chat.events import AccessChanged
 from chat.live import hub as hubs
 from chat.live.publish import publish
-from chat.models import Membership, MessageRevision, Role, Session, Share, User
+from chat.models import LoginSession, Membership, MessageRevision, Role, Session, Share, User
 from chat.services import sharing
 from config.asgi import application
 from tests.access.people import (
@@ -310,7 +309,7 @@ async def test_expired_login_closes_the_socket(house: House, people: People, fac
     """LIVE-06: 4401 when the login is over by itself."""
     async with await signed_in(house, people[EDITOR], people.session, face) as socket:
         await socket.let_in()
-        await house.do(Login.objects.update, expire_date=timezone.now())
+        await house.do(LoginSession.objects.update, expire_date=timezone.now())
         assert await socket.closed() == 4401
 
 
