@@ -23,6 +23,7 @@ from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MA
 from chat.live.logins import Login
 from chat.live.outbox import RELOAD, Outbox
 from chat.models import Role, User
+from chat.origin import Origin, acting_from, origin_of_socket
 from chat.running import embedded
 from chat.services.access import session_for
 from chat.services.commands import execute
@@ -47,6 +48,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     channel_layer_alias = "none"
 
     user: User
+    origin: Origin
     hub: Hub
     outbox: Outbox | None = None
     allowance = float(BURST)
@@ -60,6 +62,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
             await self.close(SIGN_IN_AGAIN)
             return
         self.user = user
+        self.origin = origin_of_socket(self.scope)
         self.hub = embedded.hub()
         await self.enter()
 
@@ -204,10 +207,13 @@ class SessionConsumer(PersonConsumer):
         viewer.syncing = None
 
     async def _execute(self, outbox: Outbox, command: Request) -> None:
-        result = await self.hub.threads.run(
-            languages.speaking, outbox.language, execute, self.user, self.session_id, command
-        )
+        result = await self.hub.threads.run(self._carry_out, outbox.language, command)
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
+
+    def _carry_out(self, language: str, command: Request) -> Json:
+        """Runs in a thread of the hub, which has neither the language nor the origin of its own."""
+        with acting_from(self.origin):
+            return languages.speaking(language, execute, self.user, self.session_id, command)
 
 
 async def _answered(outbox: Outbox, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:

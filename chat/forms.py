@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.password_validation import password_validators_help_text_html
-from django.http import HttpRequest
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from chat.models import User
+from chat.origin import address_of
 from chat.services import attempts
 
 
@@ -43,13 +42,6 @@ class SignInForm(AuthenticationForm):
 
 class AdminSignInForm(SignInForm, AdminAuthenticationForm):
     """The admin's own door has the same lock."""
-
-
-def address_of(request: HttpRequest | None) -> str:
-    """Where a request comes from: behind a proxy that is believed, where the proxy says."""
-    meta = request.META if request else {}
-    told = meta.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() if settings.HTTPS else ""
-    return told or str(meta.get("REMOTE_ADDR", ""))
 
 
 def _too_often(seconds: int) -> str:

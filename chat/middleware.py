@@ -13,6 +13,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
 
 from chat import languages
+from chat.origin import acting_from, origin_of
 
 # What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
 # too, one by one.
@@ -50,6 +51,28 @@ def language(
         chosen = languages.of_request(request)
         with translation.override(chosen):
             return _spoken(get_response(request), chosen)
+
+    return handle_sync
+
+
+@sync_and_async_middleware
+def origin(
+    get_response: Callable[[HttpRequest], Any],
+) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
+    """Let services know where the request comes from."""
+    if iscoroutinefunction(get_response):
+
+        async def handle(request: HttpRequest) -> HttpResponseBase:
+            with acting_from(origin_of(request)):
+                response: HttpResponseBase = await get_response(request)
+                return response
+
+        return handle
+
+    def handle_sync(request: HttpRequest) -> HttpResponseBase:
+        with acting_from(origin_of(request)):
+            response: HttpResponseBase = get_response(request)
+            return response
 
     return handle_sync
 

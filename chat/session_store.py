@@ -6,11 +6,11 @@ from hashlib import sha256
 from typing import Any
 
 from allauth.account.internal.stagekit import LOGIN_SESSION_KEY
-from allauth.account.utils import url_str_to_user_pk
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends import db
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.http import base36_to_int
 
 from chat.models import LoginSession
 
@@ -73,4 +73,4 @@ def _user_id(data: dict[str, Any]) -> int | None:
     if SESSION_KEY in data:
         return int(data[SESSION_KEY])
     half_way = data.get(LOGIN_SESSION_KEY)
-    return url_str_to_user_pk(half_way["user_pk"]) if half_way else None
+    return base36_to_int(half_way["user_pk"]) if half_way else None

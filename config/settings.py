@@ -49,6 +49,7 @@ MIDDLEWARE = [
     "chat.middleware.content_security_policy",
     "chat.middleware.kept_nowhere",
     "chat.api.edge.problems",
+    "chat.middleware.origin",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -218,17 +219,27 @@ RECOVERY = env.choice("RECOVERY", "resume", "close")
 # A worker's claim on its sessions ends this long after its last sign of life.
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=10.0)
 
+# SECURITY_LOG_DAYS: how long the security log keeps its rows; 0 keeps them for ever.
+SECURITY_LOG_DAYS = env.int("SECURITY_LOG_DAYS", default=365)
 # LOG_LEVEL: how much Parley tells on the console; its libraries speak from WARNING on.
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "formatters": {
+        "plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "bare": {"format": "{message}", "style": "{"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "plain"},
+        "json lines": {"class": "logging.StreamHandler", "formatter": "bare"},
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "chat": {"level": LOG_LEVEL},
         "agents": {"level": LOG_LEVEL},
+        # Each line is a JSON object, whatever LOG_LEVEL says.
+        "chat.security": {"level": "INFO", "handlers": ["json lines"], "propagate": False},
         # A page that does not exist is no news to an operator.
         "django.request": {"level": "ERROR"},
     },

@@ -12,6 +12,7 @@ from ninja.security.apikey import APIKeyCookie
 from ninja.utils import check_csrf
 
 from chat.models import ApiToken, Role, Session, User, Workspace
+from chat.origin import note_token
 from chat.services import api_tokens
 from chat.services.access import session_for, workspace_for
 from chat.services.errors import Refused
@@ -38,6 +39,7 @@ class Bearer(HttpBearer):
         if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
             raise Refused("read_only_token", _("This token may only read."))
         request.user = found.user
+        note_token(found.pk)
         return found
 
 

@@ -18,6 +18,7 @@ from chat.models.message import (
 from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
+from chat.models.security_event import SecurityEvent
 from chat.models.session import Session
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
@@ -40,6 +41,7 @@ __all__ = [
     "Participation",
     "Role",
     "RunState",
+    "SecurityEvent",
     "Session",
     "SessionRevision",
     "SessionRun",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
@@ -20,9 +19,3 @@ class LoginSession(AbstractBaseSession):
 
     class Meta(AbstractBaseSession.Meta):
         abstract = False
-
-    @classmethod
-    def get_session_store_class(cls) -> type[SessionBase]:
-        from chat.session_store import SessionStore  # it needs this model
-
-        return SessionStore

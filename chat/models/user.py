@@ -44,6 +44,12 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
+    # What staff did with this account: {"kind", "by", "at"}, shown until dismissed. A column, because every page reads it.
+    account_notices = models.JSONField(null=True, editable=False)
+
+    class Meta(AbstractUser.Meta):
+        abstract = False
+        permissions = (("reset_second_factor", "Can reset the second factor of people"),)
 
     @property
     def sender(self) -> str:

@@ -11,8 +11,8 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat.forms import address_of
 from chat.models import Role, Session, Share, User
+from chat.origin import address_of
 from chat.services import accounts, attempts, sharing
 from chat.services.access import role_in
 
