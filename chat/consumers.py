@@ -28,6 +28,7 @@ from chat.running import embedded
 from chat.services.access import session_for
 from chat.services.commands import execute
 from chat.services.errors import NoSuchSession, Refused
+from chat.services.second_factor import is_missing
 from chat.session_store import hash_key
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         """Accept everybody; tell those who may not stay by close code why not."""
         await self.accept()
         user = self.scope.get("user")
-        if not isinstance(user, User):
+        if not isinstance(user, User) or is_missing(user, self.scope["session"]):
             await self.close(SIGN_IN_AGAIN)
             return
         self.user = user

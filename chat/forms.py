@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.password_validation import password_validators_help_text_html
+from django.http import HttpRequest
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from chat.models import User
 from chat.origin import address_of
 from chat.services import attempts
+from chat.services.security_log import Kind, record
 
 
 class SignInForm(AuthenticationForm):
@@ -38,10 +39,6 @@ class SignInForm(AuthenticationForm):
         cleaned = super().clean()
         attempts.forget(**who)
         return cleaned
-
-
-class AdminSignInForm(SignInForm, AdminAuthenticationForm):
-    """The admin's own door has the same lock."""
 
 
 def _too_often(seconds: int) -> str:
@@ -94,6 +91,33 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
         known: str = super().clean_old_password()
         attempts.forget(**who)
         return known
+
+
+class ConfirmForm(forms.Form):
+    """The password of the person who is signed in, asked for again."""
+
+    password = forms.CharField(
+        label=_("Password"),
+        strip=False,
+        max_length=4096,
+        widget=forms.PasswordInput({"class": "input", "autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, user: User, request: HttpRequest, data: Any = None) -> None:
+        super().__init__(data)
+        self.user = user
+        self.address = address_of(request)
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        who = {"username": self.user.username, "address": self.address}
+        if seconds := attempts.begin(**who):
+            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        if not self.user.check_password(password):
+            record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
+            raise forms.ValidationError(_("This password is wrong."), code="wrong")
+        attempts.forget(**who)
+        return password
 
 
 def password_form(user: User, data: Any = None) -> NewPasswordForm:

@@ -6,14 +6,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.middleware.gzip import GZipMiddleware
+from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
+from django.utils.translation import gettext as _
 
 from chat import languages
 from chat.origin import acting_from, origin_of
+from chat.services.second_factor import is_missing
 
 # What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
 # too, one by one.
@@ -23,6 +26,21 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+
+
+# Signing in and out, and setting a second factor up.
+WITHOUT_SECOND_FACTOR = {
+    "sign-in",
+    "sign-in-link",
+    "sign-out",
+    "second-step",
+    "passkey-sign-in",
+    "confirm",
+    "two-step",
+    "two-step-app",
+    "two-step-passkey",
+    "logout",  # the admin's
+}
 
 
 class Compression(GZipMiddleware):
@@ -75,6 +93,47 @@ def origin(
             return response
 
     return handle_sync
+
+
+@sync_and_async_middleware
+def second_factor(
+    get_response: Callable[[HttpRequest], Any],
+) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
+    """Open nothing but the set-up pages to people who owe a second factor (REQUIRE_MFA).
+
+    It stands behind `language`, which has loaded the user and the session: it needs no query and no thread.
+    """
+    if iscoroutinefunction(get_response):
+
+        async def handle(request: HttpRequest) -> HttpResponseBase:
+            response: HttpResponseBase = _owes_second_factor(request) or await get_response(request)
+            return response
+
+        return handle
+
+    def handle_sync(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = _owes_second_factor(request) or get_response(request)
+        return response
+
+    return handle_sync
+
+
+def _owes_second_factor(request: HttpRequest) -> HttpResponseBase | None:
+    user = request.user
+    # The API asks for itself (api/auth.py): a token owes nothing, whatever cookie comes along.
+    if not user.is_authenticated or request.path_info.startswith("/api/") or not is_missing(user, request.session):
+        return None
+    try:
+        if resolve(request.path_info).url_name in WITHOUT_SECOND_FACTOR:
+            return None
+    except Resolver404:
+        return None
+    message = _("This server requires two-step verification for your account. Set it up in your settings.")
+    if "HX-Request" in request.headers:
+        return HttpResponse(status=403, headers={"HX-Redirect": reverse("two-step")})
+    if request.headers.get("Accept") == "application/json":
+        return JsonResponse({"code": "second_factor_required", "message": message}, status=403)
+    return HttpResponseRedirect(reverse("two-step"))
 
 
 def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:

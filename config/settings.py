@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "chat.middleware.language",
+    "chat.middleware.second_factor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -158,6 +159,8 @@ MFA_ADAPTER = "chat.allauth_adapters.MFAAdapter"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
+# A passkey always asks for a fingerprint, face or PIN: then it can stand for both steps of signing in.
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
 MFA_TOTP_ISSUER = "Parley"
 # A code also counts in the half minute before and after its own: clocks differ, and typing takes a while.
 MFA_TOTP_TOLERANCE = 1

@@ -4,9 +4,9 @@ from django.contrib import admin
 from django.urls import include, path
 
 from chat.api.root import api
-from chat.forms import AdminSignInForm
+from chat.views.accounts import admin_sign_in
 
-admin.site.login_form = AdminSignInForm
+admin.site.login = admin_sign_in  # type: ignore[method-assign]  # as allauth's documentation does it
 
 urlpatterns = [
     path("admin/", admin.site.urls),

@@ -16,12 +16,14 @@ from chat.live.publish import sign_out
 from chat.models import LoginSession, SignInLink, User
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
+from chat.services.security_log import Kind, record
 from chat.services.tokens import hashed
 from chat.services.workspaces import current_workspace
 from chat.session_store import hash_key
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
+MOST_NOTICES = 5
 
 
 @transaction.atomic
@@ -43,12 +45,24 @@ def first_administrator() -> User:
 
 
 @transaction.atomic
-def sign_in_link(*, user: User) -> str:
-    """Return a new token that signs `user` in, once, within a day. Their earlier links stop working."""
+def sign_in_link(*, user: User, author: User | None = None) -> str:
+    """Return a new token that signs `user` in, once, within a day. Their earlier links stop working.
+
+    `author` is the member of staff who makes it for somebody else: the person is told on their next page.
+    """
     SignInLink.objects.filter(user=user, used_at=None).delete()
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
+    record(Kind.SIGN_IN_LINK_MADE, actor=author, person=user)
+    if author is not None:
+        add_notice(user=user, kind="sign_in_link", author=author)
     return token
+
+
+def link_owner(token: str) -> User | None:
+    """Return whom a sign-in token would sign in, without using it up; None if it signs nobody in."""
+    links = SignInLink.objects.filter(token_hash=hashed(token), used_at=None, expires_at__gt=timezone.now())
+    return User.objects.filter(pk__in=links.values("user"), is_active=True).first()
 
 
 def redeem(token: str) -> User | None:
@@ -59,6 +73,31 @@ def redeem(token: str) -> User | None:
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
     return User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+
+
+@transaction.atomic
+def add_notice(*, user: User, kind: str, author: User | None) -> None:
+    """Tell a person on their next page what staff, or an operator, did with their account."""
+    locked = User.objects.select_for_update().get(pk=user.pk)
+    by = author.sender if author else ""
+    notice = {"kind": kind, "by": by, "at": timezone.now().isoformat(timespec="seconds")}
+    locked.account_notices = [*(locked.account_notices or []), notice][-MOST_NOTICES:]
+    locked.save(update_fields=["account_notices"])
+
+
+def dismiss_notices(*, user: User) -> None:
+    """Forget the notices that a person has seen."""
+    user.account_notices = None
+    user.save(update_fields=["account_notices"])
+
+
+@transaction.atomic
+def set_password(*, user: User, password: str, keep: str | None) -> None:
+    """Change a person's own password; all their logins end but that of the browser with the session key `keep`."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    record(Kind.PASSWORD_CHANGED, actor=user, person=user)
+    sign_out_elsewhere(user=user, keep=keep)
 
 
 @transaction.atomic
@@ -78,13 +117,17 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
     user.save()
+    record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
     sharing.accept(token=token, user=user)
     return user
 
 
 @transaction.atomic
-def sign_out_elsewhere(*, user: User, keep: str | None) -> int:
-    """End all logins of `user` but the one with the key `keep`, with their open pages (LIVE-06); return how many."""
+def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = None) -> int:
+    """End all logins of `user` but the one with the key `keep`, with their open pages (LIVE-06); return how many.
+
+    `author` is the member of staff who does it, if that is not the person.
+    """
     logins = LoginSession.objects.filter(user=user)
     if keep:
         logins = logins.exclude(session_key=hash_key(keep))
@@ -93,4 +136,7 @@ def sign_out_elsewhere(*, user: User, keep: str | None) -> int:
     for key_hash, _expires in ended:
         transaction.on_commit(partial(sign_out, key_hash))
     now = timezone.now()
-    return sum(expires > now for _key_hash, expires in ended)
+    count = sum(expires > now for _key_hash, expires in ended)
+    if count:
+        record(Kind.SIGNED_OUT_ELSEWHERE, actor=author or user, person=user, count=count)
+    return count

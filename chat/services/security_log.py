@@ -62,7 +62,7 @@ def record(
 ) -> None:
     """Write an event, within the caller's transaction if there is one; its line is logged when that commits.
 
-    `person` is whom it concerns if that is not the actor, as a user or an id. `details` must not hold what people
+    `person` is whose account or object it is, as a user or an id. `details` must not hold what people
     wrote, nor secrets.
     """
     origin = current_origin()

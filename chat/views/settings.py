@@ -21,6 +21,7 @@ from chat.forms import password_form
 from chat.services import accounts
 from chat.services import preferences as service
 from chat.services.errors import Invalid, Refused
+from chat.services.second_factor import factors_of
 from chat.views import tokens
 from chat.views.pictures import address
 from chat.views.requests import SignedInRequest, signed_in
@@ -93,9 +94,9 @@ def _password(request: SignedInRequest) -> str | HttpResponse:
     if not form.is_valid():
         request.user.refresh_from_db()
         return _page(request, {"password": form}, status=422)
-    form.save()
+    new, key = form.cleaned_data["new_password1"], request.session.session_key
+    accounts.set_password(user=request.user, password=new, keep=key)
     update_session_auth_hash(request, request.user)
-    accounts.sign_out_elsewhere(user=request.user, keep=request.session.session_key)
     return _("Your password is changed. Other browsers have to sign in again.")
 
 
@@ -132,6 +133,7 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "languages": settings.LANGUAGES,
         "password": password_form(request.user),
         "password_help": password_validators_help_text_html(),
+        "factors": factors_of(request.user),
         "refused": {},
         **tokens.values(request),
         **(more or {}),
