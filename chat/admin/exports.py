@@ -14,6 +14,7 @@ from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_40
 from chat.downloads import file_name, passed_on, streamed
 from chat.models import Session
 from chat.services.exporting import export_json, export_markdown
+from chat.services.security_log import Kind, record
 
 PORTION = 1_000_000
 # By its name in an address: how it is written, its media type, the ending of its file, what the log says.
@@ -38,6 +39,7 @@ def response(request: StaffRequest, sessions: Sequence[Session], form: str) -> H
     write, media_type, ending, done = FORMS[form]
     for session in sessions:
         journal.note(request.user, session, done)
+        record(Kind.EXPORTED, actor=request.user, person=session.owner_id, target=session, form=form)
     if len(sessions) == 1:
         name = file_name(sessions[0].title, sessions[0].pk, ending)
         return streamed(request, write(sessions[0]), name=name, media_type=media_type)

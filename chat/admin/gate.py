@@ -48,6 +48,18 @@ def may_change_messages(user: User | AnonymousUser) -> bool:
     return user.has_perm("chat.change_chatmessage")
 
 
+def may_touch(request: HttpRequest, user: User | None) -> bool:
+    """Whether somebody may act on an account: those of staff are for superusers, who lose nothing to them."""
+    is_superuser = bool(getattr(request.user, "is_superuser", False))
+    return user is None or is_superuser or not (user.is_staff or user.is_superuser)
+
+
+def may_become(request: HttpRequest, user: User | None) -> bool:
+    """Whether somebody may make a link or a password for an account: by that they can read and do all that it can."""
+    may_read_sessions = request.user.has_perm("chat.change_session") and may_read_messages(request.user)
+    return may_read_sessions and may_touch(request, user)
+
+
 def may_change(user: User | AnonymousUser, session: Session) -> bool:
     """Whether a session's own fields are open to somebody; nothing of a deleted one is."""
     return user.has_perm("chat.change_session") and session.status != Session.Status.DELETED

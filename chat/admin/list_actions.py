@@ -43,7 +43,7 @@ def restore_one(user: User, session: Session) -> None:
 
 def undelete_one(user: User, session: Session) -> None:
     if session.status == Session.Status.DELETED:
-        organising.bring_back(session=session)
+        organising.bring_back(session=session, author=user)
         journal.note(user, session, journal.UNDELETED)
 
 

@@ -123,6 +123,20 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
 
 
 @transaction.atomic
+def password_was_changed(*, user: User, author: User | None) -> None:
+    """Record a new password that somebody else set; the person's logins end, and their next page tells them.
+
+    `author` is the member of staff; None for the command.
+    """
+    record(Kind.PASSWORD_CHANGED, actor=author, person=user)
+    if author == user:
+        return
+    sign_out_elsewhere(user=user, keep=None, author=author)
+    if author is not None:
+        add_notice(user=user, kind="password", author=author)
+
+
+@transaction.atomic
 def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = None) -> int:
     """End all logins of `user` but the one with the key `keep`, with their open pages (LIVE-06); return how many.
 

@@ -43,6 +43,8 @@ class Kind(StrEnum):
     INVITATION_MADE = "invitation_made"
     INVITATION_USED = "invitation_used"
     INVITATION_ENDED = "invitation_ended"
+    MEMBER_ADDED = "member_added"
+    MEMBER_REMOVED = "member_removed"
     EXPORTED = "exported"
     SESSION_DELETED = "session_deleted"
     SESSION_RESTORED = "session_restored"

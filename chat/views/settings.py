@@ -21,7 +21,6 @@ from chat.forms import password_form
 from chat.services import accounts
 from chat.services import preferences as service
 from chat.services.errors import Invalid, Refused
-from chat.services.second_factor import factors_of
 from chat.views import tokens
 from chat.views.pictures import address
 from chat.views.requests import SignedInRequest, signed_in
@@ -133,7 +132,6 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "languages": settings.LANGUAGES,
         "password": password_form(request.user),
         "password_help": password_validators_help_text_html(),
-        "factors": factors_of(request.user),
         "refused": {},
         **tokens.values(request),
         **(more or {}),

@@ -104,10 +104,8 @@ def _change(request: SignedInRequest) -> HttpResponse:
                 messages.success(request, _("The passkey is renamed."))
             case "remove":
                 removed = second_factor.remove(user=request.user, authenticator_id=row_id)
-                is_app = removed == "app"
-                messages.success(
-                    request, _("The authenticator app is removed.") if is_app else _("The passkey is removed.")
-                )
+                request.session[PASSED] = bool(second_factor.factors_of(request.user))
+                messages.success(request, REMOVED[removed])
     except Refused as refused:
         return _page(request, refused)
     return redirect("two-step")
