@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
-from django.utils import timezone
 
 from chat.models import SecurityEvent, User
 from chat.origin import Face, current_origin
@@ -82,14 +79,6 @@ def record(
     event.save()
     line = json.dumps(_line(event, actor, person), ensure_ascii=False)
     transaction.on_commit(lambda: logger.info("%s", line))
-
-
-def prune() -> int:
-    """Delete events that are older than SECURITY_LOG_DAYS; returns how many. 0 days keep all of them."""
-    if not settings.SECURITY_LOG_DAYS:
-        return 0
-    oldest = timezone.now() - timedelta(days=settings.SECURITY_LOG_DAYS)
-    return SecurityEvent.objects.filter(at__lt=oldest).delete()[0]
 
 
 def _line(event: SecurityEvent, actor: User | None, person: User | int | None) -> dict[str, Any]:
