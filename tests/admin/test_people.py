@@ -94,7 +94,7 @@ def test_person_is_made_without_a_password_and_let_in_by_a_link(root: Client) ->
     answer = root.post(PEOPLE, {"action": "sign_in_link", "_selected_action": [mei.pk]}, follow=True)
     link = re.search(r"http://testserver(/accounts/link/[\w-]+)", answer.content.decode())
     assert link is not None
-    Client().get(link[1])
+    assert "Sign in as Mei" in Client().get(link[1]).content.decode()
     assert SignInLink.objects.get().user == mei
     assert LogEntry.objects.filter(object_id=mei.pk, change_message="Made a sign-in link.").count() == 1
 
