@@ -192,6 +192,11 @@ def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = N
     return HttpResponseRedirect(target)
 
 
+def admin_password(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """Send staff to their settings, where everybody changes their password."""
+    return redirect("settings")
+
+
 @require_POST
 @signed_in
 def dismiss_notices(request: SignedInRequest) -> HttpResponse:
