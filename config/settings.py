@@ -26,6 +26,10 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[:
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
 
 INSTALLED_APPS = [
+    # Ahead of chat, which takes their pages out of the admin: those show secrets.
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
     "chat.apps.ChatConfig",
     "channels",
     "django.contrib.admin",
@@ -34,9 +38,6 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "allauth",
-    "allauth.account",
-    "allauth.mfa",
 ]
 
 MIDDLEWARE = [

@@ -30,9 +30,7 @@ else:
     Events = Entries = admin.ModelAdmin
 
 # allauth registers them: their pages would show secrets, and addresses that nothing here uses.
-for model in (Authenticator, EmailAddress):
-    if admin.site.is_registered(model):
-        admin.site.unregister(model)
+admin.site.unregister([Authenticator, EmailAddress])
 
 names.call(SecurityEvent, _("security event"), _("security log"))
 names.call_fields(
