@@ -11,6 +11,7 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -32,7 +33,7 @@ else:
 # allauth registers them: their pages would show secrets, and addresses that nothing here uses.
 admin.site.unregister([Authenticator, EmailAddress])
 
-names.call(SecurityEvent, _("security event"), _("security log"))
+names.call(SecurityEvent, _("security event"), _("security events"))
 names.call_fields(
     SecurityEvent,
     at=_("time"),
@@ -43,7 +44,7 @@ names.call_fields(
     object_type=_("kind of object"),
     object_id=_("object"),
 )
-names.call(LogEntry, _("admin log entry"), _("admin log"))
+names.call(LogEntry, _("admin log entry"), _("admin log entries"))
 
 KINDS: dict[str, Any] = {
     Kind.SIGN_IN: _("Signed in"),
@@ -84,6 +85,7 @@ FACES: dict[str, Any] = {
     Face.COMMAND: _("command"),
     Face.AGENT: _("agent"),
 }
+OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace")}
 ACTIONS = {ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted"), READ: _("Read")}
 
 
@@ -139,10 +141,10 @@ class ReadOnly(LookedAt):
 
 @admin.register(SecurityEvent)
 class SecurityEventAdmin(ReadOnly, Events):
-    fields = ("at", "event", "actor", "person", "object", "way", "address", "token_id", "details")
-    readonly_fields = ("event", "object", "way")
-    list_display = ("at", "event", "actor", "person", "object", "shown_details", "address", "way")
-    list_display_links = ("at", "event")
+    fields = ("time", "event", "actor", "person", "object", "way", "address", "token_id", "details")
+    readonly_fields = ("time", "event", "object", "way")
+    list_display = ("time", "event", "actor", "person", "object", "shown_details", "address", "way")
+    list_display_links = ("time", "event")
     list_filter = (KindFilter, FaceFilter, AboutFilter, "at")
     list_select_related = ("actor", "person")
     search_fields = (
@@ -159,6 +161,11 @@ class SecurityEventAdmin(ReadOnly, Events):
     ordering = ("-at", "-pk")
     list_per_page = list_max_show_all = 100
 
+    @admin.display(description=_("time"), ordering="at")
+    def time(self, event: SecurityEvent) -> str:
+        """To the second, as other logs have it."""
+        return f"{timezone.localtime(event.at):%Y-%m-%d %H:%M:%S}"
+
     @admin.display(description=_("event"), ordering="kind")
     def event(self, event: SecurityEvent) -> str:
         return str(KINDS.get(event.kind, event.kind))
@@ -171,13 +178,13 @@ class SecurityEventAdmin(ReadOnly, Events):
     def object(self, event: SecurityEvent) -> str:
         if event.object_type == "session":
             address = reverse("admin:chat_session_change", args=[admin.utils.quote(event.object_id)])
-            return format_html('<a href="{}">{}</a>', address, event.object_id)
-        return f"{event.object_type} {event.object_id}".strip()
+            return format_html('<a href="{}" title="{}">{}…</a>', address, event.object_id, event.object_id[:10])
+        return f"{OBJECTS.get(event.object_type, event.object_type)} {event.object_id}".strip()
 
     @admin.display(description=_("details"))
     def shown_details(self, event: SecurityEvent) -> str:
-        shown = (", ".join(value) if isinstance(value, list) else value for value in event.details.values())
-        return " · ".join(map(str, shown))
+        shown = {name: ", ".join(each) if isinstance(each, list) else each for name, each in event.details.items()}
+        return " · ".join(f"{name}: {each}" for name, each in shown.items())
 
 
 @admin.register(LogEntry)
