@@ -37,8 +37,8 @@ names.call(SecurityEvent, _("security event"), _("security events"))
 names.call_fields(
     SecurityEvent,
     at=_("time"),
-    actor=_("who"),
-    person=_("whose"),
+    actor=_("actor"),
+    person=_("person"),
     address=_("address"),
     token_id=_("API token"),
     object_type=_("kind of object"),
@@ -50,22 +50,22 @@ KINDS: dict[str, Any] = {
     Kind.SIGN_IN: _("Signed in"),
     Kind.SIGN_IN_FAILED: _("Failed to sign in"),
     Kind.SIGN_OUT: _("Signed out"),
-    Kind.SIGNED_OUT_ELSEWHERE: _("Ended other sign-ins"),
-    Kind.SIGN_IN_LINK_MADE: _("Made a sign-in link"),
+    Kind.SIGNED_OUT_ELSEWHERE: _("Signed out other browsers"),
+    Kind.SIGN_IN_LINK_MADE: _("Created a sign-in link"),
     Kind.PASSWORD_CHANGED: _("Changed a password"),
     Kind.SECOND_FACTOR_FAILED: _("Failed the second step"),
     Kind.SECOND_FACTOR_ADDED: _("Added a second factor"),
     Kind.SECOND_FACTOR_REMOVED: _("Removed a second factor"),
     Kind.SECOND_FACTOR_RESET: _("Reset two-step verification"),
-    Kind.RECOVERY_CODES_MADE: _("Made recovery codes"),
-    Kind.ACCOUNT_MADE: _("Made an account"),
+    Kind.RECOVERY_CODES_MADE: _("Created recovery codes"),
+    Kind.ACCOUNT_MADE: _("Created an account"),
     Kind.ACCOUNT_CHANGED: _("Changed an account"),
     Kind.ACCOUNT_DELETED: _("Deleted an account"),
-    Kind.TOKEN_MADE: _("Made an API token"),
+    Kind.TOKEN_MADE: _("Created an API token"),
     Kind.TOKEN_REVOKED: _("Revoked an API token"),
     Kind.SHARED: _("Shared a session"),
-    Kind.UNSHARED: _("Ended a share"),
-    Kind.INVITATION_MADE: _("Made an invitation"),
+    Kind.UNSHARED: _("Stopped sharing a session"),
+    Kind.INVITATION_MADE: _("Created an invitation"),
     Kind.INVITATION_USED: _("Used an invitation"),
     Kind.INVITATION_ENDED: _("Ended an invitation"),
     Kind.MEMBER_ADDED: _("Added a member to a workspace"),
@@ -75,7 +75,7 @@ KINDS: dict[str, Any] = {
     Kind.SESSION_RESTORED: _("Restored a session"),
     Kind.ADMIN_READ: _("Read a session in the admin"),
     Kind.ADMIN_SEARCH: _("Searched all sessions in the admin"),
-    Kind.TOOL_CALLED: _("Reached a host with a tool"),
+    Kind.TOOL_CALLED: _("Called a web host with a tool"),
 }
 FACES: dict[str, Any] = {
     Face.PAGE: _("page"),
@@ -110,7 +110,7 @@ class KindFilter(ChoiceFilter):
 
 
 class FaceFilter(ChoiceFilter):
-    title, parameter_name, choices_known = _("way"), "face", FACES
+    title, parameter_name, choices_known = _("channel"), "face", FACES
 
 
 class ActionFilter(ChoiceFilter):
@@ -141,9 +141,9 @@ class ReadOnly(LookedAt):
 
 @admin.register(SecurityEvent)
 class SecurityEventAdmin(ReadOnly, Events):
-    fields = ("time", "event", "actor", "person", "object", "way", "address", "token_id", "details")
-    readonly_fields = ("time", "event", "object", "way")
-    list_display = ("time", "event", "actor", "person", "object", "shown_details", "address", "way")
+    fields = ("time", "event", "actor", "person", "object", "channel", "address", "token_id", "details")
+    readonly_fields = ("time", "event", "object", "channel")
+    list_display = ("time", "event", "actor", "person", "object", "shown_details", "address", "channel")
     list_display_links = ("time", "event")
     list_filter = (KindFilter, FaceFilter, AboutFilter, "at")
     list_select_related = ("actor", "person")
@@ -170,8 +170,8 @@ class SecurityEventAdmin(ReadOnly, Events):
     def event(self, event: SecurityEvent) -> str:
         return str(KINDS.get(event.kind, event.kind))
 
-    @admin.display(description=_("way"), ordering="face")
-    def way(self, event: SecurityEvent) -> str:
+    @admin.display(description=_("channel"), ordering="face")
+    def channel(self, event: SecurityEvent) -> str:
         return str(FACES.get(event.face, event.face))
 
     @admin.display(description=_("object"))
@@ -209,7 +209,7 @@ class LogEntryAdmin(ReadOnly, Entries):
         address = entry.get_admin_url()
         return format_html('<a href="{}">{}</a>', address, entry.object_repr) if address else entry.object_repr
 
-    @admin.display(description=_("what"))
+    @admin.display(description=_("message"))
     def message(self, entry: LogEntry) -> str:
         return gettext(entry.get_change_message()) if entry.change_message else ""
 

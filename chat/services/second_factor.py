@@ -93,7 +93,7 @@ def check_code(*, user: User, code: str) -> Authenticator:
             accepted.record_usage()
             _forget_tries(user)
             return accepted
-    raise _failed(user, "code", _("This code is not valid. Codes of an app change every 30 seconds."))
+    raise _failed(user, "code", _("This code is not valid. Codes change every 30 seconds."))
 
 
 def check_passkey(*, user: User | None, credential: str) -> Authenticator:
@@ -110,7 +110,8 @@ def check_passkey(*, user: User | None, credential: str) -> Authenticator:
         raise
     except Exception as error:  # fido2 raises what its decoders meet
         logger.info("A passkey was refused: %r", error)
-        raise _failed(user, "passkey", _("This passkey is not known here, or the page was open too long.")) from error
+        words = _("This passkey is not registered here, or the page has expired. Try again.")
+        raise _failed(user, "passkey", words) from error
     row.user = owner  # type: ignore[assignment]  # allauth knows no more than that it is a user
     row.record_usage()
     if user is not None:
@@ -148,7 +149,7 @@ def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> l
     _forget_tries(user)
     before = _locked(user)
     if before.app is not None:
-        raise Refused("second_factor_exists", _("You have an authenticator app already. Remove it first."))
+        raise Refused("second_factor_exists", _("You already have an authenticator app. Remove it first."))
     totp.TOTP.activate(user, secret)
     return _added(user, before, session_key, factor="app")
 
@@ -172,7 +173,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
         logger.info("A passkey could not be added: %r", error)
         raise Invalid(_("The passkey could not be added. Try again.")) from error
     if not data.is_user_verified():
-        raise Invalid(_("This key does not ask for a fingerprint, face or PIN. Use one that does."))
+        raise Invalid(_("This key does not verify you with a fingerprint, face or PIN. Use one that does."))
     auth.WebAuthn.add(user, name, answer)
     return _added(user, before, session_key, factor="passkey")
 
@@ -196,7 +197,7 @@ def remove(*, user: User, authenticator_id: int) -> str:
     if row is None:
         raise _no_such_factor()
     if is_required(user) and rows.exclude(type=Type.RECOVERY_CODES).count() == 1:
-        raise Refused("second_factor_required", _("You must keep a second factor. Add another one before this goes."))
+        raise Refused("second_factor_required", _("Your account must keep a second factor. Add another one first."))
     kind = "app" if row.type == Type.TOTP else "passkey"
     row.delete()
     if not rows.exclude(type=Type.RECOVERY_CODES).exists():

@@ -1,5 +1,5 @@
 // Passkeys: makes one, or signs in with one, for each form with data-passkey.
-// The form's field "credential" takes the browser's answer; what went wrong is said in its [role=alert].
+// The form's field "credential" takes the browser's answer; its [role=alert] shows what went wrong, and holds the texts for it.
 for (const form of document.querySelectorAll("form[data-passkey]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -18,7 +18,7 @@ async function ask(form) {
     form.submit();
   } catch (error) {
     form.removeAttribute("aria-busy");
-    show(form, problem(form.dataset, error));
+    show(form, problem(alertOf(form).dataset, error));
   }
 }
 
@@ -38,8 +38,12 @@ function problem({ unsupported, cancelled, known, failed }, error) {
   return failed;
 }
 
+function alertOf(form) {
+  return form.querySelector("[role=alert]");
+}
+
 function show(form, text) {
-  const alert = form.querySelector("[role=alert]");
+  const alert = alertOf(form);
   alert.textContent = text;
   alert.hidden = !text;
 }

@@ -154,7 +154,7 @@ def test_who_may_read_everything_may_let_people_in_and_they_are_told(
     mia = staff_with(*BECOMING)
     client, hers = signed_in(mia), signed_in(ana)
     assert "signs Ana in, once" in make_link(client, ana)
-    assert "Mia made a sign-in link for your account" in said(hers.get("/"))
+    assert "Mia created a sign-in link for your account" in said(hers.get("/"))
     assert set_password(client, ana) == 302
     assert hers.get("/").status_code == 302
     assert "Mia changed your password on" in said(signed_in(User.objects.get(pk=ana.pk)).get("/"))

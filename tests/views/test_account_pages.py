@@ -198,7 +198,7 @@ def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: Use
     """The page says so before; nothing of the first person's session is left in the second one's."""
     client.force_login(bo)
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
-    assert "You are signed in as Bo now" in client.get(link).content.decode()
+    assert "You are signed in as Bo." in client.get(link).content.decode()
     assert client.get("/").status_code == 200
     client.post(link)
     assert signed_in_user(client) == str(ana.pk)

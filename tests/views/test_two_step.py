@@ -484,7 +484,7 @@ def test_notices_wait_for_their_person(browser: Client, ana: User, bo: User) -> 
     """What staff did with an account stands on every page; who came by that very link can only hide it there."""
     session = Session.objects.count()
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana, author=bo)])
-    words = f"Bo made a sign-in link for your account on {timezone.now():%Y-%m-%d}."
+    words = f"Bo created a sign-in link for your account on {timezone.now():%Y-%m-%d}."
     browser.post(link)
     for client in (browser, signed_in(Client(), ana)):
         assert words in client.get("/").content.decode()
