@@ -112,7 +112,8 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     # Any name will do: only the number of tries from one address is limited, as there is nothing to guess.
     tries = {"username": f"passkey {secrets.token_hex(4)}", "address": address_of(request)}
     if attempts.begin(**tries):
-        return JsonResponse({"message": _("Too many attempts. Try again in a few minutes.")}, status=429)
+        messages.error(request, _("Too many attempts. Try again in a few minutes."))
+        return HttpResponse(status=429) if request.method == "GET" else redirect("sign-in")
     if request.method == "GET":
         request.session.set_expiry(CHALLENGE_LIFE)
         return JsonResponse(second_factor.passkey_options(user=None))

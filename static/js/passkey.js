@@ -1,5 +1,7 @@
 // Passkeys: makes one, or signs in with one, for each form with data-passkey.
-// The form's field "credential" takes the browser's answer; its [role=alert] shows what went wrong, and holds the texts for it.
+// The form's field "credential" takes the browser's answer; its [role=alert] shows what went wrong, in words that it holds.
+import { valueAt } from "./server.js";
+
 for (const form of document.querySelectorAll("form[data-passkey]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -24,11 +26,8 @@ async function ask(form) {
 
 /** The challenge stands in the page, or is fetched when it is wanted. */
 async function optionsOf(form) {
-  if (!form.dataset.options) return JSON.parse(document.getElementById("passkey-options").textContent);
-  const answer = await fetch(form.dataset.options, { headers: { Accept: "application/json" } });
-  const content = await answer.json();
-  if (!answer.ok) throw new Error(content.message);
-  return content;
+  const { options } = form.dataset;
+  return options ? valueAt(options) : JSON.parse(document.getElementById("passkey-options").textContent);
 }
 
 function problem({ unsupported, cancelled, known, failed }, error) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -346,6 +347,16 @@ def test_passkey_signs_in_without_a_password(browser: Client, ana: User, bo: Use
     other.get(PASSKEY_SIGN_IN)
     other.post(PASSKEY_SIGN_IN, {"credential": credential})
     assert user_of(other) is None
+
+
+def test_challenges_are_limited_by_address(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each makes a short session row: nobody fills the table with them."""
+    monkeypatch.setattr(attempts, "MOST_OF_ADDRESS", 2)
+    answers = [Client(SERVER_NAME=HOST).get(PASSKEY_SIGN_IN).status_code for _ in range(3)]
+    assert answers == [200, 200, 429]
+    assert browser.post(PASSKEY_SIGN_IN, {"credential": "x"}).headers["Location"] == SIGN_IN
+    lives = LoginSession.objects.values_list("expire_date", flat=True)
+    assert [each < timezone.now() + timedelta(minutes=11) for each in lives] == [True, True]
 
 
 def test_passkey_of_somebody_else_or_of_another_site_is_refused(browser: Client, ana: User, bo: User) -> None:
