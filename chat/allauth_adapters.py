@@ -58,6 +58,9 @@ class MFAAdapter(DefaultMFAAdapter):
     def get_totp_label(self, user: User) -> str:  # type: ignore[override]  # as above
         return user.username
 
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {**super().get_public_key_credential_rp_entity(), "name": "Parley"}
+
     def get_public_key_credential_user_entity(self, user: User) -> dict[str, Any]:  # type: ignore[override]  # as above
         entity: dict[str, Any] = super().get_public_key_credential_user_entity(user)
         return {**entity, "display_name": user.sender, "name": user.username}

@@ -88,7 +88,11 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
         who = {"username": self.user.username, "address": "settings"}
         if seconds := attempts.begin(**who):
             raise forms.ValidationError(_too_often(seconds), code="too_often")
-        known: str = super().clean_old_password()
+        try:
+            known: str = super().clean_old_password()
+        except forms.ValidationError:
+            record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="password change")
+            raise
         attempts.forget(**who)
         return known
 

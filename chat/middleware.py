@@ -39,7 +39,7 @@ WITHOUT_SECOND_FACTOR = {
     "two-step",
     "two-step-app",
     "two-step-passkey",
-    "logout",  # the admin's
+    "admin:logout",
 }
 
 
@@ -124,7 +124,7 @@ def _owes_second_factor(request: HttpRequest) -> HttpResponseBase | None:
     if not user.is_authenticated or request.path_info.startswith("/api/") or not is_missing(user, request.session):
         return None
     try:
-        if resolve(request.path_info).url_name in WITHOUT_SECOND_FACTOR:
+        if resolve(request.path_info).view_name in WITHOUT_SECOND_FACTOR:
             return None
     except Resolver404:
         return None

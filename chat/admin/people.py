@@ -8,8 +8,9 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -72,6 +73,23 @@ class SecondFactorFilter(admin.SimpleListFilter):
         return {"yes": queryset.filter(has_one), "no": queryset.exclude(has_one)}.get(self.value() or "", queryset)
 
 
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class SuperusersGroupAdmin(GroupAdmin):
+    """Groups give rights, so only those who have all of them change groups."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and _is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_change_permission(request, obj) and _is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _is_superuser(request)
+
+
 @admin.register(User)
 class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     form = PersonForm
@@ -103,7 +121,7 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Rights are given by those who have all of them: nobody can take more than they were given."""
         fields = [str(name) for name in super().get_readonly_fields(request, obj)]
-        return fields if getattr(request.user, "is_superuser", False) else [*fields, *RIGHTS]
+        return fields if _is_superuser(request) else [*fields, *RIGHTS]
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets = list(super().get_fieldsets(request, obj))
@@ -217,3 +235,7 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
         if len(found) < people.count():
             messages.warning(request, gettext("Those whom you may not change were left out."))
         return found
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))

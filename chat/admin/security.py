@@ -155,7 +155,6 @@ class SecurityEventAdmin(ReadOnly, Events):
         "=address",
         "=object_id",
     )
-    search_help_text = _("A name, a whole address, or the id of a session or token")
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
     ordering = ("-at", "-pk")

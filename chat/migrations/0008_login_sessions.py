@@ -25,9 +25,7 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'verbose_name': 'session',
-                'verbose_name_plural': 'sessions',
-                'abstract': False,
+                'verbose_name': 'login',
             },
         ),
         migrations.RunPython(forget_readable_keys, migrations.RunPython.noop),

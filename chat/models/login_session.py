@@ -17,5 +17,5 @@ class LoginSession(AbstractBaseSession):
     # Without a constraint: Django's store takes an IntegrityError for a key in use and would try others for ever.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+", db_constraint=False)
 
-    class Meta(AbstractBaseSession.Meta):
-        abstract = False
+    class Meta:
+        verbose_name = "login"

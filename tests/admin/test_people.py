@@ -166,6 +166,21 @@ def test_who_may_read_everything_may_let_people_in_and_they_are_told(
     ]
 
 
+def test_groups_are_changed_by_superusers(staff_with: Callable[..., User], root: Client) -> None:
+    """LIVE-06: who could change the group that they are in would have every right."""
+    clerk = staff_with()
+    clerk.user_permissions.set(Permission.objects.filter(codename__endswith="_group"))
+    group = Group.objects.get(name=staff.MANAGERS)
+    clerk.groups.add(group)
+    page = reverse("admin:auth_group_change", args=[group.pk])
+    form = {"name": group.name, "permissions": [Permission.objects.get(codename="change_user").pk]}
+    assert signed_in(clerk).get(page).status_code == 200
+    assert signed_in(clerk).post(page, form).status_code == 403
+    assert signed_in(clerk).get(reverse("admin:auth_group_add")).status_code == 403
+    assert root.post(page, form).status_code == 302
+    assert [each.codename for each in group.permissions.all()] == ["change_user"]
+
+
 def test_second_factor_is_reset_by_those_who_were_given_the_right(
     staff_with: Callable[..., User], ana: User, root: Client
 ) -> None:

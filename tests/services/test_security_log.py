@@ -149,6 +149,9 @@ def test_password_in_the_settings(client: Client, ana: User) -> None:
     Client().force_login(ana)
     told()
     new = {"new_password1": "quite another 1", "new_password2": "quite another 1"}
+    client.post(reverse("settings"), {"part": "password", "old_password": "wrong", **new})
+    failed = {"method": "password", "step": "password change"}
+    assert told() == [(Kind.SIGN_IN_FAILED, None, ana.pk, "", failed)]
     client.post(reverse("settings"), {"part": "password", "old_password": PASSWORD, **new})
     assert told() == [
         (Kind.PASSWORD_CHANGED, ana.pk, ana.pk, "", {}),
