@@ -28,7 +28,7 @@ POLICY = (
 )
 
 
-# Signing in and out, and setting a second factor up.
+# What stays open until a second factor is set up: signing in and out, and setting it up.
 WITHOUT_SECOND_FACTOR = {
     "sign-in",
     "sign-in-link",
@@ -99,28 +99,28 @@ def origin(
 def second_factor(
     get_response: Callable[[HttpRequest], Any],
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
-    """Open nothing but the set-up pages to people who owe a second factor (REQUIRE_MFA).
+    """Redirect people who must set up a second factor (REQUIRE_MFA) to the page for it.
 
-    It stands behind `language`, which has loaded the user and the session: it needs no query and no thread.
+    Place it after `language`, which loads the user and the session: then it needs no query and no thread.
     """
     if iscoroutinefunction(get_response):
 
         async def handle(request: HttpRequest) -> HttpResponseBase:
-            response: HttpResponseBase = _owes_second_factor(request) or await get_response(request)
+            response: HttpResponseBase = _set_up_first(request) or await get_response(request)
             return response
 
         return handle
 
     def handle_sync(request: HttpRequest) -> HttpResponseBase:
-        response: HttpResponseBase = _owes_second_factor(request) or get_response(request)
+        response: HttpResponseBase = _set_up_first(request) or get_response(request)
         return response
 
     return handle_sync
 
 
-def _owes_second_factor(request: HttpRequest) -> HttpResponseBase | None:
+def _set_up_first(request: HttpRequest) -> HttpResponseBase | None:
     user = request.user
-    # The API asks for itself (api/auth.py): a token owes nothing, whatever cookie comes along.
+    # The API checks cookies in api/auth.py; requests with a token need no second factor.
     if not user.is_authenticated or request.path_info.startswith("/api/") or not is_missing(user, request.session):
         return None
     try:

@@ -36,7 +36,7 @@ class Origin:
     token_id: int | None = None
 
 
-# What has no request is a management command, or says otherwise.
+# Code without a request runs in a management command unless it says otherwise.
 _WITHOUT_REQUEST = Origin(Face.COMMAND)
 _origin: ContextVar[Origin] = ContextVar("origin", default=_WITHOUT_REQUEST)
 

@@ -54,7 +54,7 @@ def sign_in_link(*, user: User, author: User | None = None) -> str:
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
     record(Kind.SIGN_IN_LINK_MADE, actor=author, person=user)
-    if author is not None:
+    if author not in (None, user):
         add_notice(user=user, kind="sign_in_link", author=author)
     return token
 

@@ -166,14 +166,12 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
     try:
         answer = _read(credential)
         auth.parse_registration_response(answer)
-        data = auth.complete_registration(answer)
+        auth.complete_registration(answer)
     except DatabaseError:
         raise
     except Exception as error:  # as in check_passkey
         logger.info("A passkey could not be added: %r", error)
         raise Invalid(_("The passkey could not be added. Try again.")) from error
-    if not data.is_user_verified():
-        raise Invalid(_("This key does not verify you with a fingerprint, face or PIN. Use one that does."))
     auth.WebAuthn.add(user, name, answer)
     return _added(user, before, session_key, factor="passkey")
 
@@ -189,8 +187,11 @@ def rename_passkey(*, user: User, passkey_id: int, name: str) -> None:
 
 
 @transaction.atomic
-def remove(*, user: User, authenticator_id: int) -> str:
-    """Remove the app or a passkey; recovery codes go with the last of them. Returns which it was. Raises Refused."""
+def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str:
+    """Remove the app or a passkey; returns which it was. With the last of them go the recovery codes.
+
+    Other logins end with it, too: they are marked as having passed a second factor. Raises Refused.
+    """
     _locked(user)
     rows = Authenticator.objects.filter(user=user)
     row = rows.exclude(type=Type.RECOVERY_CODES).filter(pk=authenticator_id).first()
@@ -200,9 +201,10 @@ def remove(*, user: User, authenticator_id: int) -> str:
         raise Refused("second_factor_required", _("Your account must keep a second factor. Add another one first."))
     kind = "app" if row.type == Type.TOTP else "passkey"
     row.delete()
+    record(Kind.SECOND_FACTOR_REMOVED, actor=user, person=user, factor=kind)
     if not rows.exclude(type=Type.RECOVERY_CODES).exists():
         rows.delete()
-    record(Kind.SECOND_FACTOR_REMOVED, actor=user, person=user, factor=kind)
+        accounts.sign_out_elsewhere(user=user, keep=session_key)
     return kind
 
 

@@ -103,7 +103,8 @@ def _change(request: SignedInRequest) -> HttpResponse:
                 second_factor.rename_passkey(user=request.user, passkey_id=row_id, name=request.POST.get("name", ""))
                 messages.success(request, _("The passkey is renamed."))
             case "remove":
-                removed = second_factor.remove(user=request.user, authenticator_id=row_id)
+                key = request.session.session_key
+                removed = second_factor.remove(user=request.user, authenticator_id=row_id, session_key=key)
                 request.session[PASSED] = bool(second_factor.factors_of(request.user))
                 messages.success(request, REMOVED[removed])
     except Refused as refused:

@@ -15,6 +15,7 @@ from chat.models import LoginSession, Role, Session, Share, User
 from chat.origin import address_of
 from chat.services import accounts, attempts, sharing
 from chat.services.access import role_in
+from tests.support.second_factors import code_of, give_app
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
@@ -200,9 +201,11 @@ def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: Use
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
     assert "You are signed in as Bo." in client.get(link).content.decode()
     assert client.get("/").status_code == 200
-    client.post(link)
-    assert signed_in_user(client) == str(ana.pk)
+    secret = give_app(ana)
+    assert client.post(link).headers["Location"] == reverse("second-step")
     assert not LoginSession.objects.filter(user=bo).exists()
+    client.post(reverse("second-step"), {"code": code_of(secret)})
+    assert signed_in_user(client) == str(ana.pk)
 
 
 # --- with an invitation ------------------------------------------------------------------------------------------

@@ -132,15 +132,20 @@ def test_second_app_is_refused(browser: Client, ana: User) -> None:
 
 
 def test_passkey_is_added_renamed_and_removed(browser: Client, ana: User) -> None:
-    """With the last factor its recovery codes go."""
-    with_passkey(signed_in(browser, ana), "Laptop ")
+    """With the last factor its recovery codes go, and other logins, which count as having passed it."""
+    passkey = with_passkey(signed_in(browser, ana), "Laptop ")
+    other = Client(SERVER_NAME=HOST)
+    other.post(PASSKEY_SIGN_IN, {"credential": passkey.get(other.get(PASSKEY_SIGN_IN).json())})
+    assert user_of(other) == ana.pk
     [factor] = second_factor.factors_of(ana).passkeys
     assert (factor.name, second_factor.factors_of(ana).codes_left) == ("Laptop", 10)
     browser.post(TWO_STEP, {"part": "rename", "id": str(factor.id), "name": "Work"})
     assert "Work" in browser.get(TWO_STEP).content.decode()
     browser.post(TWO_STEP, {"part": "remove", "id": str(factor.id)})
     assert not Authenticator.objects.exists()
-    assert kinds_of(ana)[-1] == Kind.SECOND_FACTOR_REMOVED
+    assert kinds_of(ana)[-2:] == [Kind.SECOND_FACTOR_REMOVED, Kind.SIGNED_OUT_ELSEWHERE]
+    assert (user_of(browser), user_of(other)) == (ana.pk, None)
+    assert browser.session[second_factor.PASSED] is False
 
 
 def test_recovery_codes_are_replaced(browser: Client, ana: User) -> None:
