@@ -18,7 +18,7 @@ from chat.models import User
 from chat.origin import address_of
 from chat.services.second_factor import PASSED
 
-# When the person at the browser last proved who they are, in seconds since the epoch.
+# Session key: when the person last confirmed who they are, in seconds since the epoch.
 CONFIRMED_AT = "confirmed_at"
 
 
@@ -40,7 +40,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return redirect("sign-in")
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """Say nothing: Parley's views do, in their own words."""
+        """Ignore allauth's messages: Parley's views add their own."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return address_of(request)

@@ -39,11 +39,11 @@ class LookedAt:
 
 
 class EntranceAdmin(LookedAt, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """What can be ended here is written to the security log."""
+    """Record deletions in the security log."""
 
     ending: Kind
 
-    def delete_model(self, request: StaffRequest, obj: Any) -> None:  # type: ignore[override]  # the admin lets staff alone in
+    def delete_model(self, request: StaffRequest, obj: Any) -> None:  # type: ignore[override]  # only staff get here
         self._record(request, obj)
         super().delete_model(request, obj)
 

@@ -37,9 +37,9 @@ class _Rows:
 
 
 class RecordingAdmin(ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Writes into the security log who was let into a workspace, and who was taken out."""
+    """Record new and removed members of workspaces in the security log."""
 
-    def save_formset(self, request: StaffRequest, form: Any, formset: Any, change: bool) -> None:  # type: ignore[override]  # the admin lets staff alone in
+    def save_formset(self, request: StaffRequest, form: Any, formset: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
         super().save_formset(request, form, formset, change)
         for kind, rows in (
             (Kind.MEMBER_ADDED, formset.new_objects),

@@ -78,7 +78,7 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class SuperusersGroupAdmin(GroupAdmin):
-    """Groups give rights, so only those who have all of them change groups."""
+    """Groups for superusers: anybody else could give their own group every permission."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and _is_superuser(request)
@@ -139,14 +139,14 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
         return super().has_delete_permission(request, obj) and may_touch(request, obj) and obj != request.user
 
     def has_become_permission(self, request: HttpRequest) -> bool:
-        """For the action that names it: a link makes whoever has it that person."""
+        """Permission for actions that let staff sign in as somebody."""
         return request.user.has_perm("chat.change_user") and may_become(request, None)
 
     def has_reset_second_factor_permission(self, request: HttpRequest) -> bool:
-        """For the action that names it."""
+        """Permission for the action of that name."""
         return request.user.has_perm("chat.reset_second_factor")
 
-    def save_model(self, request: StaffRequest, obj: User, form: Any, change: bool) -> None:  # type: ignore[override]  # the admin lets staff alone in
+    def save_model(self, request: StaffRequest, obj: User, form: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
         super().save_model(request, obj, form, change)
         if change and form.changed_data:
             record(Kind.ACCOUNT_CHANGED, actor=request.user, person=obj, fields=form.changed_data)

@@ -1,4 +1,4 @@
-"""The security log in the admin, and the log of what staff did there: both to be read only."""
+"""Read-only lists of the security log and of Django's admin log."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ActionFilter(ChoiceFilter):
 
 
 class AboutFilter(admin.SimpleListFilter):
-    """Events by and about one person; only links lead here, since a list of everybody could be endless."""
+    """Events by and about one person. It offers only the person in the address: a list of all would be too long."""
 
     title, parameter_name = _("person"), "about"
 

@@ -130,7 +130,7 @@ def passkey_options(*, user: User | None) -> dict[str, Any]:
 
 
 def new_passkey_options(*, user: User) -> dict[str, Any]:
-    """Begin to make a passkey, likewise."""
+    """Begin adding a passkey; see `passkey_options`."""
     from allauth.mfa.webauthn.internal import auth  # as above
 
     return _plain(auth.begin_registration(user, passwordless=True))
@@ -236,7 +236,7 @@ def reset(*, user: User, author: User | None) -> bool:
 
 
 def _accepts(row: Authenticator, code: str) -> bool:
-    """Whether a code is the app's, or an unused recovery code; it is used up by that."""
+    """Return whether a code is the app's or an unused recovery code, and use it up."""
     try:
         if row.type == Type.RECOVERY_CODES:
             return RecoveryCodes(row).validate_code(code)
@@ -247,7 +247,7 @@ def _accepts(row: Authenticator, code: str) -> bool:
 
 
 def _accepts_once(row: Authenticator, code: str) -> bool:
-    """As allauth's own check, but what was used is kept in the row: its cache forgets, and may be down."""
+    """Check a code as allauth does, but remember its time step in the row: the cache forgets, and may be down."""
     secret = decrypt(row.data["secret"])
     for counter, expected in _codes(secret):
         if counter > row.data.get("last_counter", 0) and compare_user_code(actual=code, expected=expected):
@@ -263,13 +263,13 @@ def _codes(secret: str) -> list[tuple[int, str]]:
 
 
 def _locked(user: User) -> SecondFactors:
-    """Two changes at once of one person's factors go one after the other."""
+    """Lock a person's factors until the transaction ends, and return them."""
     User.objects.select_for_update().get(pk=user.pk)
     return factors_of(user)
 
 
 def _added(user: User, before: SecondFactors, session_key: str | None, *, factor: str) -> list[str]:
-    """With the first factor come recovery codes, and other logins end: they were made without it."""
+    """Record a new factor. The first one ends other logins, which have not passed it, and comes with recovery codes."""
     record(Kind.SECOND_FACTOR_ADDED, actor=user, person=user, factor=factor)
     if before:
         return []

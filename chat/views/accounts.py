@@ -32,7 +32,7 @@ from chat.services.errors import Refused
 from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in
 
 GONE = 410
-# Seconds that an anonymous browser's session lives, which holds no more than a passkey's challenge.
+# How long an anonymous session with a passkey's challenge lives, in seconds.
 CHALLENGE_LIFE = 600
 HIDES_NOTICES = "hides_notices"
 
@@ -109,7 +109,7 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """GET gives a script the challenge for a passkey; POST signs in with what the passkey made of it."""
     if request.user.is_authenticated:
         return redirect("home")
-    # Any name will do: only the number of tries from one address is limited, as there is nothing to guess.
+    # A random name: only attempts per address are limited, because there is nothing to guess.
     tries = {"username": f"passkey {secrets.token_hex(4)}", "address": address_of(request)}
     if attempts.begin(**tries):
         messages.error(request, _("Too many attempts. Try again in a few minutes."))
@@ -146,7 +146,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
-    """Accept an invitation: as who one is, or with a new account. Looking at it changes nothing."""
+    """Accept an invitation with the current account or a new one. A GET changes nothing."""
     try:
         invitation = sharing.invitation_for(token)
     except Refused as refused:
@@ -184,7 +184,7 @@ def _join_page(
 
 @never_cache
 def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Send staff to the one page where people sign in; the admin has no door of its own."""
+    """Redirect to the sign-in page: the admin has none of its own."""
     target = safe_next(request) or reverse("admin:index")
     if not request.user.is_authenticated:
         return redirect_to_login(target, reverse("sign-in"))
@@ -194,7 +194,7 @@ def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = N
 
 
 def admin_password(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Send staff to their settings, where everybody changes their password."""
+    """Redirect to the settings, where passwords are changed."""
     return redirect("settings")
 
 

@@ -1,4 +1,4 @@
-"""The pages where people set up two-step verification, each behind a recent proof of who they are."""
+"""The pages where people set up two-step verification; changes require a recent confirmation of who they are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from chat.views.accounts import check_second_factor, safe_next, second_factor_va
 from chat.views.requests import SignedInRequest, may_use_passkeys, number, signed_in
 
 P = ParamSpec("P")
-# Seconds for which a proof of who one is holds.
+# How long a confirmation lasts, in seconds.
 CONFIRMED_FOR = 600
 # In the browser's session, encrypted: the secret that the QR code shows, until an app has it.
 NEW_APP = "new_app"
@@ -40,7 +40,7 @@ REMOVED = {"app": gettext_lazy("The authenticator app is removed."), "passkey": 
 def confirmed(
     view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Let signed-in people in who have proved lately who they are; ask others for the proof first."""
+    """Require a recent confirmation of who the signed-in person is; redirect to the page that asks for it."""
 
     @never_cache
     @require_http_methods(["GET", "POST"])
@@ -57,7 +57,7 @@ def confirmed(
 def _is_confirmed(request: SignedInRequest) -> bool:
     if time.time() - request.session.get(CONFIRMED_AT, 0) < CONFIRMED_FOR:
         return True
-    # Who came by a link, and has no password and no second factor yet, has nothing to prove it with.
+    # A person who signed in by a link may have no password and no second factor to confirm with.
     return not request.user.has_usable_password() and not second_factor.factors_of(request.user)
 
 
@@ -176,7 +176,7 @@ def _added(request: SignedInRequest, codes: list[str], message: str) -> HttpResp
 
 
 def _codes_page(request: SignedInRequest, codes: list[str]) -> HttpResponse:
-    """The page itself has the codes: nothing can show them again."""
+    """Show new recovery codes in the answer itself: they cannot be shown again."""
     return render(request, "settings/recovery_codes.html", {"styles": ["css/settings.css"], "codes": codes})
 
 
