@@ -19,6 +19,9 @@ LONGEST_FRAME = 16 * 1024 * 1024
 # Every viewer gets it with every look at the session.
 LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
+MOST_TOOLS = 200
+MOST_ROUNDS = 1000
+ToolName = Annotated[str, Field(max_length=200)]
 # What went wrong is told in so many characters; it may repeat what was sent.
 LONGEST_EXPLANATION = 300
 
@@ -155,6 +158,15 @@ class SetAgent(Command):
     agent: Annotated[str, Field(max_length=80)]
 
 
+class Configure(Command):
+    """Fields that are left out keep their values."""
+
+    type: Literal["configure"]
+    tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
+    max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
+    mode: Literal["chat", "agent", "run"] | None = None
+
+
 class Rename(Command):
     type: Literal["rename"]
     title: str
@@ -196,6 +208,7 @@ Request = (
     | Fork
     | SetModel
     | SetAgent
+    | Configure
     | Rename
     | SetSystemPrompt
     | MarkRead
@@ -255,6 +268,7 @@ _TYPES = {
     "fork",
     "set_model",
     "set_agent",
+    "configure",
     "rename",
     "set_system_prompt",
     "read",

@@ -20,11 +20,12 @@ from chat.commands import LONGEST_FRAME, AnyCommand, Known, Malformed, Ping, Req
 from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MANY_FRAMES, TRY_LATER, Face
-from chat.live.logins import Login
+from chat.live.logins import Entry, Login, Token
 from chat.live.outbox import RELOAD, Outbox
-from chat.models import Role, User
+from chat.models import ApiToken, Role, User
 from chat.origin import Origin, acting_from, origin_of_socket
 from chat.running import embedded
+from chat.services import api_tokens
 from chat.services.access import session_for
 from chat.services.commands import execute
 from chat.services.errors import NoSuchSession, Refused
@@ -51,6 +52,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     user: User
     origin: Origin
     hub: Hub
+    token: ApiToken | None = None
     outbox: Outbox | None = None
     allowance = float(BURST)
     allowed_at = 0.0
@@ -58,14 +60,24 @@ class PersonConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """Accept everybody; tell those who may not stay by close code why not."""
         await self.accept()
-        user = self.scope.get("user")
-        if not isinstance(user, User) or is_missing(user, self.scope["session"]):
+        self.hub = embedded.hub()
+        try:
+            user = await self.authenticate()
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("A socket could not be authenticated: %s", error)
+            await self.close(TRY_LATER)
+            return
+        if user is None:
             await self.close(SIGN_IN_AGAIN)
             return
         self.user = user
-        self.origin = origin_of_socket(self.scope)
-        self.hub = embedded.hub()
+        self.origin = origin_of_socket(self.scope, self.token.pk if self.token else None)
         await self.enter()
+
+    async def authenticate(self) -> User | None:
+        """Return the user of the browser; None if they are not signed in or must set up a second factor first."""
+        user = self.scope.get("user")
+        return user if isinstance(user, User) and not is_missing(user, self.scope["session"]) else None
 
     async def enter(self) -> None:
         """Let the person in."""
@@ -99,17 +111,23 @@ class PersonConsumer(AsyncWebsocketConsumer):
             await self.obey(outbox, command)
 
     def make_outbox(self, role: Role | None = None) -> Outbox:
-        key = self.scope["session"].session_key
         return Outbox(
             self.face,
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
-            login=Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None,
+            login=self._entry(),
             name=self.user.sender,
             language=self.language(),
             role=role,
         )
+
+    def _entry(self) -> Entry | None:
+        """Return by what the user was let in; the socket ends with it (LIVE-06)."""
+        if self.token is not None:
+            return Token(self.token.pk)
+        key = self.scope["session"].session_key
+        return Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None
 
     def language(self) -> str:
         """What the person is spoken to in: what their page says that it was drawn in."""
@@ -237,6 +255,10 @@ def _unavailable() -> str:
     return _("Parley cannot reach its database right now. Try again.")
 
 
+def _read_only() -> str:
+    return _("This token may only read.")
+
+
 def _internal() -> str:
     return _("Something went wrong inside Parley. It has been logged.")
 
@@ -258,9 +280,25 @@ PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class EventsConsumer(SessionConsumer):
-    """Events as JSON (docs/protocol.md, 1). Refusals are in the language that the client accepts."""
+    """Events as JSON (docs/protocol.md, 1), for browsers and for programs with a token.
+
+    Refusals are in the language that the client accepts.
+    """
 
     face = "events"
+
+    async def authenticate(self) -> User | None:
+        """Return the user of the token, or of the browser if the handshake has no token."""
+        secret = self.scope.get("api_token")
+        if not isinstance(secret, str):
+            return await super().authenticate()
+        self.token = await self.hub.threads.run(api_tokens.recognised, secret)
+        return self.token.user if self.token else None
+
+    async def _execute(self, outbox: Outbox, command: Request) -> None:
+        if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
+            raise Refused("read_only_token", languages.speaking(outbox.language, _read_only))
+        await super()._execute(outbox, command)
 
     def language(self) -> str:
         header = dict(self.scope["headers"]).get(b"accept-language", b"")

@@ -48,6 +48,10 @@ class Compression(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         packed = response.headers.get("Content-Type", "").startswith(PACKED)
+        # What is sent piece by piece while things happen must not wait in a compressor.
+        packed = packed or response.headers.get("X-Accel-Buffering") == "no"
+        # Ranges count the bytes of the file, not those of a compressed answer.
+        packed = packed or "Accept-Ranges" in response.headers
         return response if packed else super().process_response(request, response)
 
 

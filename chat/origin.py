@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class Face(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`token_id` is the API token of a REST request, if it came with one."""
+    """`token_id` is the API token of a request or socket, if it came with one."""
 
     face: Face
     address: str = ""
@@ -68,11 +68,11 @@ def origin_of(request: HttpRequest) -> Origin:
     return Origin(face, address_of(request))
 
 
-def origin_of_socket(scope: dict[str, Any]) -> Origin:
+def origin_of_socket(scope: Mapping[str, Any], token_id: int | None = None) -> Origin:
     """Return the origin of what a WebSocket's client sends."""
     forwarded = dict(scope.get("headers") or ()).get(b"x-forwarded-for", b"").decode("latin-1")
     peer = (scope.get("client") or [""])[0]
-    return Origin(Face.SOCKET, _client_address(forwarded, peer))
+    return Origin(Face.SOCKET, _client_address(forwarded, peer), token_id)
 
 
 def address_of(request: HttpRequest | None) -> str:

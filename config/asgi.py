@@ -8,7 +8,6 @@ import logging
 import os
 from typing import Any
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from django.core.asgi import get_asgi_application
@@ -20,6 +19,7 @@ from chat import static_files  # noqa: E402  # the apps are loaded by the line a
 from chat.agents_setup import registry  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
+from chat.socket_credentials import authenticated  # noqa: E402  # likewise
 from config.stopping import told_to_stop  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
@@ -94,6 +94,6 @@ def _settle() -> None:
 application = Application(
     {
         "http": pages,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": authenticated(URLRouter(websocket_urlpatterns), AllowedHostsOriginValidator),
     }
 )

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from chat.api import reference
 from chat.api.root import api
 from chat.views.accounts import admin_password, admin_sign_in
 
@@ -12,6 +13,7 @@ admin.site.password_change = admin_password  # type: ignore[assignment, method-a
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/docs", reference.show, name="api-reference"),
     path("api/", api.urls),
     path("", include("chat.urls")),
 ]

@@ -83,7 +83,7 @@ class Hub:
             feed = self._feeds[session_id] = Feed(session_id, self._readers, self._channel)
             self._subscriptions.look(session_id)
         feed.join(listener)
-        if self._ending and listener.face == "steps":
+        if self._ending and listener.over_http:
             listener.close(AWAY)
         return feed
 
@@ -230,9 +230,9 @@ class Hub:
         self._close_where(lambda each: each.login in over)
 
     def end_streams(self) -> None:
-        """End streams of steps, and those that still come; sockets are ended by the server itself."""
+        """End HTTP answers that stream or wait, and those that still come; the server itself ends sockets."""
         self._ending = True
-        self._close_where(lambda each: each.face == "steps", AWAY)
+        self._close_where(lambda each: each.over_http, AWAY)
 
     def _close_where(self, condition: Callable[[Listener], object], code: int = SIGN_IN_AGAIN) -> None:
         for each in self._listeners():

@@ -23,7 +23,7 @@ from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
 from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
 from chat.services.access import session_for
-from chat.services.errors import Invalid, NoSuchSession, Refused
+from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -89,9 +89,11 @@ def fetch(user: User, attachment_id: str) -> Attachment:
 
 
 def remove(*, user: User, attachment_id: str) -> None:
-    """Take one's own file out of the composer. Raises NoSuchAttachment; Refused once it is sent."""
+    """Delete an unsent file. Raises NoSuchAttachment; Forbidden if another user uploaded it; Refused when sent."""
     attachment = fetch(user, attachment_id)
     session_for(user, attachment.session_id, Role.EDITOR)
+    if attachment.user_id != user.pk:
+        raise Forbidden(_("Only the person who uploaded a file can delete it."))
     if not _discard([attachment]):
         raise Refused("already_sent", _("This file has been sent already."))
 

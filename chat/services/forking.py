@@ -45,7 +45,7 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key")
+ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "key_digest")
 
 
 @transaction.atomic
@@ -144,7 +144,17 @@ def _copy_rows(made: Session, rows: Sequence[ChatMessage]) -> dict[str, str]:
         cursor.executemany(
             statement,
             [
-                (copies[row.pk], made.pk, place, place, turns[row.run_id], responses[row.response_id], None, row.pk)
+                (
+                    copies[row.pk],
+                    made.pk,
+                    place,
+                    place,
+                    turns[row.run_id],
+                    responses[row.response_id],
+                    None,
+                    None,
+                    row.pk,
+                )
                 for place, row in enumerate(rows, 1)
             ],
         )

@@ -33,7 +33,8 @@ async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
         socket.send(**command)
         again = await socket.next(ref="r1")
         other = await socket.ask(type="send", text="Once", key="k2")
-    assert first == {"type": "ack", "ref": "r1", "id": first["id"], "queued": False, "repeated": False}
+    turn = {"turn_id": first["turn_id"], "sequence": 2}
+    assert first == {"type": "ack", "ref": "r1", "id": first["id"], "queued": False, "repeated": False, **turn}
     assert again == {**first, "repeated": True}
     assert other["id"] != first["id"]
     await house.idle(session)

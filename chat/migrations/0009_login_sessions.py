@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('sessions', '0001_initial'),
-        ('chat', '0007_current_workspace'),
+        ('chat', '0008_key_digests'),
     ]
 
     operations = [
