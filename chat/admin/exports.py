@@ -13,6 +13,7 @@ from chat.admin import journal
 from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_404
 from chat.downloads import file_name, passed_on, streamed
 from chat.models import Session, User
+from chat.origin import Origin, acting_from, current_origin
 from chat.services.access import session_for_staff
 from chat.services.errors import Refused
 from chat.services.exporting import export_json, export_markdown
@@ -39,7 +40,7 @@ def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> Ht
     """Give sessions away in a form: one as it is, several in an archive."""
     write, media_type, ending, _done = FORMS[form]
     if len(session_ids) != 1:
-        packed = _zipped(request.user, session_ids, form)
+        packed = _zipped(request.user, session_ids, form, current_origin())
         return passed_on(request, packed, name="sessions.zip", media_type="application/zip")
     session = session_for_staff(request.user, session_ids[0], needs_change=False)
     _note_export(request.user, session, form)
@@ -73,7 +74,7 @@ class _Sink:
         return data
 
 
-def _zipped(user: User, session_ids: Sequence[str], form: str) -> Iterator[bytes]:
+def _zipped(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> Iterator[bytes]:
     """Pack sessions one after the other, each written down in the log when its turn comes.
 
     Sessions that cannot be read any more are listed in a file of the archive.
@@ -87,7 +88,9 @@ def _zipped(user: User, session_ids: Sequence[str], form: str) -> Iterator[bytes
             except Refused as refusal:
                 missing.append(f"{session_id}: {refusal.message}\n")
                 continue
-            _note_export(user, session, form)
+            # The archive is sent after the middleware has reset the origin of the request.
+            with acting_from(origin):
+                _note_export(user, session, form)
             name = file_name(f"{session.pk} {session.title}", session.pk, ending)
             with archive.open(name, "w", force_zip64=True) as entry:
                 for piece in write(session):

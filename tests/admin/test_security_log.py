@@ -18,6 +18,7 @@ from chat.models import SecurityEvent, Session, User
 from chat.origin import Face, Origin, acting_from
 from chat.services import security_log
 from chat.services.security_log import Kind, record
+from chat.services.sessions import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said
 from tests.support.house import let_in, person
@@ -132,6 +133,18 @@ def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, ses
     assert (read.kind, read.actor, read.person, read.object_id) == (Kind.ADMIN_READ, mia, session.owner, session.pk)
     assert (searched.kind, searched.details) == (Kind.ADMIN_SEARCH, {"words": "salary", "of": "messages"})
     assert (read.face, searched.face) == (Face.ADMIN, Face.ADMIN)
+
+
+def test_each_session_of_an_archive_is_an_event_of_the_admin(admin: Client, ana: User, session: Session) -> None:
+    """ADM-03: the archive is written while it is sent, which is after the request."""
+    other = create_session(owner=ana, title="Other")
+    SecurityEvent.objects.all().delete()
+    fields = {"action": "export_json", "_selected_action": [session.pk, other.pk]}
+    answer = admin.post(reverse("admin:chat_session_changelist"), fields, REMOTE_ADDR="192.0.2.1")
+    assert answer.getvalue()
+    events = SecurityEvent.objects.filter(kind=Kind.EXPORTED)
+    assert {event.object_id for event in events} == {session.pk, other.pk}
+    assert {(event.face, event.address) for event in events} == {(Face.ADMIN, "192.0.2.1")}
 
 
 def test_own_sessions_and_shared_ones_are_no_reading(admin: Client, mia: User, session: Session) -> None:
