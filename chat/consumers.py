@@ -16,7 +16,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
 
 from chat import languages
-from chat.commands import LONGEST_FRAME, AnyCommand, Known, Malformed, Ping, Request, Sync, parse
+from chat.commands import AnyCommand, Known, Malformed, Ping, Request, Sync, longest_frame, parse
 from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MANY_FRAMES, TRY_LATER, Face
@@ -72,7 +72,11 @@ class PersonConsumer(AsyncWebsocketConsumer):
             return
         self.user = user
         self.origin = origin_of_socket(self.scope, self.token.pk if self.token else None)
-        await self.enter()
+        with self.hub.connecting(user.pk) as has_room:
+            if has_room:
+                await self.enter()
+            else:
+                await self.close(TOO_MANY_FRAMES)
 
     async def authenticate(self) -> User | None:
         """Return the user of the browser; None if they are not signed in or must set up a second factor first."""
@@ -94,8 +98,8 @@ class PersonConsumer(AsyncWebsocketConsumer):
             return
         if not self._may_send(len(text_data or bytes_data or "")):
             outbox.close(TOO_MANY_FRAMES)
-        elif text_data is None or len(text_data) > LONGEST_FRAME:
-            _refuse(outbox, None, "malformed", "Commands are JSON texts of at most 16 MB.")
+        elif text_data is None or len(text_data) > longest_frame():
+            _refuse(outbox, None, "malformed", f"Commands are JSON texts of at most {longest_frame()} bytes.")
         else:
             await self._read(outbox, text_data)
 
@@ -222,7 +226,9 @@ class SessionConsumer(PersonConsumer):
         while (command := viewer.wanted) is not None and not viewer.outbox.closed:
             viewer.wanted = None
             have = {message_id: _known(known) for message_id, known in command.have.items()}
-            await _answered(viewer.outbox, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
+            async with self.hub.catching_up(self.user.pk):
+                await _answered(viewer.outbox, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
+                await viewer.outbox.answered()
         viewer.syncing = None
 
     async def _execute(self, outbox: Outbox, command: Request) -> None:

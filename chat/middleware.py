@@ -26,6 +26,27 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+# None of these is used here, and no script that got in should ask for them.
+PERMISSIONS = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "autoplay",
+        "bluetooth",
+        "camera",
+        "display-capture",
+        "geolocation",
+        "gyroscope",
+        "hid",
+        "magnetometer",
+        "microphone",
+        "midi",
+        "payment",
+        "serial",
+        "usb",
+        "xr-spatial-tracking",
+    )
+)
 
 
 # What stays open until a second factor is set up: signing in and out, and setting it up.
@@ -168,6 +189,8 @@ def finishing(
 def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Nothing inline, nothing foreign: what a model says cannot run or call out, even if a renderer failed."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
+    response.headers.setdefault("Permissions-Policy", PERMISSIONS)
+    response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     return response
 
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
+from django.urls import get_script_prefix, set_script_prefix
 from ninja import NinjaAPI
 from ninja.openapi import get_schema
 from ninja.openapi.schema import OpenAPISchema
@@ -72,7 +74,13 @@ class Described(NinjaAPI):
 
     @cached_property
     def _described(self) -> OpenAPISchema:
-        schema = get_schema(api=self, path_prefix=self.get_root_path({}))
+        # Not the prefix of the request that happens to be the first: some servers take that from a header.
+        prefix = get_script_prefix()
+        set_script_prefix(settings.FORCE_SCRIPT_NAME or "/")
+        try:
+            schema = get_schema(api=self, path_prefix=self.get_root_path({}))
+        finally:
+            set_script_prefix(prefix)
         complete(schema)
         return schema
 

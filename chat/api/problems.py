@@ -40,9 +40,11 @@ STATUS = {
     "already_sent": 409,
     "queued": 409,
     "archived": 409,
+    "too_slow": 408,
     "too_large": 413,
     "unsupported": 415,
     "not_json": 400,
+    "too_many_streams": 429,
     "internal": 500,
     "unavailable": 503,
 }
@@ -72,6 +74,8 @@ def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResp
         answer["WWW-Authenticate"] = 'Bearer error="invalid_token"' if code == "bad_token" else "Bearer"
     elif code == "read_only_token":
         answer["WWW-Authenticate"] = 'Bearer error="insufficient_scope"'
+    if "retry_after" in details:
+        answer["Retry-After"] = str(details["retry_after"])
     return answer
 
 

@@ -39,7 +39,9 @@ def wait_for_turn(
     listener = TurnWait(request.user, Role.EDITOR, entry_of(request))
     wait = _Wait(request.user, session_id, sent, seconds, listener)
     status = 200 if sent["repeated"] else 201
-    response = streamed(session_id, listener, wait.pieces, content_type="application/json", status=status)
+    response = streamed(
+        session_id, listener, wait.pieces, content_type="application/json", status=status, is_limited=False
+    )
     response.headers["Location"] = location
     return response
 

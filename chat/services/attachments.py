@@ -225,14 +225,19 @@ def _keep(session: Session, author: User, name: str, contents: Contents, **colum
         text=contents.text,
         **columns,
     )
-    attachment.file.save(name, ContentFile(contents.data), save=False)
+    # The name comes first: where a file is written in part, because the disk is full, the part is deleted by it.
+    attachment.file.name = stored = attachment.file.field.generate_filename(attachment, name)
     try:
-        for form, data in ((THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
+        for form, data in (("", contents.data), (THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
             if data:
-                default_storage.save(stored_name(attachment) + form, ContentFile(data))
+                default_storage.save(stored + form, ContentFile(data))
         attachment.save(force_insert=True)
+    except OSError as error:
+        _delete_file(stored)
+        logger.error("A file could not be stored: %s", error)
+        raise Refused("unavailable", _("The file could not be stored. Try again later.")) from error
     except Exception:
-        _delete_file(stored_name(attachment))
+        _delete_file(stored)
         raise
     return attachment
 

@@ -54,6 +54,7 @@ class Row:
 
 MATRIX = [
     Row("GET", "home", signed_in(200)),
+    Row("GET", "favicon", all_of(302)),
     Row("GET", "workspace", {**signed_in(200), OUTSIDER: 404, STAFF: 404, LEFT: 404}, args=("{workspace}",)),
     Row("GET", "workspace", signed_in(404), args=("999999999999999999999",)),
     Row("GET", "rail", signed_in(200)),

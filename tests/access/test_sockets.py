@@ -175,11 +175,59 @@ async def test_whoever_may_read_may_fork(house: House, people: People, actor: st
     assert await house.do(lambda: Session.objects.get(pk=people.session.pk).revision) == 0
 
 
-@pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"http://localhost.evil.example", b"", None])
-async def test_other_sites_cannot_open_a_socket(house: House, people: People, origin: bytes | None) -> None:
-    """LIVE-06: a browser sends the cookie wherever the page is from."""
+@pytest.mark.parametrize(
+    "origin",
+    [
+        b"http://evil.example",
+        b"http://localhost.evil.example",
+        b"http://localhost",
+        b"http://localhost:3000",
+        b"https://localhost:8000",
+        b"http://127.0.0.1:8000",
+        b"http://trusted.example",
+        b"https://trusted.example:8443",
+        b"null",
+        b"",
+        None,
+    ],
+)
+async def test_other_origins_cannot_open_a_socket(
+    house: House, people: People, origin: bytes | None, settings: Settings
+) -> None:
+    """LIVE-06: a browser sends the cookie wherever the page is from, and to every port of a host."""
+    settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
     cookie = await house.do(cookie_of, people[OWNER])
-    headers = [cookie, *([(b"origin", origin)] if origin is not None else [])]
+    headers = [cookie, (b"host", b"localhost:8000"), *([(b"origin", origin)] if origin is not None else [])]
+    async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
+        assert await socket.closed() is not None
+        assert not socket.accepted
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "more"),
+    [
+        (b"localhost:8000", b"http://localhost:8000", []),
+        (b"localhost", b"https://trusted.example", []),
+        (b"localhost", b"https://a.wild.example", []),
+        (b"localhost", b"https://localhost", [(b"x-forwarded-proto", b"https")]),
+    ],
+)
+async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
+    house: House, people: People, host: bytes, origin: bytes, more: list[tuple[bytes, bytes]], settings: Settings
+) -> None:
+    """LIVE-06."""
+    settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example", "https://*.wild.example"]
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    cookie = await house.do(cookie_of, people[OWNER])
+    headers = [cookie, (b"host", host), (b"origin", origin), *more]
+    async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
+        await socket.let_in()
+
+
+async def test_foreign_host_opens_no_socket(house: House, people: People) -> None:
+    """LIVE-06: a name that somebody else has pointed here is its own origin to a browser."""
+    cookie = await house.do(cookie_of, people[OWNER])
+    headers = [cookie, (b"host", b"evil.example"), (b"origin", b"http://evil.example")]
     async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
         assert await socket.closed() is not None
         assert not socket.accepted
