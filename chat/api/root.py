@@ -15,6 +15,7 @@ from chat.api import (
     sessions,
     sharing,
     steps,
+    suggestions,
     transfer,
     turns,
 )
@@ -42,6 +43,7 @@ PARTS = (
     sharing,
     messages,
     leaving_out,
+    suggestions,
     history,
     turns,
     files,

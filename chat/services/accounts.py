@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
 from chat.models import LoginSession, SignInLink, User
+from chat.names import look
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
 from chat.services.security_log import Kind, record
@@ -114,7 +115,8 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     """
     sharing.invitation_for(token)
     user = User(username=User.normalize_username(username.strip()), display_name=display_name.strip())
-    if User.objects.filter(username__iexact=user.username).exists():
+    taken = User.objects.values_list("username", flat=True)
+    if any(look(name) == look(user.username) for name in taken.iterator()):
         raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
     try:
         validate_password(password, user)

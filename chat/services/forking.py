@@ -45,7 +45,7 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "key_digest")
+ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "key_digest", "open_suggestions")
 
 
 @transaction.atomic
@@ -153,6 +153,7 @@ def _copy_rows(made: Session, rows: Sequence[ChatMessage]) -> dict[str, str]:
                     responses[row.response_id],
                     None,
                     None,
+                    0,
                     row.pk,
                 )
                 for place, row in enumerate(rows, 1)
@@ -166,7 +167,14 @@ def _reword(message_id: str, author: User, text: str) -> None:
     said = ChatMessage.objects.filter(pk=message_id)
     said.update(include_in_context=True)
     said.exclude(text=text).update(
-        text=text, user=author, sender=author.sender[:200], timestamp=timezone.now(), edited_at=None
+        text=text,
+        user=author,
+        sender=author.sender[:200],
+        timestamp=timezone.now(),
+        edited_at=None,
+        edited_by=None,
+        edited_by_name="",
+        suggested_by_name="",
     )
 
 

@@ -112,7 +112,7 @@ def delete(user: User, session_id: str) -> None:
     session, _role = session_for(user, session_id, Role.OWNER)
     _change(session, status=Session.Status.DELETED, deleted_at=timezone.now())
     record(Kind.SESSION_DELETED, actor=user, person=session.owner_id, target=session)
-    lease.ask_to_stop(session.pk)
+    lease.ask_to_stop(session.pk, user.pk)
 
 
 @transaction.atomic

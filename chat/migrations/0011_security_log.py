@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0009_login_sessions'),
+        ('chat', '0010_login_sessions'),
     ]
 
     operations = [

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('sessions', '0001_initial'),
-        ('chat', '0008_key_digests'),
+        ('chat', '0009_attempts_and_suggestions'),
     ]
 
     operations = [
