@@ -32,7 +32,6 @@ PERMISSIONS = ", ".join(
     for feature in (
         "accelerometer",
         "autoplay",
-        "bluetooth",
         "camera",
         "display-capture",
         "geolocation",
