@@ -59,11 +59,13 @@ class SentMessage(Schema):
     queued: bool = Field(description="The agent is working, and takes the message up next")
     repeated: bool = Field(description="A request with this key has sent the message before")
     outcome: (
-        Literal["queued", "running", "waiting", "completed", "interrupted", "failed", "withdrawn", "unknown"] | None
+        Literal["queued", "running", "held", "waiting", "completed", "interrupted", "failed", "withdrawn", "unknown"]
+        | None
     ) = Field(
         None,
-        description="With `wait`. `queued`, `running`: the time was up. `waiting`: the agent waits for a person. "
-        "`unknown`: the server stopped or your access ended",
+        description="With `wait`. `queued`, `running`: the time was up. `held`: a stop has put the message on hold; "
+        "`send_now` sends it. `waiting`: the agent waits for a person. `unknown`: the server stopped or your access "
+        "ended",
     )
     messages: list[MessageOut] | None = Field(None, description="With `wait`: the messages of the turn")
     more: bool | None = Field(None, description="With `wait`: the turn has more messages; read them with `?turn=`")
@@ -80,7 +82,7 @@ class MessageChanges(Body):
 
 
 class WithdrawnMessage(Schema):
-    """The files of the message; they are unsent again."""
+    """The files of your own message; they are unsent again."""
 
     attachments: list[AttachmentOut]
 
@@ -110,7 +112,8 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
 def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: Query[SendQuery]) -> HttpResponseBase:
     """Begin a turn, or queue the message while the agent works. 200: a request with this key has sent it before.
 
-    With `wait` the answer comes when the turn is at rest: completed, failed, interrupted, or waiting for a person.
+    With `wait` the answer comes when the turn is at rest: completed, failed, interrupted, or waiting for a person,
+    who has to answer the agent or to send a message that a stop has held.
     """
     sent = obey(request, session_id, "send", **body.model_dump())
     location = reverse("api:get_message", args=[session_id, sent["id"]])
@@ -178,7 +181,7 @@ def restore_message(request: ApiRequest, session_id: str, message_id: str) -> Ht
     summary="Withdraw a queued message",
 )
 def withdraw_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Only its sender may, before the agent takes it up."""
+    """Its sender and the session's owner may, before the agent takes it up. Files come back to the sender only."""
     returned = obey_about(request, session_id, message_id, "withdraw")["attachments"]
     shown = [{name: file[name] for name in AttachmentOut.model_fields} for file in returned]
     return answer(request, {"attachments": shown}, tagged=False)

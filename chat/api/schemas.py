@@ -170,9 +170,17 @@ class MessageOut(Schema):
     response_id: str
     include_in_context: bool = Field(description="Whether the model is sent the message")
     edited: bool
+    edited_by: str = Field(description="Who made the last edit, if not the message's author; empty otherwise")
+    edited_by_id: int | None
+    suggested_by: str = Field(description="Who had suggested the last edit, if someone else accepted it")
+    suggestions: int = Field(description="How many suggested edits are open")
     timestamp: datetime = Field(description="When the message began")
     duration_ms: int | None
     duration_seconds: float | None = Field(description="Of the turn; on `turn_done`")
+    end_reason: Literal["", "stopped", "restarted"] = Field(description="Why an interrupted turn ended; on `turn_done`")
+    stopped_by: str = Field(description="Who stopped the turn; on `turn_done`")
+    stopped_by_id: int | None
+    held: bool = Field(description="Queued, and put on hold by a stop until `send_now` sends it")
     usage: TokenUsage | None
     tool: MessageTool | None
     attachments: list[AttachmentOut]

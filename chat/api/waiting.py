@@ -80,7 +80,8 @@ class _Wait:
         return await embedded.hub().threads.run(outcome_of, self._user, self._session_id, self._sent["id"])
 
     async def _answer(self, found: TurnOutcome) -> Json:
-        now = {"turn_id": found.turn_id or None, "sequence": found.sequence, "queued": found.outcome == Outcome.QUEUED}
+        is_queued = found.outcome in (Outcome.QUEUED, Outcome.HELD)
+        now = {"turn_id": found.turn_id or None, "sequence": found.sequence, "queued": is_queued}
         answer = {**self._sent, **now, "outcome": found.outcome.value, "messages": [], "more": False}
         if found.turn_id:
             read = embedded.hub().threads.run

@@ -64,7 +64,8 @@ def _placeless(message: MessagePart, now: datetime) -> MessagePart:
         message.status = MessageStatus.COMPLETE.value
     if message.status != MessageStatus.QUEUED:
         _finished(message)
-    if not message.attempt or message.attempt_place is None:
+    # A queued message never stood in the session: no attempt can put it back there.
+    if not message.attempt or message.attempt_place is None or message.status == MessageStatus.QUEUED:
         message.attempt, message.attempt_place = "", None
     message.removed_at = message.removed_at or message.created_at or message.timestamp or now
     return message

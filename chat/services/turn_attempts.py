@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
+from chat.events import UsageChanged
 from chat.models import ChatMessage, MessageRevision, MessageType, RunState, Session, Speaker, User
 from chat.projections.context import who
 from chat.services.attachments import fetch_attachments
@@ -126,7 +127,8 @@ def restore_attempt(
         return found
     done = withdraw(opened, displaced, author, found, at_most) if displaced else found
     _put_back(opened, rows, after, author)
-    opened.save()
+    _recount_context(opened)
+    opened.save("context_used")
     return done
 
 
@@ -198,3 +200,12 @@ def _put_back(opened: OpenSession, rows: Sequence[ChatMessage], after: ChatMessa
     fetch_attachments(restored)
     for row in restored:
         opened.tell("message_updated", row)
+
+
+def _recount_context(opened: OpenSession) -> None:
+    """Set the size of the context to that of the last response that is in the session now (RUN-04)."""
+    session = opened.session
+    counted = opened.live().filter(input_tokens__isnull=False).order_by("-sequence")
+    session.context_used = counted.values_list("input_tokens", flat=True).first()
+    used = session.context_used, session.context_window, session.total_tokens
+    opened.events.append(UsageChanged(*used, session.model))

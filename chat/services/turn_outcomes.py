@@ -14,11 +14,13 @@ from chat.services.reading import Page
 class Outcome(StrEnum):
     """What became of a message's turn; the first two are not final.
 
-    `waiting`: the agent waits for a person. `withdrawn`: the message was taken back, removed or retried away.
+    `held`: a stop has put the message on hold until a person sends it. `waiting`: the agent waits for a person.
+    `withdrawn`: the message was taken back, removed or retried away.
     """
 
     QUEUED = "queued"
     RUNNING = "running"
+    HELD = "held"
     WAITING = "waiting"
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
@@ -39,7 +41,7 @@ OF_MARKER = {
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """`turn_id` is "" and `sequence` None while the message is queued."""
+    """`turn_id` is "" and `sequence` None while the message is queued or held."""
 
     outcome: Outcome
     turn_id: str = ""
@@ -56,7 +58,7 @@ def outcome_of(user: User, session_id: str, message_id: str) -> TurnOutcome:
     if row is None or row.removed_at is not None:
         return TurnOutcome(Outcome.WITHDRAWN)
     if row.status == MessageStatus.QUEUED:
-        return TurnOutcome(Outcome.QUEUED)
+        return TurnOutcome(Outcome.HELD if row.held else Outcome.QUEUED)
     run = SessionRun.objects.get(pk=session_id)
     ends = ChatMessage.objects.live(session_id).filter(run_id=row.run_id, type=MessageType.TURN_DONE)
     status = ends.order_by("-sequence").values_list("status", flat=True).first()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
+from chat.api.root import api
 from chat.models import ChatMessage, MessageRevision, Role, Session, SessionRun, User
 from chat.services.reading import message_snapshot
 from tests.api.asking import Asker, code, token_of
@@ -195,6 +196,14 @@ def test_what_stands_before_is_left_out_and_taken_in(asker: Asker, session: Sess
     assert asker.post(path(session, rows[6], "/include_before"), {"since": out["since"]}).json()["count"] == 2
     assert asker.get(path(session, rows[1])).json()["include_in_context"] is False
     assert asker.post(path(session, rows[6], "/include_before")).json()["count"] == 1
+
+
+def test_description_has_every_field_of_the_answers(asker: Asker, session: Session) -> None:
+    """MSG-04, RUN-06: an answer may have more than the schema says, and clients made from it would not see that."""
+    schemas = api.get_openapi_schema()["components"]["schemas"]
+    message = asker.get(path(session, fill(session, *TURN)[1])).json()
+    assert message.keys() == schemas["Message"]["properties"].keys()
+    assert asker.get(f"/api/sessions/{session.pk}").json().keys() == schemas["Session"]["properties"].keys()
 
 
 def test_messages_of_one_turn_are_read(asker: Asker, session: Session) -> None:

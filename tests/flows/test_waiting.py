@@ -119,6 +119,21 @@ async def test_queued_message_is_waited_for(house: House, ana: User, secret: str
     assert [row["text"] for row in told[1]["messages"] if row["type"] == "text"] == ["Second", "Two"]
 
 
+async def test_held_message_is_not_waited_for(house: House, ana: User, secret: str) -> None:
+    """RUN-06: after a stop nothing happens to it until a person sends it; the request is told so at once."""
+    gate = Gate()
+    house.script([["One", gate], ["Two"]])
+    session = await house.session(ana)
+    first = Waiter(session, secret, {"text": "First"})
+    await gate.reached()
+    second = Waiter(session, secret, {"text": "Second"}, seconds=600)
+    await second.begun()
+    await house.cancel(session, ana)
+    assert (await first.answer())["outcome"] == "interrupted"
+    told = await second.answer()
+    assert (told["outcome"], told["queued"], told["turn_id"], told["messages"]) == ("held", True, None, [])
+
+
 async def test_time_runs_out_and_proxies_do_not(
     house: House, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

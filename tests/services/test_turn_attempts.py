@@ -96,6 +96,19 @@ def test_attempt_comes_back_exactly(session: Session, ana: User) -> None:
     check_context(live(session))
 
 
+def test_context_is_as_large_as_it_was(session: Session, ana: User) -> None:
+    """RUN-04: the figure is that of the last response that is there now."""
+    rows = fill(session, START, HI, {**FIRST, "input_tokens": 900}, DONE)
+    Session.objects.update(context_used=900)
+    first = retry_here(session=session, author=ana, message_id=rows[2].pk)
+    come_to_rest(session, {**ANSWER, "input_tokens": 40})
+    Session.objects.update(context_used=40)
+    second = restore_attempt(session=session, author=ana, attempt=first.attempt)
+    assert Session.objects.get().context_used == 900
+    restore_attempt(session=session, author=ana, attempt=second.attempt)
+    assert Session.objects.get().context_used == 40
+
+
 def test_undo_leaves_the_queue_alone(session: Session, ana: User, bo: User) -> None:
     """RUN-12, RUN-06: what was queued while the agent answered again is still there, held by the stop."""
     rows = fill(session, START, HI, FIRST, DONE)

@@ -22,7 +22,11 @@ from chat.services.errors import Refused
 from chat.services.forking import fork
 from chat.services.import_files import Brought, import_file
 from chat.services.requests_made import past_request
+from chat.services.runs import retry_here
+from chat.services.sessions import create_session
 from chat.services.sharing import share
+from chat.services.turn_attempts import attempts_of, restore_attempt
+from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
 
@@ -130,6 +134,24 @@ def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
         ("turn_start", "complete"),
         ("turn_done", "complete"),
     ]
+    check_rest(made.session)
+
+
+@pytest.mark.parametrize("status", ["complete", "queued"])
+def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
+    """RUN-12: as far as their messages can stand in a session, which a queued one cannot."""
+    session = create_session(owner=ana)
+    rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
+    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    written = document(session)
+    for message in written["messages"]:
+        if message.get("attempt") and message.get("role") == "user":
+            message["status"] = status
+    made = brought(written, ana, keep_ids=False)
+    [attempt] = attempts_of(made.session)
+    restore_attempt(session=made.session, author=ana, attempt=attempt.id)
+    said = ChatMessage.objects.live(made.session.pk).filter(type="text").order_by("sequence")
+    assert [row.text for row in said] == ["Hi", "So", "Hi"][: 3 if status == "complete" else 2]
     check_rest(made.session)
 
 
