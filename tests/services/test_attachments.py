@@ -145,6 +145,16 @@ def test_queued_messages_keep_their_files(session: Session, ana: User) -> None:
     assert [each["name"] for each in before["attachments"]] == ["a.txt"]
 
 
+def test_files_of_others_stay_with_a_message_that_the_owner_removes(session: Session, ana: User, bo: User) -> None:
+    """RUN-06, MSG-11: they are not the owner's to send."""
+    let_in(session, bo, "editor")
+    send_message(session=session, author=ana, text="Work!")
+    file = uploaded(session, bo)
+    waiting = send_message(session=session, author=bo, text="This", attachment_ids=[file])
+    assert withdraw(session=session, author=ana, message_id=waiting.id) == []
+    assert Attachment.objects.get(pk=file).message_id == waiting.id
+
+
 def test_the_words_beside_a_file_may_be_taken_away(session: Session, ana: User) -> None:
     """ADM-02: not those that are all there is."""
     rows = [ChatMessage.objects.create(session=session, sequence=place, role="user", text="A") for place in (1, 2)]
