@@ -26,7 +26,7 @@ from chat.models import Role, User
 from chat.running import embedded
 from chat.services.access import session_for
 from chat.services.commands import execute
-from chat.services.errors import NoSuchSession, Refused
+from chat.services.errors import NoSuchSession, Refused, unavailable
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -203,7 +203,7 @@ class SessionConsumer(PersonConsumer):
         viewer.syncing = None
 
     async def _execute(self, outbox: Outbox, command: Request) -> None:
-        result = await self.hub.threads.run(
+        result = await self.hub.threads_for(command).run(
             languages.speaking, outbox.language, execute, self.user, self.session_id, command
         )
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
@@ -219,14 +219,10 @@ async def _answered(outbox: Outbox, command: AnyCommand, work: Coroutine[Any, An
         _refuse(outbox, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):
         logger.exception("A command could not be carried out")
-        _refuse(outbox, command.ref, "unavailable", languages.speaking(outbox.language, _unavailable))
+        _refuse(outbox, command.ref, "unavailable", languages.speaking(outbox.language, unavailable))
     except Exception:
         logger.exception("A command failed")
         _refuse(outbox, command.ref, "internal", languages.speaking(outbox.language, _internal))
-
-
-def _unavailable() -> str:
-    return _("Parley cannot reach its database right now. Try again.")
 
 
 def _internal() -> str:

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import (
@@ -24,6 +25,7 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from chat.postgres.base import DatabaseWrapper as PostgresWrapper
 from chat.sqlite.base import DatabaseWrapper as SqliteWrapper
 
 logger = logging.getLogger(__name__)
@@ -100,17 +102,41 @@ def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDa
     if isinstance(shared, SqliteWrapper):
         shared.waits_for_disk = durable
         return shared
-    if shared.vendor != "postgresql":
+    if not isinstance(shared, PostgresWrapper):
         return shared
     options = {name: value for name, value in shared.settings_dict["OPTIONS"].items() if name != "pool"}
-    options["limits"] = {**options.get("limits", {}), **limits}
+    options["limits"] = {**shared.limits, **limits}
     own = {**shared.settings_dict, "CONN_MAX_AGE": None, "OPTIONS": options}
     connections[DEFAULT_DB_ALIAS] = type(shared)(own, DEFAULT_DB_ALIAS)
     return connections[DEFAULT_DB_ALIAS]
 
 
+@contextmanager
+def without_time_limits(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """Let the connection wait and work for as long as it takes: migrations, and the lock under which they run."""
+    lift_time_limits(using)
+    try:
+        yield
+    finally:
+        restore_time_limits(using)
+
+
+def lift_time_limits(using: str, **signal: object) -> None:
+    """Remove the time limits of the calling thread's connection; also a receiver of Django's `pre_migrate`."""
+    wrapper = connections[using]
+    if isinstance(wrapper, PostgresWrapper):
+        wrapper.set_limits(dict.fromkeys(wrapper.limits, 0))
+
+
+def restore_time_limits(using: str, **signal: object) -> None:
+    """Set the time limits again that the settings give; also a receiver of Django's `post_migrate`."""
+    wrapper = connections[using]
+    if isinstance(wrapper, PostgresWrapper):
+        wrapper.set_limits(wrapper.limits)
+
+
 def allow_long_statements() -> None:
-    """Lift the time limit of a statement until the caller's transaction ends: for forks, imports and the like."""
+    """Remove the time limit of statements until the caller's transaction ends: for forks, imports and the like."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 0")

@@ -20,6 +20,7 @@ from chat import static_files  # noqa: E402  # the apps are loaded by the line a
 from chat.agents_setup import registry  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
+from chat.unavailable import UnavailableSockets  # noqa: E402  # likewise
 from config.stopping import told_to_stop  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
@@ -94,6 +95,8 @@ def _settle() -> None:
 application = Application(
     {
         "http": pages,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": AllowedHostsOriginValidator(
+            UnavailableSockets(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+        ),
     }
 )

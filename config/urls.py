@@ -6,6 +6,7 @@ from django.urls import include, path
 from chat.api.root import api
 from chat.forms import AdminSignInForm
 
+handler500 = "chat.unavailable.server_error"
 admin.site.login_form = AdminSignInForm
 
 urlpatterns = [

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import ids
+from chat.db import allow_long_statements
 from chat.live.publish import stirred
 from chat.models import (
     UNFINISHED,
@@ -65,6 +66,7 @@ def fork(
     change, or the agent is still at work on what would be copied.
     """
     said = None if text is None else storable(text)
+    allow_long_statements()
     rows = _rows_until(session, message_id)
     if said is not None:
         rows = _ending_with_user_text(rows)

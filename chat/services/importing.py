@@ -13,6 +13,7 @@ from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import ngettext
 
+from chat.db import allow_long_statements
 from chat.files.contents import Contents
 from chat.imports.document import AttachmentPart, Document, MessagePart
 from chat.imports.renaming import ids_in, renamed
@@ -133,6 +134,7 @@ def _prepare(rows: Rows) -> list[Insertion]:
 @transaction.atomic
 def _write(rows: Rows, insertions: Sequence[Insertion], files: Sequence[_File], stored: list[Attachment]) -> None:
     """Write everything; `stored` tells of the files that lie in the storage, whatever becomes of the rows."""
+    allow_long_statements()
     session = rows.session
     for each in insertions:
         each.run()

@@ -71,9 +71,7 @@ class Writers:
 
 def _end_process(error: OSError) -> NoReturn:
     """End at once, without an orderly end's writes. The next start reads from the log what the disk really has."""
-    logger.critical(
-        "The disk does not keep what is written (%s). Parley ends here; start it when the disk is well", error
-    )
+    logger.critical("The disk does not keep what is written: %s. Parley ends here. Mend the disk, then start it", error)
     logging.shutdown()
     os._exit(os.EX_IOERR)
 
