@@ -5,14 +5,14 @@
 - On PostgreSQL, the `varchar_pattern_ops` twins that Django makes of each indexed CharField for LIKE 'prefix%', which
   Parley never asks. Schema changes by Django look for such a twin with IF EXISTS.
 
-And one is made: the rows of a turn are read whenever a run begins.
+And two are made: the rows of a turn are read whenever a run begins; and a worker's own sessions with each heartbeat,
+among all those at rest, of which a full index of the column would be made.
 """
 
 from __future__ import annotations
 
 import re
 
-import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -25,6 +25,7 @@ COVERED = (
     ("chat_session", "owner_id"),
     ("chat_session", "workspace_id"),
     ("chat_sessionrevision", "session_id"),
+    ("chat_sessionrun", "owner_id"),
 )
 
 
@@ -49,11 +50,8 @@ def _is_unused(table: str, name: str) -> bool:
     )
 
 
-def key(to: str, related_name: str, on_delete: object = django.db.models.deletion.CASCADE) -> models.ForeignKey:
-    return models.ForeignKey(to, on_delete, related_name=related_name, db_index=False)
-
-
-PROTECT = django.db.models.deletion.PROTECT
+def key(to: str, related_name: str, on_delete: object = models.CASCADE, **options: bool) -> models.ForeignKey:
+    return models.ForeignKey(to, on_delete, related_name=related_name, db_index=False, **options)
 
 
 class Migration(migrations.Migration):
@@ -64,11 +62,18 @@ class Migration(migrations.Migration):
                 migrations.AlterField("chatmessage", "session", key("chat.session", "chat_messages")),
                 migrations.AlterField("messagedelta", "message", key("chat.chatmessage", "deltas")),
                 migrations.AlterField("modelrequest", "session", key("chat.session", "requests")),
-                migrations.AlterField("session", "owner", key(settings.AUTH_USER_MODEL, "sessions", PROTECT)),
-                migrations.AlterField("session", "workspace", key("chat.workspace", "sessions", PROTECT)),
+                migrations.AlterField("session", "owner", key(settings.AUTH_USER_MODEL, "sessions", models.PROTECT)),
+                migrations.AlterField("session", "workspace", key("chat.workspace", "sessions", models.PROTECT)),
                 migrations.AlterField("sessionrevision", "session", key("chat.session", "revisions")),
+                migrations.AlterField(
+                    "sessionrun", "owner", key("chat.worker", "runs", models.SET_NULL, blank=True, null=True)
+                ),
             ],
             database_operations=[migrations.RunPython(drop_indexes, migrations.RunPython.noop)],
         ),
         migrations.AddIndex("chatmessage", models.Index(fields=["run_id"], name="message_by_turn")),
+        migrations.AddIndex(
+            "sessionrun",
+            models.Index(fields=["owner"], name="run_by_owner", condition=models.Q(("owner__isnull", False))),
+        ),
     ]

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
 from chat import ids
 from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
@@ -308,3 +309,25 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
     assert not rows.filter(status="queued").exists()
     assert rows.filter(type="text", sequence__isnull=False).count() == 46
     assert rows.filter(type="turn_start").count() == rows.filter(type="turn_done").count()
+
+
+def test_finding_work_reads_no_sessions_at_rest(ana: User) -> None:
+    """RUN-01: what is due, and what is a worker's own, stands in indexes without all the others."""
+    made = Session.objects.bulk_create(Session(owner=ana, workspace=ana.workspaces.get()) for _ in range(2000))
+    SessionRun.objects.bulk_create(SessionRun(session=each, wanted=3, done=3) for each in made)
+    worker = lease.enlist()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    assert "run_due" in plan(lease.work_is_due)
+    assert "run_due" in plan(lambda: lease.claim(worker, 20))
+    assert "run_by_owner" in plan(lambda: lease.standings(worker, []))
+
+
+def plan(ask: Callable[[], object]) -> str:
+    """The plan of the one query that something makes."""
+    with CaptureQueriesContext(connection) as captured:
+        ask()
+    (sql,) = [query["sql"] for query in captured.captured_queries if query["sql"].startswith("SELECT")]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {'QUERY PLAN' if connection.vendor == 'sqlite' else ''} {sql}")
+        return str(cursor.fetchall())

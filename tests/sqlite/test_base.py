@@ -224,12 +224,12 @@ def test_log_that_cannot_be_opened_is_reported_before_anything_is_written(
 def test_log_is_opened_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-01: a commit needs no descriptor that others may have taken meanwhile; a new log is noticed."""
     write()
-    opened: list[object] = []
+    opened: list[str] = []
     really_open = os.open
 
-    def noted(path: object, *args: int) -> int:
+    def noted(path: str, *args: int) -> int:
         opened.append(path)
-        return really_open(path, *args)  # type: ignore[call-overload]  # as it was called
+        return really_open(path, *args)
 
     monkeypatch.setattr(os, "open", noted)
     write()
