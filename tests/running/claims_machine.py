@@ -85,7 +85,7 @@ class Run:
     turn: str = ""
     stream: str = ""
     length: int = 0
-    pending: tuple[Job, list[PendingText]] | None = None
+    pending: tuple[Job, Sequence[PendingText]] | None = None
     is_forgotten: bool = False
 
 
@@ -102,10 +102,14 @@ class Node:
 
 @dataclass
 class Ledger:
-    """What was committed: rows by session, and what was said in streaming rows."""
+    """What was committed: rows by session, and the texts of streaming rows by offset."""
 
     rows: dict[str, set[str]] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def text(self, message_id: str) -> str:
+        parts = self.texts[message_id]
+        return "".join(parts[offset] for offset in sorted(parts))
 
 
 At = tuple[Node, Run]
@@ -142,7 +146,7 @@ def in_doubt(machine: Claims) -> list[At]:
 def rule_of(choose: Callable[[Claims], Sequence[Any]], **drawn: st.SearchStrategy[Any]) -> Callable[[Any], Any]:
     """Make a rule for one of what the machine has at the moment, if it has any."""
     drawn["at"] = st.runner().flatmap(lambda machine: st.sampled_from(list(choose(machine))))
-    return lambda step: precondition(lambda machine: bool(choose(machine)))(rule(**drawn)(step))
+    return lambda step: precondition(lambda machine: bool(choose(machine)))(rule(**drawn)(step))  # type: ignore[call-overload]  # mypy takes what is drawn for bundles
 
 
 places = st.integers(0, 1)
@@ -324,7 +328,7 @@ class Claims(RuleBasedStateMachine):
         if not run.stream:
             run.stream = ids.message_id()
             changes.append(insert(run.stream, run.turn, "streaming"))
-        self._submit(node, run, fate, *changes, text=f"{run.length},")
+        self._submit(node, run, fate, *changes, texts=[append(run)])
 
     @rule_of(able_to_write, fate=fates)
     def respond(self, at: At, fate: str) -> None:
@@ -335,11 +339,11 @@ class Claims(RuleBasedStateMachine):
     def speak(self, at: At) -> None:
         """Write text alone, without a job, as most of a run's writes are."""
         node, run = at
-        text = f"{run.length};"
-        (outcome,) = record([], [PendingText(run.claim, run.stream, run.length, text)]).texts
+        text = append(run)
+        (outcome,) = record([], [text]).texts
         self._judge(run, outcome is Outcome.WRITTEN)
         if outcome is Outcome.WRITTEN:
-            self._spoken(run, text)
+            self._spoken(text)
         else:
             node.runs.pop(run.claim.session_id)  # the writer's `on_fenced`
 
@@ -365,9 +369,8 @@ class Claims(RuleBasedStateMachine):
         done = InsertMessage(ids.message_id(), "turn_done", {"type": "turn_done", "run_id": run.turn})
         self._submit(node, run, fate, *before, done, CloseTurn())
 
-    def _submit(self, node: Node, run: Run, fate: str, *changes: Change, text: str = "") -> None:
+    def _submit(self, node: Node, run: Run, fate: str, *changes: Change, texts: Sequence[PendingText] = ()) -> None:
         run.written += 1
-        texts = [PendingText(run.claim, run.stream, run.length, text)] if text else []
         run.pending = (Job(run.claim, run.written, changes), texts)
         self._write(node, run, fate)
 
@@ -399,13 +402,12 @@ class Claims(RuleBasedStateMachine):
         inserted = {change.id for change in job.changes if isinstance(change, InsertMessage)}
         self.ledger.rows[run.claim.session_id] |= inserted
         for text in texts:
-            self._spoken(run, text.text)
+            self._spoken(text)
         if any(isinstance(change, RecordUsage) for change in job.changes):
             self.plays[run.turn] = 0
 
-    def _spoken(self, run: Run, text: str) -> None:
-        self.ledger.texts[run.stream] = self.ledger.texts.get(run.stream, "") + text
-        run.length += len(text)
+    def _spoken(self, text: PendingText) -> None:
+        self.ledger.texts.setdefault(text.message_id, {})[text.offset] = text.text
 
     def _answered(self, node: Node, run: Run, job: Job, batch: Batch) -> None:
         """Do what a bridge does with what became of a job."""
@@ -451,7 +453,7 @@ class Claims(RuleBasedStateMachine):
             lost = self.ledger.rows[session.pk] - set(found.values_list("pk", flat=True))
             assert not lost, "a committed row is lost"
             said = dict(found.filter(pk__in=self.ledger.texts).values_list("pk", "text"))
-            assert said == {name: self.ledger.texts[name] for name in said}, "text is lost or doubled"
+            assert said == {name: self.ledger.text(name) for name in said}, "text is lost or doubled"
 
 
 def row_of(claim: Claim) -> SessionRun:
@@ -461,6 +463,13 @@ def row_of(claim: Claim) -> SessionRun:
 def is_served(session: Session) -> bool:
     run = SessionRun.objects.get(pk=session.pk)
     return (run.state, run.owner_id, run.done) == (RunState.IDLE, None, run.wanted)
+
+
+def append(run: Run) -> PendingText:
+    """Add a piece of text to the row that streams; its offset is its words."""
+    text = PendingText(run.claim, run.stream, run.length, f"{run.length},")
+    run.length += len(text.text)
+    return text
 
 
 def insert(message_id: str, turn: str, status: str) -> InsertMessage:
