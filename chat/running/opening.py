@@ -44,8 +44,8 @@ def open_claim(claim: Claim, mono: float) -> Opening | None:
     if run.state == RunState.IDLE and deliver_queued(opened):
         opened.save()
     if run.state == RunState.IDLE:
-        run.done, run.owner = run.wanted, None
-        run.save(update_fields=["done", "owner"])
+        run.done, run.owner, run.attempts = run.wanted, None, 0
+        run.save(update_fields=["done", "owner", "attempts"])
         return None
     return _opening(opened.session, run, mono)
 

@@ -298,6 +298,7 @@ def _use(opened: OpenSession, usage: RecordUsage) -> None:
 def _close_turn(opened: OpenSession) -> str:
     """Look once more, in the releasing transaction, whether anybody has queued something (RUN-06)."""
     run = opened.run
+    run.attempts = 0  # those of the next turn are its own, however this one has ended
     if deliver_queued(opened):
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at = RunState.IDLE, "", None

@@ -11,8 +11,9 @@ from chat.running import lease
 
 
 def declare_dead(worker_id: str) -> None:
-    """Free a worker's sessions, as others do that have not heard of it for a lease."""
-    lease.take_over(worker_id, lease.others("")[worker_id])
+    """Free a worker's sessions, as others do after its lease. Rows that are locked at the moment are tried again."""
+    while (sign := lease.others("").get(worker_id)) is not None:
+        lease.take_over(worker_id, sign)
 
 
 def declare_all_dead() -> None:
