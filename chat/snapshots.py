@@ -57,6 +57,9 @@ class MessageSnapshot:
     """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far.
 
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
+    `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
+    `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
     id: str
@@ -82,6 +85,17 @@ class MessageSnapshot:
     tool: ToolSnapshot | None
     attachments: tuple[AttachmentSnapshot, ...] = ()
     words: Json | None = None
+    mode: str = Session.Mode.AGENT.value
+    agent_id: str = ""
+    workflow_id: str = ""
+    edited_by: str = ""
+    edited_by_id: int | None = None
+    suggested_by: str = ""
+    suggestions: int = 0
+    end_reason: str = ""
+    stopped_by: str = ""
+    stopped_by_id: int | None = None
+    held: bool = False
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -109,11 +123,23 @@ class MessageSnapshot:
             tool=_tool(row) if row.type == "tool_group" else None,
             words=_words(row),
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
+            edited_by=row.edited_by_name,
+            edited_by_id=row.edited_by_id,
+            suggested_by=row.suggested_by_name,
+            suggestions=row.open_suggestions,
+            end_reason=row.end_reason,
+            stopped_by=row.stopped_by_name,
+            stopped_by_id=row.stopped_by_id,
+            held=row.held,
+            mode=row.mode,
+            agent_id=row.agent_id,
+            workflow_id=row.workflow_id,
         )
 
     @classmethod
     def from_json(cls, data: Json) -> MessageSnapshot:
-        values = {name: data[name] for name in _MESSAGE}
+        # During an upgrade a process of the version before sends fewer fields.
+        values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
@@ -178,6 +204,7 @@ class SessionSnapshot:
     agent_status: str
     tool_name: str
     agent_title: str = ""
+    mode: str = Session.Mode.AGENT.value
 
     @classmethod
     def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
@@ -197,6 +224,7 @@ class SessionSnapshot:
             agent_status=agent_status,
             tool_name=tool_name,
             agent_title=agent_title,
+            mode=session.mode,
         )
 
     @property

@@ -20,12 +20,12 @@ from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_40
 from chat.admin.list_actions import archive_one, restore_one, stop_one, undelete_one
 from chat.admin.message_rows import page_with
 from chat.models import ChatMessage, Session, Speaker, User
-from chat.services import editing, forking, runs
+from chat.services import editing, forking, runs, turn_attempts
 from chat.services.errors import NoSuchMessage, Refused
 from chat.services.rows import OpenSession
 
 UNDELETE = "undelete"
-OF_SESSIONS: dict[str, Callable[[User, Session], None]] = {
+OF_SESSIONS: dict[str, Callable[[User, Session], bool]] = {
     "stop": stop_one,
     "archive": archive_one,
     "restore": restore_one,
@@ -41,16 +41,22 @@ class Deed(StrEnum):
     REMOVE = "remove"
     PUT_BACK = "put_back"
     RETRY = "retry"
+    RESTORE_ATTEMPT = "restore_attempt"
     FORK = "fork"
+
+
+# What withdraws messages, and asks first how many.
+ASKING = (Deed.RETRY, Deed.RESTORE_ATTEMPT)
 
 
 # Django's words for what became of an object, and the field that it concerns.
 LOGGED: dict[Deed, tuple[str, list[str] | None]] = {
-    Deed.EXCLUDE: ("changed", [gettext_noop("In context")]),
-    Deed.INCLUDE: ("changed", [gettext_noop("In context")]),
+    Deed.EXCLUDE: ("changed", [gettext_noop("In context: excluded")]),
+    Deed.INCLUDE: ("changed", [gettext_noop("In context: included")]),
     Deed.REMOVE: ("deleted", None),
-    Deed.PUT_BACK: ("added", None),
+    Deed.PUT_BACK: ("changed", [gettext_noop("Removal: undone")]),
     Deed.RETRY: ("changed", [gettext_noop("Answer")]),
+    Deed.RESTORE_ATTEMPT: ("added", None),
 }
 
 
@@ -67,7 +73,7 @@ def do(request: StaffRequest, session_id: str) -> HttpResponse:
     return _with_message(request, session, Deed(deed), message_id)
 
 
-def _with_session(request: StaffRequest, session: Session, deed: Callable[[User, Session], None]) -> HttpResponse:
+def _with_session(request: StaffRequest, session: Session, deed: Callable[[User, Session], bool]) -> HttpResponse:
     try:
         with transaction.atomic():
             deed(request.user, session)
@@ -79,11 +85,11 @@ def _with_session(request: StaffRequest, session: Session, deed: Callable[[User,
 def _with_message(request: StaffRequest, session: Session, deed: Deed, message_id: str) -> HttpResponse:
     try:
         row = message_of(session, message_id)
-        if deed == Deed.RETRY and request.POST.get("sure") != str(session.revision):
-            return _ask(request, session, row)
+        if deed in ASKING and request.POST.get("sure") != str(session.revision):
+            return _ask(request, session, row, deed)
         with transaction.atomic():
-            if deed == Deed.RETRY and OpenSession.lock(session.pk).session.revision != session.revision:
-                return _ask(request, session_or_404(request, session.pk, needs_change=True), row)
+            if deed in ASKING and OpenSession.lock(session.pk).session.revision != session.revision:
+                return _ask(request, session_or_404(request, session.pk, needs_change=True), row, deed)
             made = _carry_out(request.user, session, row, deed)
     except Refused as refused:
         messages.error(request, refused.message)
@@ -91,6 +97,8 @@ def _with_message(request: StaffRequest, session: Session, deed: Deed, message_i
     if made is not None:
         messages.success(request, _("This is the fork, a session of your own."))
         return HttpResponseRedirect(session_page.address(made.pk))
+    if deed == Deed.RETRY:
+        messages.success(request, _("The agent answers again. What was replaced is among the removed messages."))
     row.refresh_from_db(fields=["sequence"])
     return HttpResponseRedirect(_back(request, session, row))
 
@@ -103,11 +111,13 @@ def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> Se
         case Deed.EXCLUDE | Deed.INCLUDE:
             has_changed = editing.include(**about, included=deed == Deed.INCLUDE)
         case Deed.REMOVE:
-            editing.remove(**about)
+            editing.remove(**about, as_staff=True)
         case Deed.PUT_BACK:
-            has_changed = editing.restore(**about)
+            has_changed = editing.restore(**about, as_staff=True)
         case Deed.RETRY:
             runs.retry_here(**about)
+        case Deed.RESTORE_ATTEMPT:
+            turn_attempts.restore_attempt(session=session, author=user, attempt=row.attempt)
         case Deed.FORK:
             journal.note(user, session, journal.FORKED)
             return forking.fork(**about)
@@ -125,15 +135,20 @@ def message_of(session: Session, message_id: str) -> ChatMessage:
     return row
 
 
-def _ask(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
-    """Ask whether somebody is sure, and say what a retry takes away; they are of what they have seen."""
-    following = ChatMessage.objects.live(session.pk).filter(sequence__gt=row.sequence or 0)
+def _ask(request: StaffRequest, session: Session, row: ChatMessage, deed: Deed) -> HttpResponse:
+    """Ask for a confirmation that says what is withdrawn; it holds for the session as it is now. Raises Refused."""
+    about: dict[str, Any] = {"session": session, "author": request.user, "preview": True}
+    if deed == Deed.RETRY:
+        title, found = _("Retry from here?"), runs.retry_here(**about, message_id=row.pk)
+    else:
+        title, found = _("Restore these messages?"), turn_attempts.restore_attempt(**about, attempt=row.attempt)
     values = {
-        **session_page.frame(request, session, _("Retry from here?")),
+        **session_page.frame(request, session, title),
         "row": row,
+        "deed": deed,
+        "found": found,
         "is_answer": row.role not in (Speaker.USER, Speaker.SYSTEM),
         "back": _back(request, session, row),
-        "following": following.exclude(type__in=editing.MARKERS).count(),
     }
     return render(request, "admin/chat/session/retry.html", values)
 

@@ -21,7 +21,9 @@ from chat.admin.states import run_of, state_of
 from chat.models import RunState, Session
 from chat.services.access import role_in
 
-FIELDSETS: list[Any] = [(None, {"fields": ["title", ("agent", "model"), "system_prompt"]})]
+FIELDSETS: list[Any] = [
+    (None, {"fields": ["title", ("agent", "model"), ("mode", "max_rounds"), "tools", "system_prompt"]})
+]
 
 
 def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Session]) -> HttpResponse:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from chat.api.bodies import NotJson
+from chat.api.parsing import NotJson
 from chat.api.problems import CODES, problem, refusal, words
 from chat.commands import LONGEST_EXPLANATION, Malformed
 from chat.db import is_away
@@ -23,6 +23,7 @@ from chat.services.errors import Refused, unavailable
 
 logger = logging.getLogger(__name__)
 MOST_ERRORS = 20
+# Seconds after which a client may ask a database again that could not be reached.
 # Where ninja found it: names of its own that mean nothing to who has sent it.
 PLACES = ("body", "query", "path", "header", "form", "file")
 

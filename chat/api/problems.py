@@ -27,6 +27,12 @@ STATUS = {
     NoSuchMessage.CODE: 404,
     NoSuchWorkspace.CODE: 404,
     "no_such_attachment": 404,
+    "no_such_suggestion": 404,
+    "no_such_attempt": 404,
+    "no_such_request": 404,
+    "no_such_version": 404,
+    "no_such_invitation": 404,
+    "range_not_satisfiable": 416,
     "not_found": 404,
     Forbidden.CODE: 403,
     "not_yours": 403,
@@ -36,6 +42,7 @@ STATUS = {
     "bad_token": 401,
     "method_not_allowed": 405,
     Busy.CODE: 409,
+    "confirm": 409,
     "stale": 409,
     "replaced": 409,
     "key_taken": 409,
@@ -43,9 +50,11 @@ STATUS = {
     "already_sent": 409,
     "queued": 409,
     "archived": 409,
+    "too_slow": 408,
     "too_large": 413,
     "unsupported": 415,
     "not_json": 400,
+    "too_many_streams": 429,
     "internal": 500,
     "unavailable": 503,
 }
@@ -85,6 +94,8 @@ def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResp
         answer["Retry-After"] = RETRY_AFTER
     elif code == "read_only_token":
         answer["WWW-Authenticate"] = 'Bearer error="insufficient_scope"'
+    if "retry_after" in details:
+        answer["Retry-After"] = str(details["retry_after"])
     return answer
 
 

@@ -105,7 +105,15 @@ ProviderData = Annotated[dict[str, Any], AfterValidator(_json), AfterValidator(_
 _snapshot = TypeAdapter(MessageSnapshot)
 _after = TypeAdapter(Id)
 _together = TypeAdapter(Count)
-_KNOWN = {*(field.name for field in fields(MessageSnapshot)), "provider_data", "after", "together"}
+_accepted_from = TypeAdapter(Name)
+_KNOWN = {
+    *(field.name for field in fields(MessageSnapshot)),
+    "provider_data",
+    "after",
+    "together",
+    "accepted_from",
+    "anchor",
+}
 
 
 def _before(value: dict[str, Any]) -> dict[str, Any]:
@@ -114,8 +122,10 @@ def _before(value: dict[str, Any]) -> dict[str, Any]:
     if known:
         _snapshot.validate_json(json.dumps(known), strict=True)
         _time(known["timestamp"])
-        _after.validate_python(known.get("after", ""))
+        for name in ("after", "anchor"):
+            _after.validate_python(known.get(name, ""))
         _together.validate_python(known.get("together", 0), strict=True)
+        _accepted_from.validate_python(known.get("accepted_from", ""))
         _plain_words(known)
         _plain_words(known.get("provider_data"))
     return known

@@ -8,11 +8,13 @@ from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
     ChatMessage,
+    EndReason,
     MessageDelta,
     MessageRevision,
     MessageStatus,
     MessageType,
     Speaker,
+    Suggestion,
 )
 from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
@@ -28,6 +30,7 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "EndReason",
     "Invitation",
     "Membership",
     "MessageDelta",
@@ -44,6 +47,7 @@ __all__ = [
     "Share",
     "SignInLink",
     "Speaker",
+    "Suggestion",
     "User",
     "Worker",
     "Workspace",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
@@ -39,7 +40,7 @@ class SessionRun(models.Model):
     """The run of one session.
 
     `wanted` counts the requests to run, `done` those that were served: work is due while they differ, since
-    `due_since`. `state` and `turn_id` describe the open turn.
+    `due_since`. `state` and `turn_id` describe the open turn, `stopped_by` is who asked to stop it.
 
     `owner` is the worker that has the claim, `claimant` the worker of the last claim, even after its release, and
     `epoch` the claim's number. Every write of a run is conditional on owner and epoch, so that a worker which lost its
@@ -52,6 +53,9 @@ class SessionRun(models.Model):
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.IDLE)
     turn_id = models.CharField(max_length=32, blank=True)
     turn_started_at = models.DateTimeField(null=True, blank=True)
+    stopped_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     wanted = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
     due_since = models.DateTimeField(db_default=Now())

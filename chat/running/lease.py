@@ -16,7 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, Exists, F, Q, QuerySet, When
-from django.db.models.functions import Greatest, Now
+from django.db.models.functions import Coalesce, Greatest, Now
 
 from chat import ids
 from chat.models import RunState, SessionRun, Worker
@@ -148,13 +148,16 @@ def give_back(claim: Claim) -> None:
     SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id).update(owner=None)
 
 
-def ask_to_stop(session_id: str) -> bool:
-    """Turn a running turn into a cancelling one, inside the caller's transaction. Return False if nothing runs."""
+def ask_to_stop(session_id: str, user_id: int) -> bool:
+    """Turn a running turn into a cancelling one, inside the caller's transaction. Return False if nothing runs.
+
+    Of several people who stop a turn the first is remembered.
+    """
     open_turn = SessionRun.objects.filter(session=session_id, state__in=[RunState.RUNNING, RunState.CANCELLING])
     turn_id = open_turn.select_for_update().values_list("turn_id", flat=True).first()
     if turn_id is None:
         return False
-    open_turn.update(state=RunState.CANCELLING)
+    open_turn.update(state=RunState.CANCELLING, stopped_by=Coalesce("stopped_by", user_id))
     transaction.on_commit(lambda: nudge.send(nudge.Nudge.STOP, session_id, turn_id))
     return True
 

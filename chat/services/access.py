@@ -50,10 +50,14 @@ def workspace_for(user: User, workspace_id: int | None) -> Workspace:
     return workspace
 
 
+def deleted_sessions_of(user: User) -> QuerySet[Session]:
+    """Return the deleted sessions that the user may restore: their own."""
+    return Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
+
+
 def deleted_session_for(user: User, session_id: str) -> Session:
-    """Fetch a deleted session for its owner, who alone may have it back. Raises NoSuchSession."""
-    deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
-    session = deleted.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
+    """Fetch a deleted session for its owner, who alone may restore it. Raises NoSuchSession."""
+    session = deleted_sessions_of(user).filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
     return session

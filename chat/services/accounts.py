@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
 from chat.models import SignInLink, User
+from chat.names import look
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
 from chat.services.tokens import hashed
@@ -41,6 +42,12 @@ def first_administrator() -> User:
         administrator = User.objects.create_superuser(FIRST_NAME, display_name="Admin")
     current_workspace(administrator)
     return administrator
+
+
+def an_administrator_can_sign_in() -> bool:
+    """Return whether an administrator has a way to sign in other than a link."""
+    administrators = User.objects.filter(is_superuser=True, is_active=True)
+    return any(user.password and user.has_usable_password() for user in administrators)
 
 
 @transaction.atomic
@@ -70,7 +77,8 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     """
     sharing.invitation_for(token)
     user = User(username=User.normalize_username(username.strip()), display_name=display_name.strip())
-    if User.objects.filter(username__iexact=user.username).exists():
+    taken = User.objects.values_list("username", flat=True)
+    if any(look(name) == look(user.username) for name in taken.iterator()):
         raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
     try:
         validate_password(password, user)

@@ -46,7 +46,7 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key")
+ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "key_digest", "open_suggestions")
 
 
 @transaction.atomic
@@ -146,7 +146,18 @@ def _copy_rows(made: Session, rows: Sequence[ChatMessage]) -> dict[str, str]:
         cursor.executemany(
             statement,
             [
-                (copies[row.pk], made.pk, place, place, turns[row.run_id], responses[row.response_id], None, row.pk)
+                (
+                    copies[row.pk],
+                    made.pk,
+                    place,
+                    place,
+                    turns[row.run_id],
+                    responses[row.response_id],
+                    None,
+                    None,
+                    0,
+                    row.pk,
+                )
                 for place, row in enumerate(rows, 1)
             ],
         )
@@ -158,7 +169,14 @@ def _reword(message_id: str, author: User, text: str) -> None:
     said = ChatMessage.objects.filter(pk=message_id)
     said.update(include_in_context=True)
     said.exclude(text=text).update(
-        text=text, user=author, sender=author.sender[:200], timestamp=timezone.now(), edited_at=None
+        text=text,
+        user=author,
+        sender=author.sender[:200],
+        timestamp=timezone.now(),
+        edited_at=None,
+        edited_by=None,
+        edited_by_name="",
+        suggested_by_name="",
     )
 
 

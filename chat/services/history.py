@@ -24,7 +24,10 @@ MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What somebody did, `user` is None where nobody is known. `made` is the version that came of it."""
+    """What somebody did, `user` is None where nobody is known. `made` is the version that came of it.
+
+    `suggested_by` names who suggested an edit that somebody else has accepted.
+    """
 
     id: int
     kind: str
@@ -33,6 +36,7 @@ class Change:
     before: Words
     after: Words
     made: int
+    suggested_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,8 @@ def _history(records: QuerySet[Any], now: Words, before: int | None) -> History:
     for record in page[:PAGE]:
         # Of what was added there was nothing before.
         was = _words(record.before) if record.before.keys() - {"by"} else after
-        changes.append(Change(record.pk, record.kind, _who(record), record.created_at, was, after, made))
+        suggested_by = str(record.before.get("accepted_from", ""))
+        changes.append(Change(record.pk, record.kind, _who(record), record.created_at, was, after, made, suggested_by))
         if was != after:
             after, made = was, record.pk
     older = changes[-1].id if len(page) > PAGE else None

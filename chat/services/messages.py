@@ -24,19 +24,26 @@ from chat.models import (
 from chat.running import lease
 from chat.services import attachments, participation, titles
 from chat.services.errors import NoSuchMessage, Refused
+from chat.services.once import request_digest, require_same_request
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
+from chat.services.senders import sender_in
 from chat.services.texts import exact, storable
-from chat.services.turns import open_turn
+from chat.services.turns import deliver, open_turn
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a send; `repeated`: this key had been sent before and nothing was added (MSG-02)."""
+    """The result of a send; `repeated`: a message with this key existed and nothing was added (MSG-02).
+
+    `turn_id` is "" and `sequence` None while the message is queued.
+    """
 
     id: str
     queued: bool
     repeated: bool = False
+    turn_id: str = ""
+    sequence: int | None = None
 
 
 @transaction.atomic
@@ -47,25 +54,29 @@ def send_message(
 
     The first one names a session without a title; what was kept of it as the author's draft is forgotten.
     `attachment_ids` are files of the author that go with it; with any, the text may be empty. Raises Refused: empty,
-    unstorable or too long text, files that are not there, an archived session, a key of somebody else's message.
+    unstorable or too long text, files that are not there, an archived session, a key that another user or another
+    text has used.
     """
     text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
+    digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
     opened = OpenSession.lock(session.pk)
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
         if before.user_id != author.pk:
             raise Refused("key_taken", _("This message key is in use. Send the message again."))
+        require_same_request(before.key_digest, digest)
         waits = before.status == MessageStatus.QUEUED and before.removed_at is None
-        return Sent(before.pk, waits, repeated=True)
+        return Sent(before.pk, waits, True, before.run_id, before.sequence)
     opened.require_active()
     row = ChatMessage(
         type=MessageType.TEXT,
         role=Speaker.USER,
         text=text,
-        sender=author.sender[:200],
+        sender=sender_in(session, author),
         user=author,
         mode=opened.session.mode,
         key=key,
+        key_digest=digest,
     )
     if opened.run.state == RunState.IDLE:
         row.run_id = open_turn(opened)
@@ -79,7 +90,7 @@ def send_message(
     opened.save(*titles.name_after(opened, row))
     participation.forget_draft(session=session, user=author, sent=text)
     lease.request(session.pk)
-    return Sent(row.pk, row.status == MessageStatus.QUEUED)
+    return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.run_id, row.sequence)
 
 
 def _add(opened: OpenSession, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
@@ -106,21 +117,59 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
 
 @transaction.atomic
 def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachment]:
-    """Take one's own message back while it is queued; returns its files, which are unsent again. Raises Refused."""
+    """Take a message out of the queue: one's own, or anybody's as the session's owner.
+
+    Returns the files of one's own message, which are unsent again; those of other people's stay on record with it.
+    Raises Refused.
+    """
     opened = OpenSession.lock(session.pk)
-    row = _own_queued(opened, author, message_id)
+    row = _queued(opened, message_id)
+    is_own = row.user_id == author.pk
+    if not is_own and opened.session.owner_id != author.pk:
+        raise Refused("not_yours", _("Only its sender and the session’s owner can remove a queued message."))
     opened.withdraw(row, author)
-    files = attachments.give_back(message=row)
+    files = attachments.give_back(message=row) if is_own else []
     opened.save()
     return files
 
 
+@transaction.atomic
+def send_now(*, session: Session, author: User, message_id: str | None = None) -> int:
+    """Send a message that a stop has held, or all of them; returns how many were sent (RUN-06).
+
+    They begin a turn of their own. While the agent works they join the queue again. Raises Refused.
+    """
+    opened = OpenSession.lock(session.pk)
+    opened.require_active()
+    if message_id is None:
+        rows = list(ChatMessage.objects.queued(session.pk).filter(held=True))
+    else:
+        row = _queued(opened, message_id)
+        rows = [row] if row.held else []
+    if not rows:
+        return 0
+    if opened.run.state == RunState.IDLE:
+        deliver(opened, rows)
+    else:
+        attachments.fetch_attachments(rows)
+        for row in rows:
+            opened.update("message_updated", row, {"held": False})
+    opened.save()
+    lease.request(session.pk)
+    return len(rows)
+
+
 def _own_queued(opened: OpenSession, author: User, message_id: str) -> ChatMessage:
+    row = _queued(opened, message_id)
+    if row.user_id != author.pk:
+        raise Refused("not_yours", _("Only its sender can change a queued message."))
+    return row
+
+
+def _queued(opened: OpenSession, message_id: str) -> ChatMessage:
     row = ChatMessage.objects.filter(session_id=opened.session.pk, pk=message_id, removed_at__isnull=True).first()
     if row is None:
         raise NoSuchMessage
-    if row.user_id != author.pk:
-        raise Refused("not_yours", _("Only its sender can change a queued message."))
     if row.status != MessageStatus.QUEUED:
         raise Refused("already_delivered", _("This message has been delivered already."))
     return row

@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 from django.db import connection, transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
-from chat.models import ChatMessage, MessageDelta, ModelRequest, RunState, Session, SessionRun
+from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
 from chat.running.changes import (
     AppendText,
     Change,
@@ -25,6 +25,7 @@ from chat.running.changes import (
 )
 from chat.running.lease import Claim
 from chat.services.rows import OpenSession
+from chat.services.senders import sender_in
 from chat.services.turns import deliver_queued
 
 SAVED = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
@@ -218,7 +219,7 @@ def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
 
 def _in_vain(opened: OpenSession, job: Job) -> bool:
     """Whether a turn would end for queued messages that have been withdrawn meanwhile."""
-    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.queued(opened.session.pk).exists()
+    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.deliverable(opened.session.pk).exists()
 
 
 def _compacted(jobs: Iterable[Job]) -> set[str]:
@@ -252,6 +253,8 @@ def _apply(
     for change in job.changes:
         match change:
             case InsertMessage(message_id, name, fields, details):
+                if fields.get("end_reason") == EndReason.STOPPED:
+                    fields = {**fields, **_stopper(opened)}
                 rows[message_id] = opened.insert(name, ChatMessage(id=message_id, **fields), details)
             case UpdateMessage(message_id, name, fields, details, compact):
                 row = rows[message_id]
@@ -272,6 +275,11 @@ def _apply(
             case _:
                 assert_never(change)
     return next_turn
+
+
+def _stopper(opened: OpenSession) -> dict[str, object]:
+    user = opened.run.stopped_by
+    return {"stopped_by": user, "stopped_by_name": sender_in(opened.session, user)} if user else {}
 
 
 def _whole_text(row: ChatMessage, folded: Mapping[str, Sequence[PendingText]]) -> str:
@@ -301,7 +309,7 @@ def _close_turn(opened: OpenSession) -> str:
     run.attempts = 0  # those of the next turn are its own, however this one has ended
     if deliver_queued(opened):
         return run.turn_id
-    run.state, run.turn_id, run.turn_started_at = RunState.IDLE, "", None
+    run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None
-    run.save(update_fields=["state", "turn_id", "turn_started_at", "done", "owner"])
+    run.save(update_fields=["state", "turn_id", "turn_started_at", "stopped_by", "done", "owner"])
     return ""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
 from chat.projections.context import CONTEXT_FIELDS
 from chat.projections.requests import Name, Named, as_then, unfolded
@@ -39,6 +41,17 @@ def last_revision(session_id: str) -> int | None:
 def is_kept(session_id: str, response_id: str) -> bool:
     """Whether it is on record what a response was asked with."""
     return bool(response_id) and ModelRequest.objects.filter(session=session_id, pk=response_id).exists()
+
+
+def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
+    """Read a session's requests, the newest first; `before` names the one after which to go on."""
+    made = ModelRequest.objects.filter(session=session).order_by("-created_at", "-pk")
+    if before is not None:
+        last = made.filter(pk=before).values_list("created_at", flat=True).first()
+        if last is None:
+            return []
+        made = made.filter(Q(created_at__lt=last) | Q(created_at=last, pk__lt=before))
+    return list(made.defer("rows")[:limit])
 
 
 def past_request(session: Session, response_id: str) -> PastRequest | None:
@@ -85,7 +98,9 @@ def _name(pair: Sequence[Any]) -> Name:
 
 def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
     """Fetch the session's own rows: the names may have come with a file, and name anybody's."""
-    rows = ChatMessage.objects.filter(session=session).only(*CONTEXT_FIELDS, "revision", "removed_at", "model")
+    rows = ChatMessage.objects.filter(session=session).only(
+        *CONTEXT_FIELDS, "revision", "removed_at", "model", "edited_by_name"
+    )
     return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
 
 

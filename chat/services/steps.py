@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import Max, Min, Q, QuerySet
 
 from chat.models import ChatMessage, MessageStatus, MessageType, Session, Speaker
-from chat.projections.context import Around, call_ids, speaker, who
+from chat.projections.context import Around, call_ids, labels, named, speaker
 from chat.projections.segments import TurnSegments, segments
 from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected, gone
 from chat.projections.steps import AT_WORK, Sourced, Step, growing, steps
@@ -51,16 +51,17 @@ class StepChanges:
 
 
 def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> StepPage:
-    """Read the steps that begin after a place, at most `limit`; two with one place are not torn apart."""
+    """Read at most `limit` steps whose `sequence` is greater than `after`."""
     limit = max(1, min(limit, MOST_STEPS))
-    behind = _turns(session.pk).filter(sequence__gt=after + limit).aggregate(first=Min("sequence"))["first"]
-    start = _turn_before(session.pk, after + 1)
+    place = after // 2  # the message place of step number `after`: see `sequence_of`
+    behind = _turns(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
+    start = _turn_before(session.pk, place + 1)
     found = steps(_rows(session.pk, start, behind), _around(session.pk, start))
-    shown = [each.step for each in found if after < each.step.sequence and each.step.sequence != behind]
+    end = 2 * behind if behind else None
+    shown = [each.step for each in found if after < each.step.sequence and (end is None or each.step.sequence < end)]
     if len(shown) > limit:
-        last = shown[limit - 1].sequence
-        return StepPage(session.revision, [step for step in shown if step.sequence <= last], last)
-    return StepPage(session.revision, shown, behind - 1 if behind else None)
+        return StepPage(session.revision, shown[:limit], shown[limit - 1].sequence)
+    return StepPage(session.revision, shown, end - 1 if end else None)
 
 
 def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) -> SegmentPage:
@@ -112,14 +113,16 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
 
 
 def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:
-    """Whether there may have been one speaker then and be several now, or the other way round (CTX-06)."""
+    """Tell whether people who spoke before may be named otherwise now: one speaks no more alone, or again (CTX-06)."""
     news = [row for row in changed if speaker(row) == Speaker.USER]
     if not news:
         return False
-    stayed = {who(row) for row in _speakers(_turns(session_id).filter(revision__lte=since))}
-    if len(stayed) > 1:
-        return False
-    return len(stayed | {who(row) for row in news}) > 1 or any(row.user_id is None for row in news)
+    stayed = frozenset(map(named, _speakers(_turns(session_id).filter(revision__lte=since))))
+    everyone = stayed | frozenset(map(named, news))
+    if len({person for person, _name in stayed}) < 2:
+        return len({person for person, _name in everyone}) > 1 or any(row.user_id is None for row in news)
+    before, now = labels(stayed), labels(everyone)
+    return any(before[person] != now[person] for person in stayed)
 
 
 def _people_changed(session_id: str, since: int) -> bool:
@@ -151,10 +154,10 @@ def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatM
 def _around(session_id: str, start: int) -> Around:
     before = ChatMessage.objects.live(session_id).filter(sequence__lt=start, include_in_context=True)
     calls = before.filter(type=MessageType.TOOL_GROUP).order_by("sequence").values_list("pk", "tool_call_id")
-    return Around(frozenset(map(who, _speakers(_turns(session_id)))), call_ids(calls))
+    return Around(frozenset(map(named, _speakers(_turns(session_id)))), call_ids(calls))
 
 
 def _speakers(turns: QuerySet[ChatMessage]) -> list[ChatMessage]:
-    """Read one row for each person, or name."""
+    """Read one row for each name of each person."""
     people = turns.order_by().values_list("user_id", "sender").distinct()
     return [ChatMessage(user_id=user_id, sender=sender) for user_id, sender in people]

@@ -52,6 +52,7 @@ class Row:
 
 MATRIX = [
     Row("GET", "home", signed_in(200)),
+    Row("GET", "favicon", all_of(302)),
     Row("GET", "workspace", {**signed_in(200), OUTSIDER: 404, STAFF: 404, LEFT: 404}, args=("{workspace}",)),
     Row("GET", "workspace", signed_in(404), args=("999999999999999999999",)),
     Row("GET", "rail", signed_in(200)),
@@ -81,6 +82,7 @@ MATRIX = [
     Row("GET", "session-history", seeing(200), {"id": "system_prompt"}),
     Row("GET", "session-version", seeing(200), {"id": MESSAGE, "at": "0"}),
     Row("GET", "session-removed", editing(200)),
+    Row("GET", "session-suggestions", seeing(200), {"id": MESSAGE}),
     Row("POST", "session-compare", editing(200), {"id": MESSAGE, "mine": "Hi"}),
     Row("GET", "session-find", seeing(200), {"q": "plan"}),
     Row("POST", "session-attachments", {**editing(422), ANONYMOUS: 401}),
