@@ -13,7 +13,9 @@ class ChatConfig(AppConfig):
         from chat import checks  # noqa: F401  # registers the system checks
         from chat.db import lift_time_limits, restore_time_limits
         from chat.services.staff import make_managers  # it needs the models
+        from chat.sign_in_events import connect  # likewise
 
         pre_migrate.connect(lift_time_limits, sender=self)
         post_migrate.connect(restore_time_limits, sender=self)
+        connect()
         post_migrate.connect(make_managers, sender=self)

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import NamedTuple, assert_never
+from urllib.parse import urlsplit
 
 from django.db import connection, transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
 from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
+from chat.origin import Face
 from chat.running.changes import (
     AppendText,
     Change,
@@ -24,11 +26,15 @@ from chat.running.changes import (
     UpdateMessage,
 )
 from chat.running.lease import Claim
+from chat.services import security_log
 from chat.services.rows import OpenSession
+from chat.services.security_log import Kind
 from chat.services.senders import sender_in
 from chat.services.turns import deliver_queued
 
 SAVED = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
+# DNS allows no longer names.
+LONGEST_HOST = 253
 
 
 class Outcome(Enum):
@@ -260,6 +266,8 @@ def _apply(
                 row = rows[message_id]
                 text = {"text": _whole_text(row, folded)} if compact else {}
                 opened.update(name, row, {**fields, **text}, details)
+                if name == "tool_exec_start":
+                    _record_host(opened.session, row)
             case RecordUsage():
                 _use(opened, change)
             case RecordRequest():
@@ -275,6 +283,20 @@ def _apply(
             case _:
                 assert_never(change)
     return next_turn
+
+
+def _record_host(session: Session, row: ChatMessage) -> None:
+    """Note which host a tool call is about to reach; what else stands in the address may be private."""
+    address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
+    try:
+        host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
+    except ValueError:  # no address: the tool will say so
+        return
+    if host:
+        details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
+        security_log.record(
+            Kind.TOOL_CALLED, actor=None, person=session.owner_id, target=session, face=Face.AGENT, **details
+        )
 
 
 def _stopper(opened: OpenSession) -> dict[str, object]:

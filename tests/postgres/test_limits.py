@@ -84,7 +84,7 @@ def test_pages_and_api_ask_to_come_back_later(ana: User) -> None:
     client.force_login(ana)
     _, secret = api_tokens.create(user=ana, name="T", scope="write", days=30)
     with impatient():
-        with locked("django_session"):
+        with locked("chat_loginsession"):
             page = client.get("/")
         with locked("chat_session"):
             listing = client.get("/api/v1/sessions", headers={"Authorization": f"Bearer {secret}"})
