@@ -87,7 +87,7 @@ def test_pages_and_api_ask_to_come_back_later(ana: User) -> None:
         with locked("chat_loginsession"):
             page = client.get("/")
         with locked("chat_session"):
-            listing = client.get("/api/v1/sessions", headers={"Authorization": f"Bearer {secret}"})
+            listing = client.get("/api/sessions", headers={"Authorization": f"Bearer {secret}"})
             script = client.get("/rail", headers={"Accept": "application/json"})
     assert (page.status_code, page["Retry-After"]) == (503, "2")
     assert b"Parley" in page.content
@@ -111,6 +111,8 @@ def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.Mo
         for each in taken:
             pool.putconn(each)
     assert client.get("/").status_code == 200
+    connection.close()
+    connections["default"].close_pool()  # type: ignore[attr-defined]  # see above; the next test has a small one again
 
 
 async def test_socket_that_cannot_be_signed_in_is_to_come_back() -> None:
