@@ -255,6 +255,17 @@ class Claims(RuleBasedStateMachine):
         if claims and at in able_to_claim(self):
             self.claim(at)
 
+    @rule_of(able_to_claim)
+    def claim_and_be_forgotten(self, at: Node) -> None:
+        """Claim, just before a failover that forgets it and lets the other worker claim; then write."""
+        self.replicated()
+        self.claim(at)
+        for other in [each for each in able_to_claim(self) if each is not at]:
+            self.fail_over(other, claims=True)
+            for node, run in able_to_write(self):
+                if node is at and not node.silent:
+                    self.write((node, run), "ok")
+
     # -- the heartbeat ----------------------------------------------------------------------------------------------
 
     @rule_of(connected)
