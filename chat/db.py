@@ -136,7 +136,7 @@ def restore_time_limits(using: str, **signal: object) -> None:
 
 
 def allow_long_statements() -> None:
-    """Remove the time limit of statements until the caller's transaction ends: for forks, imports and the like."""
+    """Remove the time limit of statements until the caller's transaction ends: for forks and the like."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 0")
