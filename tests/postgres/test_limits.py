@@ -104,7 +104,7 @@ def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.Mo
     connection.close()
     pool = connections["default"].pool  # type: ignore[attr-defined]  # the stubs do not know it
     monkeypatch.setattr(pool, "timeout", 0.05)
-    taken = [pool.getconn() for _ in range(pool.max_size)]
+    taken = [pool.getconn(timeout=20) for _ in range(pool.max_size)]
     try:
         assert client.get("/").status_code == 503
     finally:
