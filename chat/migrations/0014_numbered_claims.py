@@ -27,7 +27,7 @@ def create_triggers(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chat", "0012_building")]
+    dependencies = [("chat", "0013_models")]
     operations = [
         migrations.RemoveIndex("sessionrun", "run_due"),
         migrations.RunPython(drop_triggers, create_triggers),
