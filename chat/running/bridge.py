@@ -121,7 +121,7 @@ class Bridge:
         self._begin(opening)
         stopping = opening.cancelling or self._stop_turn == opening.state.turn_id
         if opening.exhausted and not stopping and not opening.answered:
-            self._apply(ProcessLost(resume=False, error=EXHAUSTED))
+            self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
         elif opening.cut and not stopping:
             self._apply(ProcessLost(resume=settings.RECOVERY == "resume"))
         elif opening.answered:

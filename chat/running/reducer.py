@@ -370,7 +370,7 @@ def _stop(state: TurnState, now: Now) -> Reduced:
     return state, [*changes, closing[0], TellCancelled(state.turn_id), *closing[1:]]
 
 
-def _lost(state: TurnState, resume: bool, error: Words | None, now: Now) -> Reduced:
+def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
     """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
 
     A response that was cut off is not carried out: nobody knows what else it would have asked for. How long the work

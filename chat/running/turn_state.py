@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.errors import AgentError
 from agents.events import AgentEvent
-from agents.words import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ProcessLost:
     """
 
     resume: bool
-    error: Words | None = None
+    error: AgentError | None = None
 
 
 TurnEvent = AgentEvent | Stopped | ProcessLost
