@@ -86,6 +86,8 @@ def _revision(revision: RevisionPart, names: Names, session_id: str) -> Revision
     if not before:
         return revision
     after = {"after": names.messages(before["after"])} if "after" in before else {}
+    if "id" not in before:
+        return revision.model_copy(update={"before": {**before, **after}})
     files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
     new = {
         "id": names.messages(before["id"]),

@@ -84,8 +84,13 @@ def version_of(row: ChatMessage, version: int) -> Words | None:
     """What a message was; None: no such version."""
     if not version:
         return words_of_row(row)
-    record = MessageRevision.objects.filter(message=row, pk=version).first()
-    return _words(record.before) if record else None
+    later = MessageRevision.objects.filter(message=row, pk__gte=version).order_by("pk").values_list("pk", "before")
+    first = later.first()
+    if first is None or first[0] != version:
+        return None
+    # A revision without content did not change it: the message said what the next content revision kept.
+    kept = next((before for _pk, before in later.iterator() if keeps_content(before)), None)
+    return words_of_row(row) if kept is None else _words(kept)
 
 
 def version_of_prompt(session: Session, version: int) -> Words | None:
@@ -140,8 +145,7 @@ def _history(records: QuerySet[Any], now: Words, before: int | None) -> History:
     newest = page[0].pk if page and newer is None else 0
     changes = []
     for record in page[:PAGE]:
-        # Of what was added there was nothing before.
-        was = _words(record.before) if record.before.keys() - {"by"} else after
+        was = _words(record.before) if keeps_content(record.before) else after
         changes.append(Change(record.pk, record.kind, _who(record), record.created_at, was, after, made))
         if was != after:
             after, made = was, record.pk
@@ -160,6 +164,11 @@ def words_of_row(row: ChatMessage) -> Words:
     if row.type == MessageType.TOOL_GROUP:
         return {"arguments": _pretty(row.arguments or {}), "result": row.result}
     return {"text": row.text}
+
+
+def keeps_content(before: Mapping[str, Any]) -> bool:
+    """Return whether a revision holds the content that was replaced; most kinds hold only flags."""
+    return not before.keys().isdisjoint(("text", "tool", "system_prompt"))
 
 
 def _words(before: Mapping[str, Any]) -> Words:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
@@ -16,8 +17,6 @@ from chat.models import ChatMessage, MessageRevision, User
 from chat.services.participation import carry_readers
 from chat.services.rows import OpenSession, record_of
 
-# Beyond every place that is in use.
-FAR = 2**40
 PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
 BATCH = 500
 
@@ -65,7 +64,7 @@ def _remember_all(
         while before in following and before not in seen:
             seen.add(before)
             before = following[before]
-        records.append(MessageRevision(message=row, user=author, kind=kind, before=record_of(row, after=before)))
+        records.append(MessageRevision(message=row, user=author, kind=kind, before=record_of(row, kind, after=before)))
         before = row.pk
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
 
@@ -80,13 +79,22 @@ def _removed_after(opened: OpenSession) -> dict[str, str]:
 
 
 def _shift(opened: OpenSession, start: int, by: int) -> None:
-    """Move all rows from a place on. Each number is taken once at every moment, so they go by way of free ones."""
+    """Move all rows from a sequence number on.
+
+    The numbers are unique at every moment, so the rows move one by one, those next to the free numbers first. SQLite
+    then changes a few bytes of each row. Numbers of another size, even for a moment, would rewrite its whole text.
+    """
     opened.forget_places()
-    if not opened.live().filter(sequence__gte=start).update(sequence=F("sequence") + FAR):
+    rows = opened.live().filter(sequence__gte=start).order_by("sequence" if by < 0 else "-sequence")
+    moving = list(rows.values_list("pk", flat=True))
+    if not moving:
         return
     revision = opened.next_revision()
     carry_readers(opened.session.pk, revision)
-    opened.live().filter(sequence__gte=FAR).update(sequence=F("sequence") + by - FAR, revision=revision)
+    table = ChatMessage._meta.db_table
+    statement = f'UPDATE "{table}" SET "sequence" = "sequence" + %s, "revision" = %s WHERE "id" = %s'  # noqa: S608  # the model's own table
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [(by, revision, pk) for pk in moving])
     opened.events.append(MessagesShifted(revision, start, by))
 
 

@@ -10,6 +10,7 @@ from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, Ses
 from chat.projections.context import CONTEXT_FIELDS
 from chat.projections.requests import Name, Named, as_then, unfolded
 from chat.services.attachments import fetch_attachments
+from chat.services.history import keeps_content
 
 Json = dict[str, Any]
 # Databases bound how many values a query has.
@@ -90,13 +91,16 @@ def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
 
 
 def _records(names: Sequence[Name]) -> Mapping[str, Json]:
-    """Of each row that has been changed since the revision named, the first record of it: that is what it was then."""
+    """Return, by message id, the first content that was replaced after the named revision: what the message said then.
+
+    Rows whose content is still the same are missing.
+    """
     named = dict(names)
     found: dict[str, Json] = {}
     for some in _batches(list(named)):
         records = MessageRevision.objects.filter(message__in=some).order_by("pk")
         for message_id, before in records.values_list("message_id", "before"):
-            if before.get("revision", -1) >= named[message_id]:
+            if keeps_content(before) and before.get("revision", -1) >= named[message_id]:
                 found.setdefault(message_id, before)
     return found
 
