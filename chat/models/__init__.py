@@ -3,7 +3,9 @@
 from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to
+from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
+from chat.models.job_lease import JobLease
 from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
@@ -28,7 +30,9 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "Erasure",
     "Invitation",
+    "JobLease",
     "Membership",
     "MessageDelta",
     "MessageRevision",

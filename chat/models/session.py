@@ -13,6 +13,9 @@ class Session(models.Model):
     """One conversation. How its agent runs stands beside it in SessionRun, so that claims never touch this row.
 
     `revision` counts the durable changes of the session and its messages (LIVE-02); services alone raise it.
+    `purged_revision` is the highest revision of a removed message whose row is gone: a client that knows less cannot
+    be sent the difference. `incomplete_at` is set while the session is copied or erased in several transactions, to the
+    time of the last of them; its status is DELETED meanwhile, so that no one can open it.
     """
 
     class Status(models.TextChoices):
@@ -47,6 +50,8 @@ class Session(models.Model):
     parent_message_id = models.CharField(max_length=32, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    purged_revision = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+    incomplete_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -54,7 +59,14 @@ class Session(models.Model):
         indexes = (
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),
+            models.Index(
+                fields=["deleted_at"], name="session_by_deletion", condition=models.Q(deleted_at__isnull=False)
+            ),
+            models.Index(
+                fields=["incomplete_at"], name="session_incomplete", condition=models.Q(incomplete_at__isnull=False)
+            ),
         )
+        permissions = (("erase_session", "Can erase sessions for good"),)
 
     def __str__(self) -> str:
         return self.title or self.id

@@ -17,7 +17,8 @@ class User(AbstractUser):
     """A person; `display_name` is what others see beside their messages, `picture` their face.
 
     Preferences that are empty follow the browser: its language, its theme. `workspace` is the one that they are in, as
-    far as they are still its member: services/workspaces.py says which it is otherwise.
+    far as they are still its member: services/workspaces.py says which it is otherwise. `can_own_workspace` is off for
+    accounts made by an invitation: they get no workspace of their own, and start no sessions until they are members.
     """
 
     class Theme(models.TextChoices):
@@ -44,6 +45,10 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
+    can_own_workspace = models.BooleanField(default=True, db_default=True)
+
+    class Meta(AbstractUser.Meta):  # type: ignore[name-defined,misc]  # the stubs do not declare it
+        permissions = (("erase_user", "Can erase users for good"),)
 
     @property
     def sender(self) -> str:

@@ -25,7 +25,7 @@ LONGEST_TERM = 100
 # Trigrams find nothing shorter.
 TRIGRAM = 3
 FINISHED = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED, MessageStatus.FAILED)
-# The messages in which there is anything to find; the index is of the same (migrations/0004_search.py).
+# The messages that a search finds. The index of SQLite also holds removed ones (migrations/0008_erasing_and_guests.py).
 FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
 # A snippet: so many characters before the first hit, and so many in all.
 BEFORE_HIT = 50
@@ -161,7 +161,7 @@ def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short:
         cursor.execute(
             f"""SELECT {what} FROM chat_search JOIN chat_searchdoc d ON d.docid = chat_search.rowid
             JOIN chat_chatmessage m ON m.id = d.message_id
-            WHERE chat_search MATCH %s AND d.session_id IN ({gate}){likes}
+            WHERE chat_search MATCH %s AND m.removed_at IS NULL AND d.session_id IN ({gate}){likes}
             ORDER BY chat_search.rowid DESC LIMIT %s""",  # noqa: S608  # the gate is Django's, all values are parameters
             [_match(indexed), *parameters, *map(_like, short), limit],
         )
