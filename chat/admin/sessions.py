@@ -67,6 +67,9 @@ class SessionAdmin(Admin):
         list_actions.export_markdown,
     )
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        return super().get_queryset(request).filter(incomplete_at=None)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 

@@ -23,6 +23,7 @@ from chat.running import embedded
 from chat.services import steps as reading
 from chat.services.access import session_for
 from chat.services.errors import Refused
+from chat.services.reading import knows_history
 
 router = Router(tags=["steps"])
 Json = dict[str, Any]
@@ -159,7 +160,7 @@ def stream_steps(
     """Server-sent events, each a `step_update`: what changed since a revision, then what changes (docs/protocol.md)."""
     session, role = session_for(request.user, session_id)
     known = (last_event if last_event is not None else query.since) or 0
-    if known > session.revision:
+    if not knows_history(session, known):
         raise Refused("stale", _("This is not the history that you know. Begin anew."), revision=session.revision)
     stream = StepStream(request.user, known, role, _entry(request))
     headers = {"X-Accel-Buffering": "no"}

@@ -162,5 +162,9 @@ class Migration(migrations.Migration):
             model_name='erasure',
             index=models.Index(condition=models.Q(('finished_at__isnull', True)), fields=['requested_at'], name='erasure_open'),
         ),
+        migrations.AddIndex(
+            model_name='attachment',
+            index=models.Index(fields=['file'], name='attachment_by_file'),
+        ),
         migrations.RunPython(keep_removed, forget_removed),
     ]

@@ -47,7 +47,7 @@ class User(AbstractUser):
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
     can_own_workspace = models.BooleanField(default=True, db_default=True)
 
-    class Meta(AbstractUser.Meta):  # type: ignore[name-defined,misc]  # the stubs do not declare it
+    class Meta(AbstractUser.Meta):
         permissions = (("erase_user", "Can erase users for good"),)
 
     @property

@@ -55,6 +55,14 @@ def unfolded(newest_first: Iterable[Named]) -> list[Name]:
     raise LookupError
 
 
+def without(request: Named, following: Named) -> Named:
+    """Name the rows of the request after one that is deleted, counting from the request before both."""
+    beyond = following.shared - request.shared
+    if beyond <= 0:
+        return following
+    return Named(request.shared, (*request.rows[:beyond], *following.rows))
+
+
 def as_then(row: ChatMessage, before: Mapping[str, Any] | None, place: int) -> ChatMessage:
     """Return a copy of a row as a revision kept it, at `place`; `before` None: its content has not changed since."""
     then = copy.copy(row)

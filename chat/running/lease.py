@@ -112,6 +112,11 @@ def ask_to_stop(session_id: str) -> bool:
     return True
 
 
+def revoke(session_id: str) -> None:
+    """End a session's claim for good, inside the caller's transaction: its worker is fenced, and no other claims it."""
+    SessionRun.objects.filter(pk=session_id).update(owner=None, done=F("wanted"), epoch=F("epoch") + 1)
+
+
 def _due() -> Q:
     return Q(wanted__gt=F("done"), owner__isnull=True) | Q(owner__lease_until__lt=Now())
 

@@ -53,6 +53,7 @@ def workspace_for(user: User, workspace_id: int | None) -> Workspace:
 def deleted_session_for(user: User, session_id: str) -> Session:
     """Fetch a deleted session for its owner, who alone may have it back. Raises NoSuchSession."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
+    deleted = deleted.filter(incomplete_at=None)
     session = deleted.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
@@ -72,7 +73,7 @@ def session_for_staff(
         raise Forbidden(_("The admin’s permissions that you have do not cover that."))
     sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session")
     session = sessions.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
-    if session is None:
+    if session is None or session.incomplete_at is not None:
         raise NoSuchSession
     if needs_change and not is_deleted and session.status == Session.Status.DELETED:
         raise Forbidden(_("This session has been deleted: it can be looked at, not changed."))

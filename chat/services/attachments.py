@@ -117,8 +117,22 @@ def keep_with(message: ChatMessage, *, author: User, name: str, contents: Conten
 
 def forget_stored(attachments: Iterable[Attachment]) -> None:
     """Delete what was stored for rows that have not come to be."""
-    for attachment in attachments:
-        _forget_file(stored_name(attachment))
+    delete_unused(map(stored_name, attachments))
+
+
+def delete_unused(stored: Iterable[str]) -> None:
+    """Delete stored files, by their names, that no attachment uses any more; forks share them. After the commit."""
+    names = set(stored)
+    for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
+        _delete_file(name)
+
+
+def delete_old_unsent() -> int:
+    """Delete all files that were uploaded and not sent in time; returns how many."""
+    count = 0
+    while found := _sweep():
+        count += found
+    return count
 
 
 @transaction.atomic
@@ -245,23 +259,17 @@ def _unsent() -> QuerySet[Attachment]:
     return Attachment.objects.filter(message=None)
 
 
-def _sweep() -> None:
-    """Forget what was uploaded and never sent."""
+def _sweep() -> int:
+    """Delete some of what was uploaded and not sent in time; returns how much."""
     old = _unsent().filter(created_at__lt=timezone.now() - UNSENT_KEPT)
-    _discard(old[:SWEPT_AT_ONCE])
+    return _discard(old[:SWEPT_AT_ONCE])
 
 
 def _discard(attachments: Iterable[Attachment]) -> int:
     """Delete those that are still unsent, and files that no row refers to; returns how many went."""
     gone = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
-    for attachment in gone:
-        _forget_file(stored_name(attachment))
+    delete_unused(map(stored_name, gone))
     return len(gone)
-
-
-def _forget_file(name: str) -> None:
-    if not Attachment.objects.filter(file=name).exists():
-        _delete_file(name)
 
 
 def _delete_file(name: str) -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.models import Session, User
-from chat.services.errors import Refused
+from chat.services.errors import Busy, Refused
 from chat.services.texts import exact
 
 
 def once(*, user: User, purpose: str, key: str | None, make: Callable[[str], Session]) -> tuple[Session, bool]:
     """Let `make` make a session with the id that it is given; returns it, and whether it was there already.
 
-    `key` is the person's own, for one `purpose`; without one each call makes another session. Raises Refused: what
-    the key has made is deleted; and what `make` raises, after which the key is free again.
+    `key` is the user's own, for one `purpose`; without one each call makes another session. `make` creates the row in
+    a transaction of its own. Raises Refused: what the key has made is deleted, or still being copied; and what `make`
+    raises, after which the key is free again.
     """
     if not key:
         return make(ids.session_id()), False
@@ -26,8 +27,7 @@ def once(*, user: User, purpose: str, key: str | None, make: Callable[[str], Ses
     if (before := _made_before(session_id)) is not None:
         return before, True
     try:
-        with transaction.atomic():
-            return make(session_id), False
+        return make(session_id), False
     except IntegrityError:
         if (quicker := _made_before(session_id)) is None:
             raise
@@ -41,6 +41,8 @@ def _named(text: str) -> str:
 
 def _made_before(session_id: str) -> Session | None:
     session = Session.objects.filter(pk=session_id).first()
+    if session is not None and session.incomplete_at is not None:
+        raise Busy(_("This session is still being copied. Try again in a moment."))
     if session is not None and session.status == Session.Status.DELETED:
         raise Refused("key_taken", _("What this key has made is deleted. Take another key."))
     return session

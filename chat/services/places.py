@@ -6,7 +6,7 @@ removed before it. By these records every removed row keeps its place among the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import connection
 from django.db.models import F
@@ -47,17 +47,33 @@ def put_back(opened: OpenSession, rows: Sequence[ChatMessage], after: ChatMessag
 
 def stands_after(opened: OpenSession, row: ChatMessage) -> ChatMessage | None:
     """Find the live row after which a removed one has its place; None: it was before all of them."""
-    before = _removed_after(opened)
+    before = _removed_after(opened.session.pk)
     at, steps = row.pk, len(before)
     while at in before and steps >= 0:
         at, steps = before[at], steps - 1
     return opened.live().filter(pk=at).first()
 
 
+def close_gaps(session_id: str, going: Collection[str]) -> None:
+    """Prepare the deletion of removed rows: what was removed next to them is placed after the row before them."""
+    before = _removed_after(session_id)
+    moved = {}
+    for message_id in before.keys() - set(going):
+        after, steps = before[message_id], len(before)
+        while after in going and steps >= 0:
+            after, steps = before.get(after, ""), steps - 1
+        if after != before[message_id]:
+            moved[message_id] = after
+    records = MessageRevision.objects.filter(message__in=list(moved), kind__in=PLACED)
+    for record in records:
+        record.before = {**record.before, "after": moved[record.message_id]}
+    MessageRevision.objects.bulk_update(records, ["before"], batch_size=BATCH)
+
+
 def _remember_all(
     opened: OpenSession, rows: Sequence[ChatMessage], before: str, author: User, kind: MessageRevision.Kind
 ) -> None:
-    following = {after: removed for removed, after in _removed_after(opened).items()}
+    following = {after: removed for removed, after in _removed_after(opened.session.pk).items()}
     records = []
     for row in rows:
         seen = set[str]()
@@ -69,10 +85,10 @@ def _remember_all(
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
 
 
-def _removed_after(opened: OpenSession) -> dict[str, str]:
+def _removed_after(session_id: str) -> dict[str, str]:
     """After which row each of the session's removed rows stood."""
     records = MessageRevision.objects.filter(
-        message__session=opened.session.pk, message__removed_at__isnull=False, kind__in=PLACED
+        message__session=session_id, message__removed_at__isnull=False, kind__in=PLACED
     )
     places = records.order_by("pk").values_list("message_id", "before__after")
     return {message_id: after for message_id, after in places if after is not None}
