@@ -21,15 +21,13 @@ MIN_PAUSE = 0.002
 MAX_PAUSE = 0.25
 
 
-def batches(
-    items: Iterable[T], size: Callable[[T], int], *, max_rows: int = MAX_ROWS, max_chars: int = MAX_CHARS
-) -> Iterator[list[T]]:
+def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
     """Split items into batches of bounded number and total size; an item larger than that gets a batch of its own."""
     batch: list[T] = []
     chars = 0
     for item in items:
         more = size(item)
-        if batch and (len(batch) == max_rows or chars + more > max_chars):
+        if batch and (len(batch) == MAX_ROWS or chars + more > MAX_CHARS):
             yield batch
             batch, chars = [], 0
         batch.append(item)

@@ -63,15 +63,18 @@ def request_user(*, user: User, author: User | None) -> Erasure:
 def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
     """Erase what a request names; returns False when the deadline came first: then the maintenance job continues."""
     counts = Counts(erasure.counts)
-    if erasure.kind == Kind.SESSION:
-        is_done = erasing.erase_rows(erasure.target, counts, deadline)
-    else:
-        is_done = erasing_users.erase_user(int(erasure.target), counts, deadline)
-    with transaction.atomic():
+    try:
+        if erasure.kind == Kind.SESSION:
+            is_done = erasing.erase_rows(erasure.target, counts, deadline)
+        else:
+            is_done = erasing_users.erase_user(int(erasure.target), counts, deadline)
+    finally:
         erasure.counts = dict(+counts)
-        erasure.finished_at = timezone.now() if is_done else None
-        erasure.save(update_fields=["counts", "finished_at"])
-        if is_done:
+        Erasure.objects.filter(pk=erasure.pk).update(counts=erasure.counts)
+    if is_done:
+        with transaction.atomic():
+            erasure.finished_at = timezone.now()
+            erasure.save(update_fields=["finished_at"])
             overwriting.request()
             log_act(f"{erasure.kind}_erased", actor=erasure.requested_by, target=str(erasure), **erasure.counts)
     return is_done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -10,6 +11,8 @@ from chat.models import Erasure, JobLease
 from chat.services import erasures, incomplete, job_leases, overwriting, purging
 from chat.services.act_log import log_act
 from chat.services.batches import Counts, Deadline
+
+logger = logging.getLogger(__name__)
 
 JOB = "maintenance"
 PURGE = "purge"
@@ -25,7 +28,10 @@ def run(deadline: Deadline | None = None) -> bool:
     deadline = deadline or Deadline()
     try:
         for erasure in erasures.unfinished():
-            erasures.carry_out(erasure, deadline)
+            try:
+                erasures.carry_out(erasure, deadline)
+            except Exception:  # the next round tries again; the others must not wait for it
+                logger.exception("Erasing %s failed", erasure)
         if _is_purge_due():
             purge(before=_purged_before(), deadline=deadline)
         elif incomplete.abandoned().exists():

@@ -16,6 +16,8 @@ from chat.services.batches import Deadline, Pacer
 
 # How much of the index one transaction rewrites: about 2 MB, in a tenth of a second.
 PAGES = 500
+# How many milliseconds emptying the log waits for readers.
+LOG_PATIENCE = 200
 JOB = "overwrite"
 
 
@@ -29,7 +31,10 @@ def is_requested() -> bool:
 
 
 def overwrite_deleted(deadline: Deadline | None = None) -> bool:
-    """Drop from SQLite's files what is left of deleted rows; returns False when the deadline came first."""
+    """Drop from SQLite's files what is left of deleted rows; not within a transaction.
+
+    Returns False when the deadline came first, or somebody reads from the log: it stays requested.
+    """
     if connection.vendor != "sqlite":
         JobLease.objects.filter(name=JOB).update(finished_at=timezone.now())
         return True
@@ -40,8 +45,8 @@ def overwrite_deleted(deadline: Deadline | None = None) -> bool:
             return False
         pages = PAGES
         pacer.pause()
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if not _empty_log():
+        return False
     JobLease.objects.filter(name=JOB).update(finished_at=timezone.now())
     return True
 
@@ -50,8 +55,8 @@ def vacuum() -> None:
     """Rewrite the database without the free space in it, and what may be left there; writers wait meanwhile."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")
-        if connection.vendor == "sqlite":
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if connection.vendor == "sqlite":
+        _empty_log()
 
 
 @transaction.atomic
@@ -61,6 +66,18 @@ def _merge_index(pages: int) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO chat_search(chat_search, rank) VALUES ('merge', %s)", [pages])
     return _changes() - before >= 2  # https://www.sqlite.org/fts5.html#the_merge_command
+
+
+def _empty_log() -> bool:
+    """Write the log into the database and empty it; False when a reader needs it. Writers wait, so not for long."""
+    with connection.cursor() as cursor:
+        before = cursor.execute("PRAGMA busy_timeout").fetchone()[0]
+        cursor.execute(f"PRAGMA busy_timeout={LOG_PATIENCE}")
+        try:
+            is_busy = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout={before}")
+    return not is_busy
 
 
 def _changes() -> int:
