@@ -15,8 +15,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
-from chat.models import SignInLink, User
+from chat.models import ApiToken, Invitation, SignInLink, User
 from chat.services import sharing
+from chat.services.act_log import log_act
 from chat.services.errors import Invalid, Refused
 from chat.services.tokens import hashed
 from chat.services.workspaces import current_workspace
@@ -92,3 +93,20 @@ def sign_out_elsewhere(*, user: User, keep: str | None) -> int:
     for key in ended:
         transaction.on_commit(partial(sign_out, key))
     return len(ended)
+
+
+@transaction.atomic
+def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
+    """Sign every user out and end their sign-in links; `with_tokens` also API tokens and invitation links.
+
+    Open pages notice it within seconds. Returns how many logins and tokens there were.
+    """
+    now = timezone.now()
+    SignInLink.objects.filter(used_at=None).delete()
+    logins, _kinds = Login.objects.all().delete()
+    tokens = 0
+    if with_tokens:
+        tokens = ApiToken.objects.filter(revoked_at=None).update(revoked_at=now)
+        Invitation.objects.filter(expires_at__gt=now).update(expires_at=now)
+    log_act("all_logins_ended", actor=None, target="", logins=logins, tokens=tokens)
+    return {"logins": logins, "tokens": tokens}
