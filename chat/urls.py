@@ -32,6 +32,7 @@ urlpatterns = [
     path("accounts/sign-out", LogoutView.as_view(), name="sign-out"),
     path("accounts/link/<str:token>", accounts.sign_in_link, name="sign-in-link"),
     path("settings/", settings.settings_page, name="settings"),
+    path("settings/export", settings.export, name="personal-export"),
     path("settings/preferences", settings.preferences, name="preferences"),
     path("people/<int:user_id>/picture", pictures.picture, name="picture"),
     path("image", images.image, name="image"),

@@ -10,10 +10,9 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.registry import ModelChoice
-from chat.agents_setup import registry
 from chat.api.answers import answer
 from chat.api.auth import ApiRequest
-from chat.services import presets
+from chat.services.offers import agents_for, models_for
 from chat.services.searching import search
 
 router = Router(tags=["catalogue"])
@@ -82,14 +81,14 @@ class Found(Schema):
 
 @router.get("/models", response=Models, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
-    """With their context windows in tokens, where they are known."""
-    return answer(request, {"models": [asdict(each) for each in registry().known_models() if each.model]})
+    """With their context windows in tokens, where they are known. Guests see the models of their sessions."""
+    return answer(request, {"models": [asdict(each) for each in models_for(request.user)]})
 
 
 @router.get("/agents", response=Agents, operation_id="listAgents", summary="List agents")
 def list_agents(request: ApiRequest) -> HttpResponse:
-    """With the model that each begins with."""
-    known = presets.presets()
+    """With the model that each begins with. Guests start no sessions, and see none."""
+    known = agents_for(request.user)
     names = ("name", "title", "provider", "model", "tools", "prompts")
     return answer(request, {"agents": [{name: getattr(each, name) for name in names} for each in known]})
 

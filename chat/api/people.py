@@ -7,7 +7,7 @@ from pydantic import Field
 
 from chat.api.auth import ApiRequest
 from chat.models import ApiToken
-from chat.services.workspaces import places_of
+from chat.services.workspaces import standing_of
 
 router = Router(tags=["me"])
 
@@ -17,6 +17,7 @@ class WorkspaceOut(Schema):
 
     id: int
     name: str
+    role: str = Field(description="Yours in it: `owner`, `admin`, `member` or `guest`", examples=["member"])
 
 
 class Me(Schema):
@@ -26,8 +27,9 @@ class Me(Schema):
     username: str
     name: str
     scope: str
-    workspaces: list[WorkspaceOut] = Field(description="All that they are a member of, the oldest first")
+    workspaces: list[WorkspaceOut] = Field(description="All that they are in, the oldest first")
     workspace: int | None = Field(description="The one that they are in, where new sessions go; null before the first")
+    can_begin_sessions: bool = Field(description="False for users who are only guests")
 
 
 @router.get("/me", response=Me, operation_id="getMe", summary="Tell who asks")
@@ -35,12 +37,16 @@ def me(request: ApiRequest) -> Me:
     """The person whose token or browser it is."""
     token = request.auth
     scope = token.scope if isinstance(token, ApiToken) else ApiToken.Scope.WRITE
-    places = places_of(request.user)
+    standing = standing_of(request.user)
     return Me(
         id=request.user.pk,
         username=request.user.username,
         name=request.user.sender,
         scope=scope,
-        workspaces=[WorkspaceOut(id=place.id, name=place.name) for place in places.mine],
-        workspace=places.here.id if places.here else None,
+        workspaces=[
+            WorkspaceOut(id=each.workspace_id, name=each.workspace.name, role=each.role)
+            for each in standing.memberships
+        ],
+        workspace=standing.current,
+        can_begin_sessions=standing.may_begin,
     )

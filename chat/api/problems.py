@@ -29,6 +29,8 @@ STATUS = {
     "method_not_allowed": 405,
     Busy.CODE: 409,
     "stale": 409,
+    "not_a_guest": 409,
+    "export_running": 409,
     "replaced": 409,
     "key_taken": 409,
     "already_delivered": 409,

@@ -6,8 +6,10 @@ from chat.api import (
     catalogue,
     errors,
     files,
+    guests,
     leaving_out,
     messages,
+    my_data,
     people,
     projections,
     sessions,
@@ -29,5 +31,18 @@ api = Described(
     parser=JsonParser(),
 )
 errors.install(api)
-for part in (people, catalogue, transfer, sessions, messages, leaving_out, turns, files, steps, projections):
+for part in (
+    people,
+    my_data,
+    guests,
+    catalogue,
+    transfer,
+    sessions,
+    messages,
+    leaving_out,
+    turns,
+    files,
+    steps,
+    projections,
+):
     api.add_router("", part.router)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
-from chat.models import ApiToken, Invitation, SignInLink, User
+from chat.models import ApiToken, Invitation, Session, SignInLink, User
 from chat.services import sharing
 from chat.services.act_log import log_act
 from chat.services.errors import Invalid, Refused
@@ -64,13 +64,18 @@ def redeem(token: str) -> User | None:
 
 
 @transaction.atomic
-def register(*, token: str, username: str, display_name: str, password: str) -> User:
-    """Make an account by an invitation and let it into what the invitation opens.
+def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session]:
+    """Create an account by an invitation and let it into the session of that, as a guest; returns both.
 
-    Raises Refused: the invitation is not valid (any more), the name is taken or odd, the password too weak.
+    It gets no workspace of its own. Raises Refused: the invitation is not valid (any more), the name is taken or odd,
+    the password too weak.
     """
     sharing.invitation_for(token)
-    user = User(username=User.normalize_username(username.strip()), display_name=display_name.strip())
+    user = User(
+        username=User.normalize_username(username.strip()),
+        display_name=display_name.strip(),
+        can_own_workspace=False,
+    )
     if User.objects.filter(username__iexact=user.username).exists():
         raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
     try:
@@ -80,8 +85,7 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
     user.save()
-    sharing.accept(token=token, user=user)
-    return user
+    return user, sharing.accept(token=token, user=user)
 
 
 @transaction.atomic

@@ -34,7 +34,7 @@ from chat.commands import (
 from chat.live import publish
 from chat.models import User
 from chat.services import attachments, editing, forking, leaving_out, messages, participation, runs, sessions
-from chat.services.access import session_for
+from chat.services.access import require_no_guest, session_for
 from chat.services.once import once
 
 Json = dict[str, Any]
@@ -43,6 +43,8 @@ Json = dict[str, Any]
 def execute(user: User, session_id: str, command: Request) -> Json:
     """Carry out a command for somebody; returns what its `ack` says. Raises Refused."""
     session, _role = session_for(user, session_id, command.needs)
+    if isinstance(command, Fork | SetModel | SetAgent):
+        require_no_guest(user, session)
     match command:
         case SendMessage():
             sent = messages.send_message(

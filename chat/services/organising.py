@@ -14,7 +14,7 @@ from chat.events import AccessChanged
 from chat.live.publish import publish
 from chat.models import Role, RunState, Session, Share, User
 from chat.running import lease
-from chat.services import participation
+from chat.services import guests, participation
 from chat.services.access import deleted_session_for, session_for
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.rows import OpenSession
@@ -131,11 +131,12 @@ def bring_back(*, session: Session) -> None:
 
 @transaction.atomic
 def leave(user: User, session_id: str) -> None:
-    """Give up one's own share of a session. Raises Refused: it is one's own."""
+    """Give up one's own share of a session; guests leave its workspace with their last. Raises Refused: one owns it."""
     session, role = session_for(user, session_id)
     if role == Role.OWNER:
         raise Refused("is_owner", _("You own this session: archive or delete it instead."))
     Share.objects.filter(session=session, user=user).delete()
+    guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     transaction.on_commit(lambda: publish(session.pk, [AccessChanged()]))
 
 

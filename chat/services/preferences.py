@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from chat.files import images
 from chat.files.contents import Unusable
-from chat.models import User, Workspace
+from chat.models import User
 from chat.services.errors import Invalid
 
 SIDE = 256
@@ -92,11 +92,3 @@ def _square(upload: UploadedFile[bytes]) -> bytes:
     drawn = BytesIO()
     ImageOps.fit(upright, (SIDE, SIDE)).save(drawn, "WEBP", quality=85)
     return drawn.getvalue()
-
-
-def colleague(*, viewer: User, user_id: int) -> User | None:
-    """Find somebody whom `viewer` may see: themselves, or who shares a workspace with them."""
-    if user_id == viewer.pk:
-        return viewer
-    shared = Workspace.objects.filter(members=viewer)
-    return User.objects.filter(pk=user_id, workspaces__in=shared).first()

@@ -39,10 +39,13 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
-    """Accept an invitation: as who one is, or with a new account."""
+    """Accept an invitation: as the signed-in user, or with a new account."""
     try:
         invitation = sharing.invitation_for(token)
     except Refused as refused:
+        present = sharing.session_by_used_link(token, request.user) if isinstance(request.user, User) else None
+        if present is not None:
+            return redirect("session", present.pk)
         return render(request, "accounts/join_over.html", {"refused": refused}, status=GONE)
     form = JoinForm(request.POST or None)
     if request.method == "GET":
@@ -58,9 +61,9 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 def _join(request: HttpRequest, token: str, form: JoinForm) -> Session:
     if isinstance(request.user, User):
         return sharing.accept(token=token, user=request.user)
-    user = accounts.register(token=token, **form.cleaned_data)
+    user, session = accounts.register(token=token, **form.cleaned_data)
     login(request, user, BACKEND)
-    return sharing.invitation_for(token).session
+    return session
 
 
 def _join_page(

@@ -23,13 +23,14 @@ def people(request: SignedInRequest, session_id: str) -> HttpResponse:
     return JsonResponse({"people": [_described(member) for member in sharing.members(row)]})
 
 
-def _described(member: Member) -> dict[str, str | int]:
+def _described(member: Member) -> dict[str, str | int | bool]:
     name = member.user.sender
     return {
         "id": member.user.pk,
         "name": name,
         "username": member.user.username,
         "role": member.role.value,
+        "guest": member.is_guest,
         "initials": figures.initials(name),
         "colour": figures.colour(name),
         "picture": address(member.user),

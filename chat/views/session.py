@@ -34,6 +34,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
+    people = members(row)
     own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
@@ -42,8 +43,9 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "thinking": status_html("thinking", ""),
         "can_edit": role.covers(Role.EDITOR),
         "can_share": role.covers(Role.OWNER),
+        "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in people),
         "agent_name": own.title,
-        "faces": json.dumps({member.user.pk: address(member.user) for member in members(row)}),
+        "faces": json.dumps({member.user.pk: address(member.user) for member in people}),
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": participation_of(request.user, row),

@@ -5,7 +5,7 @@ import { late } from "./late.js";
 import { openMenu } from "./menu.js";
 import { isOver } from "./messages.js";
 import { notice } from "./notice.js";
-import { canEdit, live, page } from "./page.js";
+import { canEdit, isGuest, live, page } from "./page.js";
 import { showHistory } from "./past.js";
 import { swallowClick, unlessOvertaken } from "./popover.js";
 import { textAt } from "./server.js";
@@ -29,7 +29,7 @@ const ACTIONS = [
   separator,
   { name: "edit", label: () => words.actionEdit, icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
   { name: "retry", label: () => words.actionRetry, stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", can: mayChange, run: retry },
-  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: isOver, run: fork },
+  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: (message) => !isGuest && isOver(message), run: fork },
   { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
   { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
   separator,
@@ -43,7 +43,7 @@ export const actionsFor = (message) => ACTIONS.filter((action) => !action.separa
 
 /** What keys do with the message that has the focus: {label, keys}. */
 export function keysOfMessages() {
-  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)));
+  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"));
   return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
 }
 
