@@ -1,6 +1,5 @@
 """The pages' addresses."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from chat.views import (
@@ -29,7 +28,7 @@ urlpatterns = [
     path("workspaces/<str:workspace_id>/", home.workspace, name="workspace"),
     path("search", search.search, name="search"),
     path("accounts/sign-in/", accounts.sign_in, name="sign-in"),
-    path("accounts/sign-out", LogoutView.as_view(), name="sign-out"),
+    path("accounts/sign-out", accounts.SignOut.as_view(), name="sign-out"),
     path("accounts/link/<str:token>", accounts.sign_in_link, name="sign-in-link"),
     path("settings/", settings.settings_page, name="settings"),
     path("settings/export", settings.export, name="personal-export"),

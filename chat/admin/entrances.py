@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
+from chat.admin.gate import may_read_messages
 from chat.models import Invitation, Share
-from chat.services import sharing
+from chat.services import guests, sharing
 
 if TYPE_CHECKING:
     Shares = admin.ModelAdmin[Share]
@@ -29,6 +32,8 @@ names.call_fields(
     created_by=_("made by"),
     created_at=_("made"),
     expires_at=_("ends"),
+    uses=_("used"),
+    max_uses=_("for how many people"),
 )
 
 
@@ -42,8 +47,32 @@ class LookedAt:
         return False
 
 
+class OfSession:
+    """Rows that name a session: by its title for staff who may read its messages, else by its id."""
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return self._named(request, super().get_list_display(request))  # type: ignore[misc]  # an admin's
+
+    def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
+        return self._named(request, super().get_fields(request, obj))  # type: ignore[misc]  # an admin's
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        fields: list[str] = super().get_search_fields(request)  # type: ignore[misc]  # an admin's
+        return [name for name in fields if name != "session__title" or may_read_messages(request.user)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
+        return [*super().get_readonly_fields(request, obj), "numbered"]  # type: ignore[misc]  # an admin's
+
+    def _named(self, request: HttpRequest, names: Sequence[str]) -> list[str]:
+        return ["numbered" if name == "session" and not may_read_messages(request.user) else name for name in names]
+
+    @admin.display(description=_("session"), ordering="session")
+    def numbered(self, row: Share | Invitation) -> str:
+        return row.session_id
+
+
 @admin.register(Share)
-class ShareAdmin(LookedAt, Shares):
+class ShareAdmin(OfSession, LookedAt, Shares):
     fields = list_display = ("session", "user", "role", "created_at")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
@@ -52,10 +81,21 @@ class ShareAdmin(LookedAt, Shares):
     ordering = ("-created_at",)
     list_per_page = 50
 
+    def delete_model(self, request: HttpRequest, obj: Share) -> None:
+        self.delete_queryset(request, Share.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Share]) -> None:
+        """Guests leave the workspace with their last share."""
+        users = list(queryset.values_list("session__workspace", "user"))
+        with transaction.atomic():
+            super().delete_queryset(request, queryset)
+            for workspace_id, user_id in users:
+                guests.end_memberships(workspace_id=workspace_id, user_ids=[user_id])
+
 
 @admin.register(Invitation)
-class InvitationAdmin(LookedAt, Invitations):
-    fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "works")
+class InvitationAdmin(OfSession, LookedAt, Invitations):
+    fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "uses", "max_uses", "works")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("session", "created_by")

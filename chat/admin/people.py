@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import names
+from chat.admin import erasing, names
 from chat.admin.keeping import KeepingAdmin, Plan
 from chat.admin.memberships import WorkspacesOfPerson
 from chat.admin.tokens import link_to_tokens_of
@@ -28,7 +28,7 @@ from chat.services import accounts, staff
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 names.call(User, _("person"), _("people"))
-names.call_fields(User, display_name=_("display name"))
+names.call_fields(User, display_name=_("display name"), can_own_workspace=_("may have a workspace of their own"))
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
@@ -63,9 +63,9 @@ class PersonAdmin(KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only it
     readonly_fields = ("last_login", "date_joined", "tokens")
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
-    actions = ("sign_in_link", "sign_out")
+    actions = ("sign_in_link", "sign_out", erasing.erase_people)  # type: ignore[assignment]  # the admin lets staff alone in
     fieldsets = (
-        (None, {"fields": ("username", "password", "is_active")}),
+        (None, {"fields": ("username", "password", "is_active", "can_own_workspace")}),
         (_("Personal info"), {"fields": ("display_name", "first_name", "last_name", "email")}),
         (_("Permissions"), {"classes": ("collapse",), "fields": RIGHTS}),
         (_("Important dates"), {"fields": ("last_login", "date_joined")}),
@@ -96,6 +96,10 @@ class PersonAdmin(KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only it
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Nobody deletes their own account by a slip."""
         return super().has_delete_permission(request, obj) and _may_touch(request, obj) and obj != request.user
+
+    def has_erase_permission(self, request: HttpRequest) -> bool:
+        """For the action that names it."""
+        return request.user.has_perm("chat.erase_user")
 
     def what_holds(self, rows: QuerySet[User]) -> list[str]:
         return staff.what_holds_people(rows)

@@ -31,18 +31,9 @@ api = Described(
     parser=JsonParser(),
 )
 errors.install(api)
-for part in (
-    people,
-    my_data,
-    guests,
-    catalogue,
-    transfer,
-    sessions,
-    messages,
-    leaving_out,
-    turns,
-    files,
-    steps,
-    projections,
-):
+PARTS = (
+    *(people, my_data, guests, catalogue, transfer),
+    *(sessions, messages, leaving_out, turns, files, steps, projections),
+)
+for part in PARTS:
     api.add_router("", part.router)

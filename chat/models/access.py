@@ -41,7 +41,7 @@ class Share(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.user} in {self.session} ({self.role})"
+        return f"{self.user} in {self.session_id} ({self.role})"
 
 
 class Invitation(models.Model):
@@ -60,7 +60,7 @@ class Invitation(models.Model):
     expires_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        return f"invitation to {self.session} ({self.role})"
+        return f"invitation to {self.session_id} ({self.role})"
 
     @property
     def uses_left(self) -> int | None:

@@ -84,14 +84,16 @@ def search(user: User, query: str, limit: int = LIMIT) -> Found:
 def sessions_with(query: str, among: QuerySet[Session], *, in_messages: bool) -> QuerySet[Session]:
     """Narrow sessions down to those whose title, owner or id has all terms, or one of whose messages has.
 
-    `in_messages`: whether who asks may read these; otherwise they would learn what was said, word by word.
+    `in_messages` is whether the user may read them. Otherwise neither messages nor titles are searched, which would
+    tell what was said word by word.
     """
     terms = terms_of(query)
     if not terms:
         return among
     named = Q()
     for term in terms:
-        named &= _in_columns(term, "title", "owner__username", "owner__display_name")
+        titles = ("title",) if in_messages else ()
+        named &= _in_columns(term, *titles, "owner__username", "owner__display_name")
     exactly = terms if len(terms) == 1 else []
     saying = _saying(among, terms) if in_messages else []
     return among.filter(named | Q(pk__in=[*exactly, *saying]))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth import login
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -23,6 +26,16 @@ GONE = 410
 sign_in = LoginView.as_view(
     template_name="accounts/sign_in.html", authentication_form=SignInForm, redirect_authenticated_user=True
 )
+
+
+class SignOut(LogoutView):
+    """Sign out, and let the browser delete what it keeps of this site: drafts, unsent messages."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        if request.method == "POST":
+            response.headers["Clear-Site-Data"] = '"storage"'
+        return response
 
 
 @never_cache
