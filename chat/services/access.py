@@ -49,8 +49,8 @@ def memberships_of(user: User) -> QuerySet[Membership]:
 
 def workspace_for(user: User, workspace_id: int | None) -> Workspace:
     """Fetch a workspace for a member of it who is no guest. Raises NoSuchWorkspace, also for None: that was no id."""
-    mine = memberships_of(user).filter(workspace=workspace_id).values("workspace")
-    workspace = Workspace.objects.filter(pk__in=mine).first() if workspace_id else None
+    mine = memberships_of(user).values("workspace")
+    workspace = Workspace.objects.filter(pk=workspace_id, pk__in=mine).first() if workspace_id else None
     if workspace is None:
         raise NoSuchWorkspace
     return workspace

@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib.auth import login
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -31,7 +30,7 @@ sign_in = LoginView.as_view(
 class SignOut(LogoutView):
     """Sign out, and let the browser delete what it keeps of this site: drafts, unsent messages."""
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().dispatch(request, *args, **kwargs)
         if request.method == "POST":
             response.headers["Clear-Site-Data"] = '"storage"'

@@ -17,11 +17,12 @@ from django.test.client import MULTIPART_CONTENT as MULTIPART
 from django.urls import get_resolver
 
 from chat.api.root import api
-from chat.models import Attachment
+from chat.models import Attachment, Membership
 from chat.services import api_tokens
 from tests.access.people import (
     ANONYMOUS,
     EVERYBODY,
+    GUEST,
     MESSAGE,
     OWNER,
     STRANGERS,
@@ -45,6 +46,8 @@ S, M = "/sessions/{session_id}", "/sessions/{session_id}/messages/{message_id}"
 
 FACE = Face(401)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
+choosing = FACE.choosing
+G = "/workspaces/{workspace_id}/guests/{user_id}"
 
 
 @dataclass(frozen=True)
@@ -67,16 +70,23 @@ class Row:
 
 MATRIX = [
     Row("GET", "/me", signed_in(200)),
+    Row("GET", "/me/export", signed_in(200)),
+    Row("GET", "/guests", signed_in(200)),
+    # Nobody here manages the workspace; tests/services/test_guests.py has those who do.
+    Row("PATCH", G, signed_in(404), {"role": "member"}),
+    Row("DELETE", G, signed_in(404)),
     Row("GET", "/models", signed_in(200)),
     Row("GET", "/agents", signed_in(200)),
     Row("GET", "/search", signed_in(200), query="?q=plan"),
     Row("GET", "/sessions", signed_in(200)),
-    Row("POST", "/sessions", signed_in(201), {}),
+    Row("POST", "/sessions", {**signed_in(201), GUEST: 403}, {}),
     Row("POST", "/sessions/import", signed_in(422)),
     Row("GET", f"{S}/export", seeing(200)),
     Row("GET", S, seeing(200)),
     Row("PATCH", S, editing(200), {"title": "New"}),
     Row("PATCH", S, editing(200), {"system_prompt": "New"}),
+    Row("PATCH", S, {**choosing(422), VIEWER: 403}, {"agent": "none"}),
+    Row("PATCH", S, {**choosing(422), VIEWER: 403}, {"provider": "none", "model": "none"}),
     Row("PATCH", S, owning(200), {"status": "archived"}),
     Row("PATCH", S, seeing(200), {"pinned": True}),
     Row("PATCH", S, seeing(200), {}),
@@ -106,7 +116,7 @@ MATRIX = [
     Row("POST", f"{M}/restore", editing(200)),
     Row("POST", f"{M}/withdraw", editing(403)),
     Row("POST", f"{M}/retry", editing(422)),
-    Row("POST", f"{M}/fork", seeing(201), {}),
+    Row("POST", f"{M}/fork", {**seeing(201), GUEST: 403}, {}),
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
 OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]
@@ -140,7 +150,9 @@ def ask(
     client: Client, row: Row, session_id: str, message_id: str = MESSAGE, attachment_id: str = ATTACHMENT
 ) -> tuple[int, bytes]:
     """Ask, and undo what it has done; what streams for ever is not read."""
-    path = row.path.format(session_id=session_id, message_id=message_id, attachment_id=attachment_id)
+    ids = {"session_id": session_id, "message_id": message_id, "attachment_id": attachment_id}
+    guest = Membership.objects.get(role="guest")
+    path = row.path.format(**ids, workspace_id=guest.workspace_id, user_id=guest.user_id)
     is_file = isinstance(row.body, bytes)
     body = row.body if is_file else b"" if row.body is None else json.dumps(row.body).encode()
     with transaction.atomic():

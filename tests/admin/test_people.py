@@ -167,6 +167,7 @@ def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User,
     rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
     first = {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
     data = {"name": "Crew", **rows, **first, "memberships-0-workspace": "", "memberships-1-user": str(lea.pk)}
+    first["memberships-0-role"] = data["memberships-0-role"] = data["memberships-1-role"] = "member"
     first["memberships-0-workspace"] = data["memberships-0-workspace"] = data["memberships-1-workspace"] = str(
         workspace.pk
     )

@@ -199,5 +199,3 @@ def test_guests_of_an_erased_session_leave_the_workspace(session: Session, bo: U
     assert not Membership.objects.filter(user=bo).exists()
     assert not Invitation.objects.exists()
     assert not Participation.objects.exists()
-
-
