@@ -97,7 +97,7 @@ MATRIX = [
     Row("POST", "settings", signed_in(200), {"part": "token", "token_name": "Mine", "scope": "read", "days": "30"}),
     Row("POST", "settings", signed_in(422), {"part": "revoke", "token": "1000000"}),
     Row("POST", "preferences", signed_in(204), {"theme": "dark"}),
-    Row("POST", "settings", signed_in(404), {"part": "guests", "workspace_id": "{workspace}", "user_id": "1"}),
+    Row("POST", "settings", signed_in(422), {"part": "guests", "workspace_id": "{workspace}", "user_id": "1"}),
     Row("POST", "personal-export", signed_in(200)),
     Row("GET", "picture", signed_in(404), args=("1",)),
     Row("GET", "session-models", choosing(200)),
