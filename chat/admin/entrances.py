@@ -61,10 +61,15 @@ class OfSession:
         return [name for name in fields if name != "session__title" or may_read_messages(request.user)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
-        return [*super().get_readonly_fields(request, obj), "numbered"]  # type: ignore[misc]  # an admin's
+        return [*super().get_readonly_fields(request, obj), "titled", "numbered"]  # type: ignore[misc]  # an admin's
 
     def _named(self, request: HttpRequest, names: Sequence[str]) -> list[str]:
-        return ["numbered" if name == "session" and not may_read_messages(request.user) else name for name in names]
+        shown = "titled" if may_read_messages(request.user) else "numbered"
+        return [shown if name == "session" else name for name in names]
+
+    @admin.display(description=_("session"), ordering="session__title")
+    def titled(self, row: Share | Invitation) -> str:
+        return row.session.title or str(_("Untitled session"))
 
     @admin.display(description=_("session"), ordering="session")
     def numbered(self, row: Share | Invitation) -> str:

@@ -174,7 +174,9 @@ def _filled(text: str) -> Iterator[str]:
     """Write JSON with the files' bytes where their marks are."""
     for place, piece in enumerate(_MARK.split(text)):
         if place % 2:
-            yield from ('"', *_encoded(json.loads(f'"{piece}"')), '"')
+            yield '"'
+            yield from _encoded(json.loads(f'"{piece}"'))
+            yield '"'
         else:
             yield piece
 
