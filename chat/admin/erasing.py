@@ -90,7 +90,7 @@ def erase_sessions(
             ngettext("%(count)d file", "%(count)d files", plan.files) % {"count": plan.files},
         ]
         if plan.forks:
-            words = ngettext("%(count)d fork of it stays", "%(count)d forks of it stay", plan.forks)
+            words = ngettext("%(count)d fork stays", "%(count)d forks stay", plan.forks)
             facts.append(words % {"count": plan.forks})
         return Doomed(session.pk, title_for(request.user, session), facts)
 
@@ -109,15 +109,15 @@ def erase_people(
 
     def describe(user: User) -> Doomed:
         plan = erasing_users.plan(user)
-        own = ngettext("%(count)d session of theirs goes", "%(count)d sessions of theirs go", plan.sessions)
+        own = ngettext("%(count)d of their sessions is erased", "%(count)d of their sessions are erased", plan.sessions)
         kept = ngettext(
-            "%(count)d shared session goes to another editor",
-            "%(count)d shared sessions go to other editors",
+            "%(count)d shared session is handed over to another editor",
+            "%(count)d shared sessions are handed over to other editors",
             len(plan.handed_over),
         )
         said = ngettext(
-            "%(count)d message in sessions of others loses its words",
-            "%(count)d messages in sessions of others lose their words",
+            "%(count)d message in other sessions is replaced by “[erased]”",
+            "%(count)d messages in other sessions are replaced by “[erased]”",
             plan.messages,
         )
         counts = ((own, plan.sessions), (kept, len(plan.handed_over)), (said, plan.messages))
@@ -167,12 +167,12 @@ def _erase_all(request: StaffRequest, rows: Sequence[Model], erase: Callable[[An
             messages.error(request, refused.message)
     finished = sum(erasures.carry_out(each, deadline) for each in made)
     if finished:
-        words = ngettext("%(count)d is erased.", "%(count)d are erased.", finished)
+        words = ngettext("Erased %(count)d item.", "Erased %(count)d items.", finished)
         messages.success(request, words % {"count": finished})
     if len(made) > finished:
         words = ngettext(
-            "%(count)d is closed, and will be erased within minutes.",
-            "%(count)d are closed, and will be erased within minutes.",
+            "%(count)d item is closed now and will be erased within minutes.",
+            "%(count)d items are closed now and will be erased within minutes.",
             len(made) - finished,
         )
         messages.success(request, words % {"count": len(made) - finished})

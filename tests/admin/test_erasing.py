@@ -40,11 +40,11 @@ def test_session_is_erased_when_that_is_confirmed(staff_with: Callable[..., User
     Session.objects.filter(pk=create_session(owner=ana, title="Fork").pk).update(parent_session=session)
     client = signed_in(eve)
     page = ask(client, session)
-    for words in ("Plan", "There is no way back", "3 messages", "0 files", "1 fork of it stays", "Owner: Ana"):
+    for words in ("Plan", "This cannot be undone", "3 messages", "0 files", "1 fork stays", "Owner: Ana"):
         assert words in said(page)
     assert soup_of(page).select_one("#erase_form input[name=sure][required]")
     assert ChatMessage.objects.count() == 3
-    assert "1 is erased." in said(ask(client, session, sure=True))
+    assert "Erased 1 item." in said(ask(client, session, sure=True))
     assert [row.title for row in Session.objects.all()] == ["Fork"]
     record = Erasure.objects.get()
     assert (record.target, record.requested_by, record.counts["messages"]) == (session.pk, eve, 3)
@@ -74,7 +74,7 @@ def test_what_takes_long_is_done_by_the_job(
     session = create_session(owner=ana)
     fill(session, START, HI, DONE)
     page = ask(signed_in(eve), session, sure=True)
-    assert "1 is closed, and will be erased within minutes." in said(page)
+    assert "1 item is closed now and will be erased within minutes." in said(page)
     assert session.pk not in said(page)
     assert [each.target for each in erasures.unfinished()] == [session.pk]
     maintenance.run()
@@ -88,7 +88,7 @@ def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana
     create_session(owner=bo)
     eve = staff_with("view_user", "change_user", "erase_user", name="eve")
     page = said(ask(signed_in(eve), bo))
-    for words in ("Bo (bo)", "1 session of theirs goes", "1 message in sessions of others loses its words"):
+    for words in ("Bo (bo)", "1 of their sessions is erased", "1 message in other sessions is replaced"):
         assert words in page
     ask(signed_in(eve), bo, sure=True)
     assert not User.objects.filter(pk=bo.pk).exists()

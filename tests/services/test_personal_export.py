@@ -16,6 +16,7 @@ from django.test import AsyncClient, Client
 
 from chat.models import Attachment, Session, Share, User
 from chat.services import api_tokens, incomplete
+from chat.services.attachments import data_of
 from chat.services.editing import edit
 from chat.services.import_files import import_file
 from chat.services.organising import delete
@@ -101,7 +102,7 @@ def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
     content = archive.read(f"sessions/{own.pk} Plan/session.json")
     made = import_file(owner=ana, file=BytesIO(content), keep_ids=False).brought[0]
     assert made.notes == []
-    assert Attachment.objects.get(session=made.session).file.read() == WORDS.encode()
+    assert data_of(Attachment.objects.get(session=made.session)) == WORDS.encode()
 
 
 def test_memory_is_bounded(ana: User) -> None:
