@@ -100,11 +100,11 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
     page = ana.page
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share this session")
-    await dialog.get_by_label("Whoever opens it becomes").select_option("editor")
+    await dialog.get_by_label("Role for this link").select_option("editor")
     await dialog.get_by_role("button", name="Create link").press("Enter")
     await expect(dialog.get_by_label("Invitation link")).to_be_focused()
     assert await page.evaluate("getSelection().toString()") == await page.locator("#invite-link").input_value()
-    await expect(dialog.get_by_label("Whoever opens it becomes")).to_have_value("editor")
+    await expect(dialog.get_by_label("Role for this link")).to_have_value("editor")
     await dialog.get_by_role("button", name="End").press("Enter")
     await expect(dialog.get_by_text("This link no longer works.")).to_be_visible()
     await expect(dialog.locator("#share-body")).to_be_focused()
