@@ -53,8 +53,9 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-# The columns that a copy does not take over. A message that is removed while it is copied stays in the copy.
-ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "removed_at")
+# What a copy gets of its own, and what it has none of: a message that is removed while it is copied stays in the copy.
+OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id")
+NONE = ("key", "removed_at")
 
 
 @dataclass(slots=True)
@@ -91,8 +92,9 @@ def fork(
     """
     said = None if text is None else storable(text)
     new_id = session_id or ids.session_id()
-    if len(_copying(session, message_id, said, run).batches) > 1:
-        return _fork_in_batches(session, author, message_id, said, run, new_id)
+    copying = _copying(session, message_id, said, run)
+    if len(copying.batches) > 1:
+        return _fork_in_batches(session, author, message_id, said, copying, new_id)
     with transaction.atomic():
         Session.objects.select_for_update().filter(pk=session.pk).first()  # nobody changes what is being copied
         copying = _copying(session, message_id, said, run)
@@ -103,10 +105,9 @@ def fork(
 
 
 def _fork_in_batches(
-    session: Session, author: User, message_id: str, said: str | None, run: bool, new_id: str
+    session: Session, author: User, message_id: str, said: str | None, copying: Copying, new_id: str
 ) -> Session:
     incomplete.require_none_of(author)
-    copying = _copying(session, message_id, said, run)
     made = _make(session, author, message_id, copying, new_id, **incomplete.new_columns())
     pacer = Pacer()
     try:
@@ -203,16 +204,16 @@ def _forked_title(title: str) -> str:
 def _copy(made: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
     """Copy rows, with new ids, and their files after those that are copied already."""
     table = ChatMessage._meta.db_table
-    kept = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in ANEW]
-    columns = ", ".join(f'"{column}"' for column in (*ANEW, *kept))
-    values = ", ".join(["%s"] * len(ANEW) + [f'"{column}"' for column in kept])
+    kept = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in (*OWN, *NONE)]
+    columns = ", ".join(f'"{column}"' for column in (*OWN, *NONE, *kept))
+    values = ", ".join(["%s"] * len(OWN) + ["NULL"] * len(NONE) + [f'"{column}"' for column in kept])
     # Thousands of whole rows through Python would hold up everybody who writes.
     statement = f'INSERT INTO "{table}" ({columns}) SELECT {values} FROM "{table}" WHERE "id" = %s'  # noqa: S608  # names of the model's own
     parameters = []
     for place, row in enumerate(rows, len(copying.copies) + 1):
         turn, response = copying.turns[row.run_id], copying.responses[row.response_id]
         copying.copies[row.pk] = ids.message_id()
-        parameters.append((copying.copies[row.pk], made.pk, place, place, turn, response, None, None, row.pk))
+        parameters.append((copying.copies[row.pk], made.pk, place, place, turn, response, row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
     _copy_attachments(made, {row.pk: copying.copies[row.pk] for row in rows})
