@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from threading import BoundedSemaphore
@@ -121,10 +122,23 @@ def forget_stored(attachments: Iterable[Attachment]) -> None:
 
 
 def delete_unused(stored: Iterable[str]) -> None:
-    """Delete stored files, by their names, that no attachment uses any more; forks share them. After the commit."""
+    """Delete stored files, by their names, that no attachment uses any more; forks share them.
+
+    What erases for good does so before it commits: a crash then leaves a row without its file, which the next round
+    deletes, and not a file that no row names.
+    """
     names = set(stored)
     for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
         _delete_file(name)
+
+
+def delete_folder(session_id: str) -> None:
+    """Delete the files that were stored for a session and that no attachment uses, and the folder if it is empty."""
+    folder = f"attachments/{session_id}"
+    with suppress(OSError, NotImplementedError):  # there is none, forks use some of it, or the storage has no folders
+        _folders, files = default_storage.listdir(folder)
+        delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
+        default_storage.delete(folder)
 
 
 def delete_old_unsent() -> int:

@@ -6,10 +6,8 @@ it was. There is no way back. What is only deleted comes back until it is purged
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Coalesce, Length
@@ -67,6 +65,7 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
     counts = Counts() if counts is None else counts
     deadline = deadline or Deadline()
     if not close(session_id):
+        attachments.delete_folder(session_id)  # a crash may have left it
         return True
     pacer = Pacer()
     for kind, rows in _parts(session_id):
@@ -77,6 +76,7 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
             counts[kind] += len(names)
             pacer.pause()
     _delete_session(session_id)
+    attachments.delete_folder(session_id)
     counts["sessions"] += 1
     return True
 
@@ -101,12 +101,12 @@ def _next_batch(rows: QuerySet[Any]) -> list[Any]:
 
 
 def _delete_batch(session_id: str, model: type[Any], names: list[Any]) -> int:
-    """Delete rows in one transaction, then the files that nothing else uses; returns how many rows had a file."""
+    """Delete rows in one transaction, with the files that nothing else uses; returns how many rows had a file."""
     files = _files_of(model, names)
     with transaction.atomic():
         Session.objects.filter(pk=session_id).update(incomplete_at=timezone.now())
         model._default_manager.filter(pk__in=names).only("pk").delete()
-    attachments.delete_unused(files)
+        attachments.delete_unused(files)
     return len(files)
 
 
@@ -127,5 +127,3 @@ def _delete_session(session_id: str) -> None:
     members = list(Share.objects.filter(session=session).values_list("user", flat=True))
     session.delete()
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=members)
-    with suppress(OSError):  # forks may still use files that lie there
-        default_storage.delete(f"attachments/{session_id}")

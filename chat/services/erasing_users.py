@@ -100,7 +100,7 @@ def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | 
                 return False
         if not _erase_words(user, counts, deadline):
             return False
-        attachments.delete_unused(_delete_unsent(user))
+        _delete_unsent(user)
         if _delete_account(user):
             counts["users"] += 1
             return True
@@ -160,30 +160,29 @@ def _erase_batch(session_id: str, user: User) -> int:
             return 0
         _erase_title(opened, user)
         live = list(theirs.filter(pk__in=names, sequence__isnull=False).order_by("sequence"))
-        files = _erase_live(opened, live)
+        _erase_live(opened, live)
         others = theirs.filter(pk__in=names, sequence__isnull=True)
         for message_id in others.filter(removed_at=None).values_list("pk", flat=True):
             opened.events.append(MessageRemoved(opened.next_revision(), message_id))
         others.filter(removed_at=None).update(revision=opened.session.revision)
-        files += delete_messages(session_id, list(others.values_list("pk", flat=True)))
+        delete_messages(session_id, list(others.values_list("pk", flat=True)))
         opened.session.save(update_fields=["revision"])  # not updated_at: nothing new was said
         opened.publish_on_commit()
-    attachments.delete_unused(files)
     return len(names)
 
 
-def _erase_live(opened: OpenSession, rows: list[ChatMessage]) -> list[str]:
-    """Replace messages by the mark, delete what was kept of them, and return their files' names."""
+def _erase_live(opened: OpenSession, rows: list[ChatMessage]) -> None:
+    """Replace messages by the mark, and delete their files and what was kept of them."""
     names = [row.pk for row in rows]
     MessageRevision.objects.filter(message__in=names).delete()
     attached = Attachment.objects.filter(message__in=names)
     files = list(attached.values_list("file", flat=True))
     attached.delete()
+    attachments.delete_unused(files)
     fetch_attachments(rows)
     for row in rows:
         erased = {"text": ERASED_TEXT, "sender": ERASED_SENDER, "user": None, "key": None}
         opened.update("message_updated", row, {**erased, "provider_data": None, "edited_at": None})
-    return files
 
 
 def _erase_title(opened: OpenSession, user: User) -> None:
@@ -201,11 +200,11 @@ def _erase_title(opened: OpenSession, user: User) -> None:
 
 
 @transaction.atomic
-def _delete_unsent(user: User) -> list[str]:
+def _delete_unsent(user: User) -> None:
     unsent = Attachment.objects.filter(user=user, message=None)
     files = list(unsent.values_list("file", flat=True))
     unsent.delete()
-    return files
+    attachments.delete_unused(files)
 
 
 @transaction.atomic

@@ -14,7 +14,9 @@ from chat.models import JobLease
 
 def acquire(name: str, seconds: float) -> str | None:
     """Take a lease; returns the token that keeps it, or None while another process has it."""
-    JobLease.objects.bulk_create([JobLease(name=name, expires_at=timezone.now())], ignore_conflicts=True)
+    # The database's clock decides, which may be a little behind this one, or say less than microseconds.
+    long_ago = timezone.now() - timedelta(days=1)
+    JobLease.objects.bulk_create([JobLease(name=name, expires_at=long_ago)], ignore_conflicts=True)
     holder = secrets.token_hex(16)
     free = JobLease.objects.filter(name=name, expires_at__lte=Now())
     return holder if free.update(holder=holder, expires_at=Now() + timedelta(seconds=seconds)) else None
@@ -25,10 +27,14 @@ def renew(name: str, holder: str, seconds: float) -> bool:
     return bool(_held(name, holder).update(expires_at=Now() + timedelta(seconds=seconds)))
 
 
-def release(name: str, holder: str, *, finished: bool = True) -> None:
-    """Give a lease back; `finished` notes that the job was done."""
-    done = {"finished_at": Now()} if finished else {}
-    _held(name, holder).update(holder="", expires_at=Now(), **done)
+def release(name: str, holder: str) -> None:
+    """Give a lease back, and note when the job was done."""
+    _held(name, holder).update(holder="", expires_at=Now(), finished_at=Now())
+
+
+def drop(name: str, holder: str) -> None:
+    """Give a lease back of which nothing has to be remembered."""
+    _held(name, holder).delete()
 
 
 def _held(name: str, holder: str) -> QuerySet[JobLease]:

@@ -85,7 +85,7 @@ def _renewing(pieces: Iterator[bytes], name: str, holder: str) -> Generator[byte
                 job_leases.renew(name, holder, LEASE_SECONDS)
                 renewed = time.monotonic()
     finally:
-        job_leases.release(name, holder)
+        job_leases.drop(name, holder)
 
 
 def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:

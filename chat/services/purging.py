@@ -85,20 +85,19 @@ def _purge_batch(session_id: str, before: datetime) -> int:
         rows = _removed_messages(before).filter(session=session_id).annotate(chars=Length("text") + Length("result"))
         found = list(rows.order_by().values_list("pk", "chars")[:MAX_ROWS])
         names = [pk for pk, _chars in next(batches(found, lambda row: row[1]), [])]
-        files = delete_messages(session_id, names)
-    attachments.delete_unused(files)
+        delete_messages(session_id, names)
     return len(names)
 
 
-def delete_messages(session_id: str, names: list[str]) -> list[str]:
-    """Delete removed messages of a locked session for good, with what was kept of them; returns their files' names.
+def delete_messages(session_id: str, names: list[str]) -> None:
+    """Delete removed messages of a locked session for good, with their files and what was kept of them.
 
     The places of other removed messages and the records of later requests stay true.
     """
     rows = ChatMessage.objects.filter(session=session_id, pk__in=names)
     highest = rows.aggregate(highest=Max("revision"))["highest"]
     if highest is None:
-        return []
+        return
     responses = set(rows.exclude(response_id="").values_list("response_id", flat=True))
     files = list(Attachment.objects.filter(message__in=names).values_list("file", flat=True))
     close_gaps(session_id, set(names))
@@ -107,7 +106,7 @@ def delete_messages(session_id: str, names: list[str]) -> list[str]:
     delete_requests(session_id, responses - set(kept.values_list("response_id", flat=True)))
     purged = Greatest(Coalesce(F("purged_revision"), 0), highest)
     Session.objects.filter(pk=session_id).update(purged_revision=purged)
-    return files
+    attachments.delete_unused(files)
 
 
 def _purge_access(before: datetime, counts: Counts) -> None:

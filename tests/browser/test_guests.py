@@ -62,7 +62,8 @@ async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person,
     names = zipfile.ZipFile(io.BytesIO((tmp_path / "export.zip").read_bytes())).namelist()
     assert any(name.startswith(f"sessions/{session}") and name.endswith("session.md") for name in names)
 
-    await page.evaluate("localStorage.setItem('parley:outbox:1:s', '[{}]'); localStorage.setItem('parley:theme', 'dark')")
+    await page.evaluate("localStorage.setItem('parley:outbox:1:s', '[{}]')")
+    await page.evaluate("localStorage.setItem('parley:theme', 'dark')")
     asked: list[str] = []
 
     async def answer(dialog: object, *, accept: bool) -> None:
