@@ -174,7 +174,7 @@ async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> Non
 async def test_model_is_switched_for_the_next_answer(ana: Person, model: WireServer, browser: Browser) -> None:
     """RUN-16, MSG-04: the next answer comes from the chosen model, earlier ones keep theirs, others see the choice."""
     model.script(reply("One"), reply("Two"))
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("First")
     await ana.sees_state("idle")
     await expect(ana.answers).to_have_count(1)
