@@ -169,7 +169,7 @@ class _Turn:
             await self._renew()
             agent = self.agent
             yield ResponseStarted(agent.model, agent.provider.name, agent.context_window)
-            async with aclosing(ask(agent.provider, self._request(choice), response)) as events:
+            async with aclosing(ask(agent.provider, request_of(agent, self.history, choice), response)) as events:
                 async for event in events:
                     yield event
             error = response.error
@@ -191,17 +191,18 @@ class _Turn:
         if message.parts:
             self.history.append(message)
 
-    def _request(self, tool_choice: Literal["auto", "none"]) -> Request:
-        agent = self.agent
-        return Request(
-            model=agent.model,
-            messages=tuple(self.history),
-            system=agent.system,
-            tools=tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in agent.tools),
-            tool_choice=tool_choice,
-            max_tokens=agent.max_tokens,
-            options=agent.options,
-        )
+
+def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["auto", "none"] = "auto") -> Request:
+    """Return the request by which an agent goes on from a history."""
+    return Request(
+        model=agent.model,
+        messages=tuple(history),
+        system=agent.system,
+        tools=tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in agent.tools),
+        tool_choice=tool_choice,
+        max_tokens=agent.max_tokens,
+        options=agent.options,
+    )
 
 
 def _retry_delay(response: Response, attempt: int) -> float | None:

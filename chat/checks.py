@@ -14,6 +14,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
 
 from agents.errors import ConfigError
+from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
 HIGHEST_PORT = 65535
@@ -42,6 +43,15 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
         for place, name in places.items()
         if (problem := _problem_with(place))
     ]
+
+
+@register()
+def key(**kwargs: Any) -> list[CheckMessage]:
+    """The key that signs sessions cannot be guessed."""
+    if len(settings.SECRET_KEY) >= SHORTEST_KEY:
+        return []
+    text = f"SECRET_KEY has {len(settings.SECRET_KEY)} characters: it can be guessed, and with it anyone's sign-in."
+    return [Warning(text, hint="Set a random one of 50 characters, or none: Parley makes its own.", id="parley.W005")]
 
 
 @register()
@@ -101,7 +111,7 @@ def _signs_of_several_processes() -> dict[str, bool]:
 def _problem_with(folder: Path) -> str:
     """Say why nothing can be written there; empty if it can."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return ""
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal
 
+from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from chat.models import Role
@@ -14,13 +15,24 @@ Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
 Key = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")]
 # A revision or a place, as a column can hold it.
 Number = Annotated[int, Field(ge=0, lt=2**62)]
-# Longer than any text that may be sent, so that a text is refused for its length by name.
-LONGEST_FRAME = 16 * 1024 * 1024
 # Every viewer gets it with every look at the session.
 LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
+# JSON in UTF-8 takes up to six bytes for a character, for example \u0001.
+BYTES_PER_CHARACTER = 6
+# The other fields of a command.
+FRAME_OVERHEAD = 256 * 1024
+MOST_TOOLS = 200
+MOST_ROUNDS = 1000
+ToolName = Annotated[str, Field(max_length=200)]
 # What went wrong is told in so many characters; it may repeat what was sent.
 LONGEST_EXPLANATION = 300
+
+
+def longest_frame() -> int:
+    """Return the size in bytes of the longest frame that a client may send: the longest message fits."""
+    longest_text: int = max(settings.MAX_MESSAGE_CHARS, LONGEST_PROMPT)
+    return BYTES_PER_CHARACTER * longest_text + FRAME_OVERHEAD
 
 
 class Malformed(ValueError):  # noqa: N818  # named for what the frame is
@@ -155,6 +167,15 @@ class SetAgent(Command):
     agent: Annotated[str, Field(max_length=80)]
 
 
+class Configure(Command):
+    """Fields that are left out keep their values."""
+
+    type: Literal["configure"]
+    tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
+    max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
+    mode: Literal["chat", "agent", "run"] | None = None
+
+
 class Rename(Command):
     type: Literal["rename"]
     title: str
@@ -196,6 +217,7 @@ Request = (
     | Fork
     | SetModel
     | SetAgent
+    | Configure
     | Rename
     | SetSystemPrompt
     | MarkRead
@@ -255,6 +277,7 @@ _TYPES = {
     "fork",
     "set_model",
     "set_agent",
+    "configure",
     "rename",
     "set_system_prompt",
     "read",

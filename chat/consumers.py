@@ -16,14 +16,15 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
 
 from chat import languages
-from chat.commands import LONGEST_FRAME, AnyCommand, Known, Malformed, Ping, Request, Sync, parse
+from chat.commands import AnyCommand, Known, Malformed, Ping, Request, Sync, longest_frame, parse
 from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MANY_FRAMES, TRY_LATER, Face
-from chat.live.logins import Login
+from chat.live.logins import Entry, Login, Token
 from chat.live.outbox import RELOAD, Outbox
-from chat.models import Role, User
+from chat.models import ApiToken, Role, User
 from chat.running import embedded
+from chat.services import api_tokens
 from chat.services.access import session_for
 from chat.services.commands import execute
 from chat.services.errors import NoSuchSession, Refused
@@ -47,6 +48,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
 
     user: User
     hub: Hub
+    token: ApiToken | None = None
     outbox: Outbox | None = None
     allowance = float(BURST)
     allowed_at = 0.0
@@ -54,13 +56,27 @@ class PersonConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """Accept everybody; tell those who may not stay by close code why not."""
         await self.accept()
-        user = self.scope.get("user")
-        if not isinstance(user, User):
+        self.hub = embedded.hub()
+        try:
+            user = await self.authenticate()
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("A socket could not be authenticated: %s", error)
+            await self.close(TRY_LATER)
+            return
+        if user is None:
             await self.close(SIGN_IN_AGAIN)
             return
         self.user = user
-        self.hub = embedded.hub()
-        await self.enter()
+        with self.hub.connecting(user.pk) as has_room:
+            if has_room:
+                await self.enter()
+            else:
+                await self.close(TOO_MANY_FRAMES)
+
+    async def authenticate(self) -> User | None:
+        """Return the user whose browser has opened the socket; None if they are not signed in."""
+        user = self.scope.get("user")
+        return user if isinstance(user, User) else None
 
     async def enter(self) -> None:
         """Let the person in."""
@@ -77,8 +93,8 @@ class PersonConsumer(AsyncWebsocketConsumer):
             return
         if not self._may_send(len(text_data or bytes_data or "")):
             outbox.close(TOO_MANY_FRAMES)
-        elif text_data is None or len(text_data) > LONGEST_FRAME:
-            _refuse(outbox, None, "malformed", "Commands are JSON texts of at most 16 MB.")
+        elif text_data is None or len(text_data) > longest_frame():
+            _refuse(outbox, None, "malformed", f"Commands are JSON texts of at most {longest_frame()} bytes.")
         else:
             await self._read(outbox, text_data)
 
@@ -94,17 +110,23 @@ class PersonConsumer(AsyncWebsocketConsumer):
             await self.obey(outbox, command)
 
     def make_outbox(self, role: Role | None = None) -> Outbox:
-        key = self.scope["session"].session_key
         return Outbox(
             self.face,
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
-            login=Login(key, self.user.pk, self.user.get_session_auth_hash()) if key else None,
+            login=self._entry(),
             name=self.user.sender,
             language=self.language(),
             role=role,
         )
+
+    def _entry(self) -> Entry | None:
+        """Return by what the user was let in; the socket ends with it (LIVE-06)."""
+        if self.token is not None:
+            return Token(self.token.pk)
+        key = self.scope["session"].session_key
+        return Login(key, self.user.pk, self.user.get_session_auth_hash()) if key else None
 
     def language(self) -> str:
         """What the person is spoken to in: what their page says that it was drawn in."""
@@ -199,7 +221,9 @@ class SessionConsumer(PersonConsumer):
         while (command := viewer.wanted) is not None and not viewer.outbox.closed:
             viewer.wanted = None
             have = {message_id: _known(known) for message_id, known in command.have.items()}
-            await _answered(viewer.outbox, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
+            async with self.hub.catching_up(self.user.pk):
+                await _answered(viewer.outbox, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
+                await viewer.outbox.answered()
         viewer.syncing = None
 
     async def _execute(self, outbox: Outbox, command: Request) -> None:
@@ -229,6 +253,10 @@ def _unavailable() -> str:
     return _("Parley cannot reach its database right now. Try again.")
 
 
+def _read_only() -> str:
+    return _("This token may only read.")
+
+
 def _internal() -> str:
     return _("Something went wrong inside Parley. It has been logged.")
 
@@ -250,9 +278,25 @@ PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class EventsConsumer(SessionConsumer):
-    """Events as JSON (docs/protocol.md, 1). Refusals are in the language that the client accepts."""
+    """Events as JSON (docs/protocol.md, 1), for browsers and for programs with a token.
+
+    Refusals are in the language that the client accepts.
+    """
 
     face = "events"
+
+    async def authenticate(self) -> User | None:
+        """Return the user of the token, or of the browser if the handshake has no token."""
+        secret = self.scope.get("api_token")
+        if not isinstance(secret, str):
+            return await super().authenticate()
+        self.token = await self.hub.threads.run(api_tokens.recognised, secret)
+        return self.token.user if self.token else None
+
+    async def _execute(self, outbox: Outbox, command: Request) -> None:
+        if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
+            raise Refused("read_only_token", languages.speaking(outbox.language, _read_only))
+        await super()._execute(outbox, command)
 
     def language(self) -> str:
         header = dict(self.scope["headers"]).get(b"accept-language", b"")

@@ -22,6 +22,27 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+# None of these is used here, and no script that got in should ask for them.
+PERMISSIONS = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "autoplay",
+        "bluetooth",
+        "camera",
+        "display-capture",
+        "geolocation",
+        "gyroscope",
+        "hid",
+        "magnetometer",
+        "microphone",
+        "midi",
+        "payment",
+        "serial",
+        "usb",
+        "xr-spatial-tracking",
+    )
+)
 
 
 class Compression(GZipMiddleware):
@@ -29,6 +50,10 @@ class Compression(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         packed = response.headers.get("Content-Type", "").startswith(PACKED)
+        # What is sent piece by piece while things happen must not wait in a compressor.
+        packed = packed or response.headers.get("X-Accel-Buffering") == "no"
+        # Ranges count the bytes of the file, not those of a compressed answer.
+        packed = packed or "Accept-Ranges" in response.headers
         return response if packed else super().process_response(request, response)
 
 
@@ -82,6 +107,8 @@ def finishing(
 def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Nothing inline, nothing foreign: what a model says cannot run or call out, even if a renderer failed."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
+    response.headers.setdefault("Permissions-Policy", PERMISSIONS)
+    response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     return response
 
 

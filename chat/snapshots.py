@@ -57,6 +57,7 @@ class MessageSnapshot:
     """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far.
 
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
     id: str
@@ -82,6 +83,9 @@ class MessageSnapshot:
     tool: ToolSnapshot | None
     attachments: tuple[AttachmentSnapshot, ...] = ()
     words: Json | None = None
+    mode: str = Session.Mode.AGENT.value
+    agent_id: str = ""
+    workflow_id: str = ""
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -109,11 +113,15 @@ class MessageSnapshot:
             tool=_tool(row) if row.type == "tool_group" else None,
             words=_words(row),
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
+            mode=row.mode,
+            agent_id=row.agent_id,
+            workflow_id=row.workflow_id,
         )
 
     @classmethod
     def from_json(cls, data: Json) -> MessageSnapshot:
-        values = {name: data[name] for name in _MESSAGE}
+        # During an upgrade a process of the version before sends fewer fields.
+        values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
@@ -178,6 +186,7 @@ class SessionSnapshot:
     agent_status: str
     tool_name: str
     agent_title: str = ""
+    mode: str = Session.Mode.AGENT.value
 
     @classmethod
     def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
@@ -197,6 +206,7 @@ class SessionSnapshot:
             agent_status=agent_status,
             tool_name=tool_name,
             agent_title=agent_title,
+            mode=session.mode,
         )
 
     @property

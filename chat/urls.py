@@ -24,6 +24,7 @@ from chat.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("favicon.ico", pictures.favicon, name="favicon"),
     path("rail", home.rail, name="rail"),
     path("workspaces/<str:workspace_id>/", home.workspace, name="workspace"),
     path("search", search.search, name="search"),

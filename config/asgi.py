@@ -6,33 +6,49 @@ import asyncio
 import gc
 import logging
 import os
-from typing import Any
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from django.core.asgi import get_asgi_application
+from django.db import connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 pages = get_asgi_application()
 
-from chat import static_files  # noqa: E402  # the apps are loaded by the line above
+from chat import schema, static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.agents_setup import registry  # noqa: E402  # likewise
+from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
+from chat.asgi.health import Health  # noqa: E402  # likewise
+from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
+from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
+from chat.socket_credentials import authenticated  # noqa: E402  # likewise
+from config.data_folder import protect_data  # noqa: E402  # likewise
+from config.descriptors import raise_descriptor_limit  # noqa: E402  # likewise
 from config.stopping import told_to_stop  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
+# Runs that are not given back in time are taken over when the lease ends, as after a crash.
+STOP_SECONDS = 5.0
 
 
 class Application(ProtocolTypeRouter):
     """The router of connections.
 
-    A server that speaks lifespan (uvicorn) starts and stops the runner by it; `manage.py serve` calls `start` and
-    `stop` itself; any other server starts the runner with its first connection.
+    A server that speaks lifespan (uvicorn) starts and stops the runner by it; `manage.py serve` with Daphne calls
+    `start` and `stop` itself; any other server starts the runner with its first connection.
     """
 
     _started: asyncio.Future[None] | None = None
+    _starting: asyncio.Future[None] | None = None
+    _health: Health | None = None
+    _is_over = False
+
+    @property
+    def health(self) -> Health:
+        if self._health is None:
+            self._health = Health()
+        return self._health
 
     async def start(self) -> None:
         """Start what runs in the background: once, however many ask for it."""
@@ -43,39 +59,89 @@ class Application(ProtocolTypeRouter):
         except Exception:
             self._started = None  # the next one to ask tries again
             raise
+        if self.health.state == "starting":
+            self.health.state = "running"
+
+    def end_streams(self) -> None:
+        """Report that the process is about to stop, and end the responses that would go on for ever."""
+        self.health.state = "stopping"
+        embedded.end_streams()
 
     async def stop(self) -> None:
-        """Stop it; the sessions that it ran are free for others."""
-        if self._started is not None:
-            self._started = None
-            await embedded.stop()
+        """Stop it, for good; the sessions that it ran are free for others."""
+        if self._started is None or self._is_over:
+            return
+        self._is_over = True
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await embedded.stop()
+                await self.health.close()
+        except TimeoutError:
+            logger.warning("The runs did not stop in time; they go on after the next start")
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
+        elif self.health.is_probe(scope):
+            self._start_in_background()
+            await self.health.answer(scope, send)
+        elif self._is_over:
+            await refuse_connection(scope, receive, send)
         else:
             await self.start()
             await super().__call__(scope, receive, send)
 
-    async def _live(self, receive: Any, send: Any) -> None:
+    def _start_in_background(self) -> None:
+        """A probe does not wait, but may be the first connection of a server without lifespan."""
+        if self._started is None and self.health.state == "starting":
+            self._starting = asyncio.ensure_future(self.start_or_log())
+
+    async def start_or_log(self) -> None:
+        """Start; where that fails, the next request tries again."""
+        try:
+            await self.start()
+        except Exception as error:
+            log_failed_start(error)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.start()
         except Exception as error:
-            logger.exception("The runner did not start")
+            log_failed_start(error)
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         await send({"type": "lifespan.startup.complete"})
-        with told_to_stop(embedded.end_streams):
+        with told_to_stop(self.end_streams):
             await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
 
+def log_failed_start(error: BaseException) -> None:
+    """Log what an operator can mend as one line, and anything else with its traceback."""
+    if isinstance(error, schema.WrongSchemaError):
+        logger.error("Parley cannot start: %s", error)
+    else:
+        logger.error("Parley did not start", exc_info=error)
+
+
 async def _start() -> None:
-    await asyncio.get_running_loop().run_in_executor(None, static_files.prepare)
+    loop = asyncio.get_running_loop()
+    raise_descriptor_limit()
+    await loop.run_in_executor(None, _prepare)
     await embedded.start()
-    asyncio.get_running_loop().run_in_executor(None, _settle)
+    loop.run_in_executor(None, _settle)
+
+
+def _prepare() -> None:
+    for problem in protect_data():
+        logger.warning("Other accounts of this machine may read %s", problem)
+    try:
+        schema.require_current()
+    finally:
+        connections.close_all()
+    static_files.prepare()
 
 
 def _settle() -> None:
@@ -93,7 +159,7 @@ def _settle() -> None:
 
 application = Application(
     {
-        "http": pages,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "http": BodyLimits(pages),
+        "websocket": authenticated(URLRouter(websocket_urlpatterns), OriginCheck),
     }
 )

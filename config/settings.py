@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config.data_folder import secret_key
 from config.environment import SQLITE, Environment
-from config.secret import secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
@@ -19,6 +19,8 @@ DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
 HOST = env.str("HOST", default="127.0.0.1")
 PORT = env.int("PORT", default=8000)
+# WEB_SERVER: which server `manage.py serve` runs; both have the same limits.
+WEB_SERVER = env.choice("WEB_SERVER", "uvicorn", "daphne")
 # PUBLIC_URL: where people reach Parley when that is not http://HOST:PORT (behind a proxy): stands in printed links.
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
 PUBLIC_HOSTS = [host] if (host := urlsplit(PUBLIC_URL).hostname) else []
@@ -116,6 +118,9 @@ else:
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# BACKUPS: how many copies of a SQLite database are kept that a start makes before it updates the database; 0: none.
+BACKUPS = env.int("BACKUPS", default=3)
+
 # REDIS_URL: needed as soon as there is more than one web process; otherwise everything stays in memory.
 REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS = {
@@ -129,7 +134,12 @@ CHANNEL_LAYERS = {
 
 # What all web processes count together: tries to sign in.
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        # Django's own serializer is pickle: whoever can write to Redis would run code here.
+        "OPTIONS": {"serializer": "config.json_serializer.JsonSerializer"},
+    }
     if REDIS_URL
     # Room enough that nobody has their wrong passwords forgotten by trying other names.
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
@@ -155,6 +165,8 @@ USE_TZ = True
 
 # Files that people upload. They are never served from an address of their own: views check who asks.
 MEDIA_ROOT = DATA_DIR / "files"
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -173,8 +185,17 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-SESSION_COOKIE_NAME = "parley_session"
-CSRF_COOKIE_NAME = "parley_csrf"
+# Browsers take a cookie with this prefix from this host alone, over HTTPS: no other host of the domain can set it.
+COOKIE_PREFIX = "__Host-" if HTTPS else ""
+SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}parley_session"
+CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}parley_csrf"
+# Pages are redirected to HTTPS. The API is not: a client that has sent its token in the clear should hear of it.
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^api/"]
+# HSTS_SECONDS: for how long browsers that have been here use nothing but HTTPS; 0 does not ask them to.
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
+# What other hosts of the domain do, and whether browsers come with this one built in, is not for Parley to decide.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CSRF_FAILURE_VIEW = "chat.views.requests.too_old"
 SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
 SECURE_REFERRER_POLICY = "same-origin"
@@ -183,7 +204,9 @@ X_FRAME_OPTIONS = "DENY"
 
 # The longest text that one message may have, in characters; longer ones are refused with a clear error (MSG-12).
 MAX_MESSAGE_CHARS = env.int("MAX_MESSAGE_CHARS", default=2_000_000)
-DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+# The largest body but for files: the longest message (or system prompt) in JSON or in a form, which take up to twelve
+# bytes for a character (\ud83d\ude00, %F0%9F%98%80). chat/asgi/bodies.py holds it before Django reads a body.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * max(MAX_MESSAGE_CHARS, 200_000) + 1024 * 1024
 # The largest file that one may attach to a message.
 MAX_ATTACHMENT_MB = env.int("MAX_ATTACHMENT_MB", default=20)
 # The largest file of conversations that one may import, unpacked. Reading it takes some five times its size in memory.
@@ -191,6 +214,13 @@ MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
 # PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
 PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
+# SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets and event streams one user may have open at once, in each
+# process; 0: any number.
+SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)
+STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=6)
+# CONNECTIONS_PER_ADDRESS: how many connections one address may have, 0: any number. With HTTPS=1 all of them come from
+# the proxy, which has to count them.
+CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
 
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
@@ -210,7 +240,17 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {
+        "strangers": {"()": "config.logs.Strangers", "level": LOG_LEVEL},
+        "throttle": {"()": "config.logs.Throttle"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "plain",
+            "filters": ["strangers", "throttle"],
+        }
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "chat": {"level": LOG_LEVEL},

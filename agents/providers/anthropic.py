@@ -20,6 +20,7 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
     """The Messages API of Anthropic, or of a server that speaks it."""
 
     default_url = "https://api.anthropic.com"
+    form = "anthropic"
     sdk_error = AnthropicError
 
     def _make_client(self) -> AsyncAnthropic:

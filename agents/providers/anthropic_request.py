@@ -24,9 +24,12 @@ OPENING = "(The conversation begins here.)"
 SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def to_request(request: Request, provider: str) -> Json:
-    """Map it. Thinking goes back only if `provider`, the name under which this endpoint is configured, made it."""
-    messages = _messages(request.messages, provider)
+def to_request(request: Request, provider: str, *, is_asked: bool = True) -> Json:
+    """Map it. Thinking goes back only if `provider`, the name under which this endpoint is configured, made it.
+
+    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    """
+    messages = _messages(request.messages, provider, is_asked)
     tools = _tools(request)
     options = dict(request.options)
     thinking = _thinking(options, messages)
@@ -77,7 +80,7 @@ def _thinks(thinking: Json) -> bool:
 
 def _may_think(messages: Sequence[Json]) -> bool:
     """A tool round that began without thinking (another model's, say) cannot go on with it: the vendor refuses."""
-    if not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
+    if not messages or not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
         return True
     return len(messages) > 1 and "thinking" in messages[-2]["content"][0]["type"]
 
@@ -100,16 +103,19 @@ def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
     return (ToolSpec(name, "No longer available.", {"properties": {}}) for name in sorted(names))
 
 
-def _messages(messages: Iterable[Message], provider: str) -> list[Json]:
-    """Alternate user and assistant, beginning and ending with user, without a block that the vendor refuses."""
+def _messages(messages: Iterable[Message], provider: str, is_asked: bool) -> list[Json]:
+    """Alternate user and assistant, beginning and ending with user, without a block that the vendor refuses.
+
+    One that is not asked may be empty, or end with the assistant.
+    """
     ids = CallIds()
     sides: list[Json] = []
     for is_model, group in turns(messages):
         blocks = _model_blocks(group, provider, ids) if is_model else _people_blocks(group, ids)
         _append(sides, "assistant" if is_model else "user", blocks)
-    if not sides or sides[0]["role"] != "user":
+    if (is_asked and not sides) or (sides and sides[0]["role"] != "user"):
         sides.insert(0, {"role": "user", "content": [{"type": "text", "text": OPENING}]})
-    if sides[-1]["role"] != "user":
+    if is_asked and sides[-1]["role"] != "user":
         sides.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
     for side in [side for side in sides if side["role"] == "user"][-CACHED_TURNS:]:
         side["content"][-1]["cache_control"] = CACHED

@@ -24,6 +24,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
     """The Chat Completions API of OpenAI, or of a server that speaks it; learns what the server does not take."""
 
     default_url = "https://api.openai.com/v1"
+    form = "openai"
     sdk_error = OpenAIError
 
     def __init__(self, name: str, api_key: str, base_url: str | None = None, **options: Any) -> None:

@@ -24,9 +24,15 @@ class Dialect:
     limit_field: str = "max_tokens"
 
 
-def to_request(request: Request, provider: str, dialect: Dialect) -> Json:
-    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only."""
-    body: Json = {"model": request.model, "messages": _messages(request, provider), "stream": True}
+def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: bool = True) -> Json:
+    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
+
+    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    """
+    messages = _messages(request, provider)
+    if is_asked and messages and messages[-1]["role"] == "assistant":
+        messages.append({"role": "user", "content": CONTINUE})
+    body: Json = {"model": request.model, "messages": messages, "stream": True}
     if dialect.stream_usage:
         body["stream_options"] = {"include_usage": True}
     if request.max_tokens:
@@ -50,8 +56,6 @@ def _messages(request: Request, provider: str) -> list[Json]:
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for index, (is_model, group) in enumerate(groups):
         messages += _model_side(group, provider, index > last_words) if is_model else _people_side(group)
-    if messages and messages[-1]["role"] == "assistant":
-        messages.append({"role": "user", "content": CONTINUE})
     return messages
 
 

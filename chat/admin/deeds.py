@@ -25,7 +25,7 @@ from chat.services.errors import NoSuchMessage, Refused
 from chat.services.rows import OpenSession
 
 UNDELETE = "undelete"
-OF_SESSIONS: dict[str, Callable[[User, Session], None]] = {
+OF_SESSIONS: dict[str, Callable[[User, Session], bool]] = {
     "stop": stop_one,
     "archive": archive_one,
     "restore": restore_one,
@@ -46,10 +46,10 @@ class Deed(StrEnum):
 
 # Django's words for what became of an object, and the field that it concerns.
 LOGGED: dict[Deed, tuple[str, list[str] | None]] = {
-    Deed.EXCLUDE: ("changed", [gettext_noop("In context")]),
-    Deed.INCLUDE: ("changed", [gettext_noop("In context")]),
+    Deed.EXCLUDE: ("changed", [gettext_noop("In context: excluded")]),
+    Deed.INCLUDE: ("changed", [gettext_noop("In context: included")]),
     Deed.REMOVE: ("deleted", None),
-    Deed.PUT_BACK: ("added", None),
+    Deed.PUT_BACK: ("changed", [gettext_noop("Removal: undone")]),
     Deed.RETRY: ("changed", [gettext_noop("Answer")]),
 }
 
@@ -67,7 +67,7 @@ def do(request: StaffRequest, session_id: str) -> HttpResponse:
     return _with_message(request, session, Deed(deed), message_id)
 
 
-def _with_session(request: StaffRequest, session: Session, deed: Callable[[User, Session], None]) -> HttpResponse:
+def _with_session(request: StaffRequest, session: Session, deed: Callable[[User, Session], bool]) -> HttpResponse:
     try:
         with transaction.atomic():
             deed(request.user, session)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from tempfile import TemporaryFile
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, cast
 
 from django.http import Http404, HttpResponseBase
 from django.views.decorators.http import require_GET
@@ -12,10 +12,11 @@ from django.views.decorators.http import require_GET
 from chat.admin import journal
 from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_404
 from chat.downloads import file_name, passed_on, streamed
-from chat.models import Session
+from chat.models import Session, User
+from chat.services.access import session_for_staff
+from chat.services.errors import Refused
 from chat.services.exporting import export_json, export_markdown
 
-PORTION = 1_000_000
 # By its name in an address: how it is written, its media type, the ending of its file, what the log says.
 FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {
     "json": (export_json, "application/json", "json", journal.EXPORTED_JSON),
@@ -30,32 +31,64 @@ def export(request: StaffRequest, session_id: str, form: str) -> HttpResponseBas
     require_messages(request.user, change=False)
     if form not in FORMS:
         raise Http404
-    return response(request, [session], form)
+    return response(request, [session.pk], form)
 
 
-def response(request: StaffRequest, sessions: Sequence[Session], form: str) -> HttpResponseBase:
-    """Give sessions away in a form."""
+def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> HttpResponseBase:
+    """Give sessions away in a form: one as it is, several in an archive."""
     write, media_type, ending, done = FORMS[form]
-    for session in sessions:
-        journal.note(request.user, session, done)
-    if len(sessions) == 1:
-        name = file_name(sessions[0].title, sessions[0].pk, ending)
-        return streamed(request, write(sessions[0]), name=name, media_type=media_type)
-    return passed_on(request, _zipped(sessions, form), name="sessions.zip", media_type="application/zip")
+    if len(session_ids) != 1:
+        packed = _zipped(request.user, session_ids, form)
+        return passed_on(request, packed, name="sessions.zip", media_type="application/zip")
+    session = session_for_staff(request.user, session_ids[0], needs_change=False)
+    journal.note(request.user, session, done)
+    name = file_name(session.title, session.pk, ending)
+    return streamed(request, write(session), name=name, media_type=media_type)
 
 
-def _zipped(sessions: Iterable[Session], form: str) -> Iterator[bytes]:
-    """Pack sessions on the disk: with their files they may be larger than the memory."""
-    write, _media_type, ending, _done = FORMS[form]
-    with TemporaryFile() as packed:
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for session in sessions:
-                name = file_name(f"{session.pk} {session.title}", session.pk, ending)
-                with archive.open(name, "w", force_zip64=True) as entry:
-                    entry.writelines(piece.encode() for piece in write(session))
-        packed.seek(0)
-        while portion := packed.read(PORTION):
-            yield portion
+class _Sink:
+    """A file that cannot seek: what is written to it can be sent at once."""
+
+    def __init__(self) -> None:
+        self._written: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._written.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""
+
+    def take(self) -> bytes:
+        """Return what was written since the last call."""
+        data = b"".join(self._written)
+        self._written.clear()
+        return data
+
+
+def _zipped(user: User, session_ids: Sequence[str], form: str) -> Iterator[bytes]:
+    """Pack sessions one after the other, each written down in the log when its turn comes.
+
+    Sessions that cannot be read any more are listed in a file of the archive.
+    """
+    write, _media_type, ending, done = FORMS[form]
+    sink, missing = _Sink(), []
+    with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as archive:
+        for session_id in session_ids:
+            try:
+                session = session_for_staff(user, session_id, needs_change=False)
+            except Refused as refusal:
+                missing.append(f"{session_id}: {refusal.message}\n")
+                continue
+            journal.note(user, session, done)
+            name = file_name(f"{session.pk} {session.title}", session.pk, ending)
+            with archive.open(name, "w", force_zip64=True) as entry:
+                for piece in write(session):
+                    entry.write(piece.encode())
+                    yield sink.take()
+        if missing:
+            archive.writestr("MISSING.txt", "".join(missing))
+    yield sink.take()
 
 
 PAGES: Pages = {"<str:session_id>/export/<str:form>/": (export, "chat_session_export")}

@@ -74,8 +74,8 @@ def _read(text: str) -> Any:
         raise forms.ValidationError(words % where, code="json") from error
     except RecursionError as error:
         raise forms.ValidationError(_("The arguments are nested too deeply."), code="json") from error
-    except ValueError as error:  # a number of thousands of digits
-        raise forms.ValidationError(str(error), code="json") from error
+    except ValueError as error:
+        raise forms.ValidationError(_("A number has too many digits."), code="json") from error
 
 
 def _refuse(constant: str) -> NoReturn:

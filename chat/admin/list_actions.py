@@ -19,32 +19,41 @@ from chat.services import organising, runs
 from chat.services.access import session_for_staff
 from chat.services.errors import Refused
 
-# A selection over all pages may be everything that there is: what takes a while is done in portions.
+# A selection over all pages may be everything that there is: changes are made in portions.
 MOST = 100
-Deed = Callable[[User, Session], None]
+# Does something with a session and returns whether that changed anything.
+Deed = Callable[[User, Session], bool]
 
 
-def stop_one(user: User, session: Session) -> None:
-    if runs.cancel(session=session, author=user):
-        journal.note(user, session, journal.STOPPED)
+def stop_one(user: User, session: Session) -> bool:
+    if not runs.cancel(session=session, author=user):
+        return False
+    journal.note(user, session, journal.STOPPED)
+    return True
 
 
-def archive_one(user: User, session: Session) -> None:
-    if session.status != Session.Status.ARCHIVED:
-        organising.set_archived(session=session, archived=True)
-        journal.note(user, session, journal.ARCHIVED)
+def archive_one(user: User, session: Session) -> bool:
+    if session.status == Session.Status.ARCHIVED:
+        return False
+    organising.set_archived(session=session, archived=True)
+    journal.note(user, session, journal.ARCHIVED)
+    return True
 
 
-def restore_one(user: User, session: Session) -> None:
-    if session.status != Session.Status.ACTIVE:
-        organising.set_archived(session=session, archived=False)
-        journal.note(user, session, journal.RESTORED)
+def restore_one(user: User, session: Session) -> bool:
+    if session.status == Session.Status.ACTIVE:
+        return False
+    organising.set_archived(session=session, archived=False)
+    journal.note(user, session, journal.RESTORED)
+    return True
 
 
-def undelete_one(user: User, session: Session) -> None:
-    if session.status == Session.Status.DELETED:
-        organising.bring_back(session=session)
-        journal.note(user, session, journal.UNDELETED)
+def undelete_one(user: User, session: Session) -> bool:
+    if session.status != Session.Status.DELETED:
+        return False
+    organising.bring_back(session=session)
+    journal.note(user, session, journal.UNDELETED)
+    return True
 
 
 @admin.action(description=gettext_lazy("Stop the agent"), permissions=["change"])
@@ -78,19 +87,23 @@ def export_markdown(admin: Any, request: StaffRequest, chosen: QuerySet[Session]
 
 
 def _with_each(request: StaffRequest, chosen: QuerySet[Session], deed: Deed, *, are_deleted: bool = False) -> None:
-    """Do it with each session that lets it be done; say how many there were, and why others were left out."""
+    """Do it with each session; say how many it changed, how many needed no change, and why others refused."""
     ids = _ids(request, chosen)
     refused: list[Refused] = []
+    done = 0
     for session_id in ids:
         try:
             with transaction.atomic():
                 session = session_for_staff(request.user, session_id, needs_change=True, is_deleted=are_deleted)
-                deed(request.user, session)
+                done += deed(request.user, session)
         except Refused as refusal:
             refused.append(refusal)
-    if done := len(ids) - len(refused):
+    if done:
         words = ngettext("Done with %(count)s session.", "Done with %(count)s sessions.", done)
         messages.success(request, words % {"count": done})
+    if unchanged := len(ids) - len(refused) - done:
+        words = ngettext("%(count)s session needed no change.", "%(count)s sessions needed no change.", unchanged)
+        messages.info(request, words % {"count": unchanged})
     for text in sorted({refusal.message for refusal in refused}):
         messages.error(request, text)
 
@@ -104,5 +117,5 @@ def _ids(request: StaffRequest, chosen: QuerySet[Session]) -> list[str]:
 
 
 def _export(request: StaffRequest, chosen: QuerySet[Session], form: str) -> HttpResponseBase:
-    sessions = [session_for_staff(request.user, pk, needs_change=False) for pk in _ids(request, chosen)]
-    return exports.response(request, sessions, form)
+    """Export all of them, however many: the archive is sent while it is made."""
+    return exports.response(request, list(chosen.values_list("pk", flat=True)), form)

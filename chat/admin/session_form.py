@@ -1,4 +1,4 @@
-"""What staff may change of a session itself: its title, agent, model and system prompt."""
+"""What staff may change of a session itself: its title, agent, model, configuration and system prompt."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ LOGGED = {
     "title": gettext_noop("Title"),
     "agent": gettext_noop("Agent"),
     "model": gettext_noop("Model"),
+    "mode": gettext_noop("Mode"),
+    "tools": gettext_noop("Tools"),
+    "max_rounds": gettext_noop("Tool rounds"),
     "system_prompt": gettext_noop("System prompt"),
 }
 
@@ -33,6 +36,19 @@ class SessionForm(forms.Form):
     title = WrittenField(max_length=200, label=gettext_lazy("Title"), show_hidden_initial=True)
     agent = forms.ChoiceField(required=False, label=gettext_lazy("Agent"), show_hidden_initial=True)
     model = forms.ChoiceField(required=False, label=gettext_lazy("Model"), show_hidden_initial=True)
+    mode = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Mode"),
+        help_text=gettext_lazy("chat: no tools; agent: with tools; run: started by a program."),
+        choices=[(mode.value, mode.value) for mode in Session.Mode],
+        show_hidden_initial=True,
+    )
+    tools = WrittenField(
+        label=gettext_lazy("Tools"),
+        help_text=gettext_lazy("Names, separated by commas. Choosing another agent brings its own tools."),
+        show_hidden_initial=True,
+    )
+    max_rounds = WrittenField(max_length=4, label=gettext_lazy("Tool rounds in one turn"), show_hidden_initial=True)
     system_prompt = BigField(
         label=gettext_lazy("System prompt"),
         help_text=gettext_lazy("What the model is told before all else, from its next response on."),
@@ -53,7 +69,9 @@ class SessionForm(forms.Form):
         self._offer("agent", [(each.name, each.title) for each in presets.presets()])
         known = [f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model]
         self._offer("model", [(name, name) for name in known])
-        self.fields["title"].widget.attrs.update({"class": "vTextField", "dir": "auto"})
+        for name in ("title", "tools"):
+            self.fields[name].widget.attrs.update({"class": "vTextField", "dir": "auto"})
+        self.fields["max_rounds"].widget.attrs.update({"class": "vIntegerField", "inputmode": "numeric"})
         if not with_text:
             del self.fields["title"], self.fields["system_prompt"]
         for field in self.fields.values():
@@ -68,10 +86,14 @@ class SessionForm(forms.Form):
 
 def values_of(session: Session) -> dict[str, str]:
     """A session's fields as the form has them."""
+    config = presets.kept(session)
     return {
         "title": session.title,
         "agent": session.agent,
         "model": f"{session.provider}/{session.model}" if session.model else "",
+        "mode": session.mode,
+        "tools": ", ".join(config.tools),
+        "max_rounds": str(config.max_rounds),
         "system_prompt": lines(session.system_prompt),
     }
 
@@ -130,5 +152,13 @@ def _change(form: SessionForm, name: str, author: User) -> None:
         case "model":
             provider, _slash, model = wanted.partition("/")
             sessions.set_model(**about, provider=provider, model=model)
+        case "mode":
+            sessions.configure(**about, mode=wanted)
+        case "tools":
+            names = (name.strip() for name in wanted.split(","))
+            sessions.configure(**about, tools=[name for name in names if name])
+        case "max_rounds":
+            is_number = wanted.isascii() and wanted.isdigit()
+            sessions.configure(**about, max_rounds=int(wanted) if is_number else 0)
         case "system_prompt":
             sessions.set_system_prompt(**about, system_prompt=wanted)

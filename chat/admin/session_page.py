@@ -29,9 +29,10 @@ from chat.admin.states import run_of, state_of
 from chat.models import RunState, Session
 from chat.services.access import role_in
 
-FIELDSETS: list[Any] = [(None, {"fields": ["title", ("agent", "model"), "system_prompt"]})]
+CONFIGURATION = [("agent", "model"), ("mode", "max_rounds"), "tools"]
+FIELDSETS: list[Any] = [(None, {"fields": ["title", *CONFIGURATION, "system_prompt"]})]
 # For staff who may not read messages: titles and system prompts are made of what people write.
-FIELDSETS_WITHOUT_TEXT: list[Any] = [(None, {"fields": [("agent", "model")]})]
+FIELDSETS_WITHOUT_TEXT: list[Any] = [(None, {"fields": CONFIGURATION})]
 
 
 def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Session]) -> HttpResponse:

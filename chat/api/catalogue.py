@@ -1,4 +1,4 @@
-"""What there is to choose from, and to find: models, agents, words."""
+"""Models, agents and search."""
 
 from __future__ import annotations
 
@@ -9,58 +9,60 @@ from django.http import HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.registry import ModelChoice
-from chat.api.answers import answer
 from chat.api.auth import ApiRequest
+from chat.api.responses import answer
 from chat.services.offers import agents_for, models_for
 from chat.services.searching import search
 
-router = Router(tags=["catalogue"])
+router = Router(tags=["Catalogue"])
 
 
-class Models(Schema):
-    """The models that a session may use, as far as their servers have told."""
+class ModelOut(Schema):
+    provider: str
+    model: str
+    context_window: int | None = Field(description="In tokens; null if unknown")
 
-    models: list[ModelChoice]
+
+class ModelList(Schema):
+    models: list[ModelOut]
 
 
-class Agent(Schema):
-    """An agent that a session may begin with; `prompts` are what one might say to it first."""
+class AgentOut(Schema):
+    """An agent that a session may begin with."""
 
     name: str
     title: str
     provider: str
     model: str
     tools: list[str]
-    prompts: list[str]
+    max_rounds: int = Field(description="Tool rounds in one turn")
+    prompts: list[str] = Field(description="Suggestions for a first message")
 
 
-class Agents(Schema):
-    """All of them, the default one first."""
+class AgentList(Schema):
+    """The default agent comes first."""
 
-    agents: list[Agent]
+    agents: list[AgentOut]
 
 
 class SearchQuery(Schema):
-    """All of the words must be there, anywhere in others, in capitals or not."""
-
-    q: str = Field(max_length=1000, examples=["release plan"])
-    limit: int = Field(20, ge=1, le=50, description="So many sessions, and as many messages")
+    q: str = Field(max_length=1000, examples=["release plan"], description="All words must occur, in any case")
+    limit: int = Field(20, ge=1, le=50, description="At most so many sessions, and as many messages")
 
 
-class FoundSession(Schema):
-    """A session by its title, which is HTML with the words in `<mark>`."""
+class SessionMatch(Schema):
+    """A session whose title matches."""
 
     id: str
-    title: str
+    title: str = Field(description="HTML with the matches in `<mark>`")
     workspace: int
     workspace_name: str
     archived: bool
     updated_at: datetime
 
 
-class FoundMessage(Schema):
-    """A message by its text; `snippet` is HTML with the words in `<mark>`."""
+class MessageMatch(Schema):
+    """A message whose text matches."""
 
     id: str
     session_id: str
@@ -68,34 +70,33 @@ class FoundMessage(Schema):
     workspace: int
     workspace_name: str
     sender: str
-    snippet: str
+    snippet: str = Field(description="HTML with the matches in `<mark>`")
     timestamp: datetime
 
 
-class Found(Schema):
-    """What was found, the newest first."""
+class SearchResults(Schema):
+    """The newest first."""
 
-    sessions: list[FoundSession]
-    messages: list[FoundMessage]
+    sessions: list[SessionMatch]
+    messages: list[MessageMatch]
 
 
-@router.get("/models", response=Models, operation_id="listModels", summary="List models")
+@router.get("/models", response=ModelList, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
-    """With their context windows in tokens, where they are known. Guests see the models of their sessions."""
+    """The models that a session may use, as far as their servers have listed them; guests get those of theirs."""
     return answer(request, {"models": [asdict(each) for each in models_for(request.user)]})
 
 
-@router.get("/agents", response=Agents, operation_id="listAgents", summary="List agents")
+@router.get("/agents", response=AgentList, operation_id="listAgents", summary="List agents")
 def list_agents(request: ApiRequest) -> HttpResponse:
-    """With the model that each begins with. Guests start no sessions, and see none."""
-    known = agents_for(request.user)
-    names = ("name", "title", "provider", "model", "tools", "prompts")
-    return answer(request, {"agents": [{name: getattr(each, name) for name in names} for each in known]})
+    """With the settings that a new session copies from them. Guests start no sessions: for them there are none."""
+    agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in agents_for(request.user)]
+    return answer(request, {"agents": agents})
 
 
-@router.get("/search", response=Found, operation_id="search", summary="Find sessions and messages")
+@router.get("/search", response=SearchResults, operation_id="search", summary="Search sessions and messages")
 def find(request: ApiRequest, query: Query[SearchQuery]) -> HttpResponse:
-    """In all that you may see, archived sessions too."""
+    """In everything that you may see, archived sessions included."""
     found = search(request.user, query.q, query.limit)
     sessions = [{**asdict(each), "updated_at": each.updated_at.isoformat()} for each in found.sessions]
     messages = [{**asdict(each), "timestamp": each.timestamp.isoformat()} for each in found.messages]

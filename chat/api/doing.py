@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from chat.api.answers import seen_by
 from chat.api.auth import ApiRequest
+from chat.api.responses import seen_by
 from chat.commands import AnyCommand, Ping, Request, Sync, checked
 from chat.services.amending import amend, amend_message
 from chat.services.commands import Json

@@ -15,13 +15,15 @@ from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from chat.api.bodies import NotJson
+from chat.api.parsing import NotJson
 from chat.api.problems import CODES, problem, refusal, words
 from chat.commands import LONGEST_EXPLANATION, Malformed
 from chat.services.errors import Refused
 
 logger = logging.getLogger(__name__)
 MOST_ERRORS = 20
+# Seconds after which a client may ask a database again that could not be reached.
+RETRY_AFTER = "5"
 # Where ninja found it: names of its own that mean nothing to who has sent it.
 PLACES = ("body", "query", "path", "header", "form", "file")
 
@@ -44,7 +46,9 @@ def install(api: NinjaAPI) -> None:
 
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
     logger.error("A request could not be carried out", exc_info=error)
-    return problem("unavailable", _("Parley cannot reach its database right now. Try again."))
+    answer = problem("unavailable", _("Parley cannot reach its database right now. Try again."))
+    answer["Retry-After"] = RETRY_AFTER
+    return answer
 
 
 def _refused(request: HttpRequest, error: Any) -> HttpResponse:

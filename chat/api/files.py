@@ -2,81 +2,110 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseNotModified
 from django.urls import reverse
 from django.utils.http import content_disposition_header
-from ninja import File, Router, Schema
+from django.utils.translation import gettext as _
+from ninja import File, Router
 from ninja.files import UploadedFile
-from pydantic import Field
 
 from chat import ids
-from chat.api.answers import answer, nothing
 from chat.api.auth import ApiRequest, session_of
+from chat.api.problems import problem
+from chat.api.responses import answer, is_known, nothing
+from chat.api.schemas import AttachmentOut
+from chat.files.plain import charset_of
 from chat.models import Attachment, Role
 from chat.services import attachments
 from chat.services.attachments import NoSuchAttachment
 
-router = Router(tags=["files"])
-WHOLE: dict[int, dict[str, Any]] = {
-    200: {"description": "The file", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+router = Router(tags=["Files"])
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+MEDIA_TYPES = ("application/octet-stream", "image/*", "application/pdf", "text/plain")
+CONTENT = dict.fromkeys(MEDIA_TYPES, BINARY)
+PROBLEM = {"$ref": "#/components/responses/Problem"}
+FILE: dict[int, dict[str, Any]] = {
+    200: {"description": "The file with its own media type", "content": CONTENT},
+    206: {"description": "The part of the file that `Range` asks for", "content": CONTENT},
+    304: {"description": "The client has the file"},
+    416: PROBLEM,
 }
+RANGE: list[dict[str, Any]] = [
+    {
+        "in": "header",
+        "name": "Range",
+        "required": False,
+        "description": "One range of bytes, such as `bytes=0-1023`",
+        "schema": {"type": "string"},
+    }
+]
+ONE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
-class AttachmentOut(Schema):
-    """An uploaded file: its `id` goes with a message. `kind` and `media_type` are what its bytes say that it is."""
+class UploadedAttachment(AttachmentOut):
+    """An uploaded file. Its `id` goes with a message."""
 
-    id: str = Field(examples=["a_0123456789abcdef01234567"])
-    name: str
-    kind: str = Field(examples=["image"], description="image, text or pdf")
-    media_type: str
-    size: int = Field(description="In bytes")
-    width: int | None
-    height: int | None
-    pages: int | None
     url: str
 
 
 @router.post(
     "/sessions/{session_id}/attachments",
-    response={201: AttachmentOut},
+    response={201: UploadedAttachment},
     operation_id="uploadAttachment",
     summary="Upload a file",
 )
 def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedFile]) -> HttpResponse:
-    """To be sent with your next message in this session, within a day."""
+    """To send it with your next message in this session, within a day."""
     session = session_of(request, session_id, Role.EDITOR)
     name, size = file.name or "", file.size or 0
     taken = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
     address = reverse("api:get_attachment", args=[taken.pk])
-    told = {**attachments.described(taken), "url": address}
-    del told["thumb"]
-    return answer(request, told, status=201, location=address)
+    described = {**attachments.described(taken), "url": address}
+    shown = {field: described[field] for field in UploadedAttachment.model_fields}
+    return answer(request, shown, status=201, location=address, tagged=False)
 
 
 @router.get(
     "/attachments/{attachment_id}",
     operation_id="getAttachment",
     summary="Read a file",
-    openapi_extra={"responses": WHOLE},
+    openapi_extra={"responses": FILE, "parameters": RANGE},
 )
 def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
-    """An image without what it tells of its maker. One that is not sent is its uploader's alone."""
+    """Images come without the metadata about their author. Only its uploader can read a file that is not sent."""
     file = _found(request, attachment_id)
-    kept_as = content_disposition_header(True, file.name) or "attachment"
+    headers = {
+        "ETag": f'"{file.pk}"',
+        "Accept-Ranges": "bytes",
+        "Content-Disposition": content_disposition_header(True, file.name) or "attachment",
+    }
+    if is_known(request, headers["ETag"]):
+        return HttpResponseNotModified(headers={"ETag": headers["ETag"]})
     data = attachments.data_of(file)
-    return HttpResponse(data, content_type=file.media_type, headers={"Content-Disposition": kept_as})
+    media_type = file.media_type
+    if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data)):
+        media_type = f"{media_type}; charset={charset}"
+    if (part := _part(request, headers["ETag"], len(data))) is None:
+        return HttpResponse(data, content_type=media_type, headers=headers)
+    if not part:
+        refused = problem("range_not_satisfiable", _("The file has no such bytes."), 416)
+        refused["Content-Range"] = f"bytes */{len(data)}"
+        return refused
+    headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
+    return HttpResponse(data[part.start : part.stop], status=206, content_type=media_type, headers=headers)
 
 
 @router.delete(
     "/attachments/{attachment_id}",
     response={204: None},
     operation_id="removeAttachment",
-    summary="Take an unsent file away",
+    summary="Delete an unsent file",
 )
 def remove_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
-    """Your own, before it is sent."""
+    """Only its uploader may, before it is sent."""
     attachments.remove(user=request.user, attachment_id=_found(request, attachment_id).pk)
     return nothing()
 
@@ -85,3 +114,19 @@ def _found(request: ApiRequest, attachment_id: str) -> Attachment:
     if not ids.may_be_one(attachment_id):
         raise NoSuchAttachment
     return attachments.fetch(request.user, attachment_id)
+
+
+def _part(request: ApiRequest, tag: str, size: int) -> range | None:
+    """Return the bytes that `Range` asks for; None for the whole file, an empty range for bytes that do not exist.
+
+    Several ranges, other units and a stale `If-Range` get the whole file, as RFC 9110 allows.
+    """
+    found = ONE_RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    if found is None or found[1] == found[2] == "" or request.headers.get("If-Range", tag) != tag:
+        return None
+    if not found[1]:
+        return range(max(0, size - int(found[2])), size)
+    first, last = int(found[1]), int(found[2] or size - 1)
+    if found[2] and last < first:
+        return None
+    return range(first, min(last + 1, size)) if first < size else range(0)

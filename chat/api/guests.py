@@ -8,18 +8,18 @@ from django.http import HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from chat.api.answers import answer, nothing
 from chat.api.auth import ApiRequest
-from chat.api.bodies import Body
+from chat.api.parsing import Body
+from chat.api.responses import answer, nothing
 from chat.services import guests
 
-router = Router(tags=["workspaces"])
+router = Router(tags=["Workspaces"])
 
 
 class Guest(Schema):
     """A guest of a workspace: they see the sessions that are shared with them, and nothing else of it."""
 
-    id: int
+    user_id: int
     username: str
     name: str
     workspace: int
@@ -34,10 +34,8 @@ class GuestChange(Body):
     role: Literal["member"]
 
 
-class WorkspaceRole(Schema):
-    """A user's role in a workspace."""
-
-    id: int
+class NewMember(Schema):
+    user_id: int
     workspace: int
     role: str
 
@@ -47,7 +45,7 @@ def list_guests(request: ApiRequest) -> HttpResponse:
     """Those of the workspaces of which you are an owner or admin."""
     found = [
         {
-            "id": each.user_id,
+            "user_id": each.user_id,
             "username": each.user.username,
             "name": each.user.sender,
             "workspace": each.workspace_id,
@@ -60,14 +58,14 @@ def list_guests(request: ApiRequest) -> HttpResponse:
 
 @router.patch(
     "/workspaces/{workspace_id}/guests/{user_id}",
-    response=WorkspaceRole,
+    response=NewMember,
     operation_id="changeGuest",
     summary="Make a guest a member",
 )
 def change_guest(request: ApiRequest, workspace_id: int, user_id: int, body: GuestChange) -> HttpResponse:
     """For owners and admins of the workspace. Members see who is in it, and start sessions of their own."""
     made = guests.make_member(author=request.user, workspace_id=workspace_id, user_id=user_id)
-    return answer(request, {"id": made.user_id, "workspace": made.workspace_id, "role": made.role})
+    return answer(request, {"user_id": made.user_id, "workspace": made.workspace_id, "role": made.role})
 
 
 @router.delete(

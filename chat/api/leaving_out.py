@@ -1,49 +1,55 @@
-"""Many messages left out of what the model is sent at once, and taken in again."""
+"""Excluding many messages from the context at once, and including them again."""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
+from ninja import Body as BodyParam
 from ninja import Router, Schema
+from pydantic import Field
 
-from chat.api.answers import answer
 from chat.api.auth import ApiRequest
-from chat.api.bodies import Body
 from chat.api.doing import obey_about
+from chat.api.parsing import Body
+from chat.api.responses import answer
 from chat.commands import Number
 
-router = Router(tags=["messages"])
+router = Router(tags=["Messages"])
 
 
-class LeftOut(Schema):
-    """How many messages were changed; `since` is what undoing it is asked with."""
-
-    count: int
-    since: int
+class ContextChange(Schema):
+    count: int = Field(description="How many messages were changed")
+    since: int = Field(description="What `include_before` takes to undo exactly this change")
 
 
-class Since(Body):
-    """`since`: only what the `exclude_before` that answered it left out, as far as nobody has decided on it since."""
-
-    since: Number | None = None
+class IncludeBefore(Body):
+    since: Number | None = Field(
+        None, description="The `since` of an `exclude_before`: include only what it excluded and nobody changed since"
+    )
 
 
 @router.post(
     "/sessions/{session_id}/messages/{message_id}/exclude_before",
-    response=LeftOut,
+    response=ContextChange,
     operation_id="excludeBefore",
-    summary="Leave out all that stands before a message",
+    summary="Exclude all messages before a message",
 )
 def exclude_before(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """It is shown as ever, and the model is not sent it any more."""
-    return answer(request, obey_about(request, session_id, message_id, "exclude_before"))
+    """They stay visible, and the model is not sent them any more."""
+    return answer(request, obey_about(request, session_id, message_id, "exclude_before"), tagged=False)
 
 
 @router.post(
     "/sessions/{session_id}/messages/{message_id}/include_before",
-    response=LeftOut,
+    response=ContextChange,
     operation_id="includeBefore",
-    summary="Take in again what stands before a message",
+    summary="Include all messages before a message",
 )
-def include_before(request: ApiRequest, session_id: str, message_id: str, body: Since) -> HttpResponse:
-    """All of it, or what was left out at once before."""
-    return answer(request, obey_about(request, session_id, message_id, "include_before", since=body.since))
+def include_before(
+    request: ApiRequest,
+    session_id: str,
+    message_id: str,
+    body: BodyParam[IncludeBefore | None] = None,
+) -> HttpResponse:
+    """All of them, or those that one `exclude_before` excluded."""
+    since = body.since if body else None
+    return answer(request, obey_about(request, session_id, message_id, "include_before", since=since), tagged=False)

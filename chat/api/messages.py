@@ -1,76 +1,101 @@
-"""Messages of a session: read in pages, sent, changed, taken away and put back."""
+"""Messages of a session: read in pages, sent, changed, removed and restored."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from chat.api.answers import answer, nothing
 from chat.api.auth import ApiRequest, session_of
-from chat.api.bodies import Body
 from chat.api.doing import commands_about, known, obey, obey_about
-from chat.api.shapes import MESSAGE_ID, MessagePage
+from chat.api.parsing import Body
+from chat.api.responses import answer, nothing
+from chat.api.schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
+from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number
 from chat.services import reading
 from chat.services.errors import NoSuchMessage
-from chat.snapshots import AttachmentSnapshot, MessageSnapshot
 
-router = Router(tags=["messages"])
+router = Router(tags=["Messages"])
 # A page of the API is of so many characters, unless a single message has more.
 PAGE_CHARS = 200_000
 
 
 class MessageQuery(Schema):
-    """Which part of the conversation: the newest, or what stands before or after a sequence number."""
-
-    before: Number | None = None
-    after: Number | None = None
+    before: Number | None = Field(None, description="Messages with a smaller `sequence`: go back from the newest")
+    after: Number | None = Field(None, description="Messages with a greater `sequence`: go on from the oldest")
+    turn: str | None = Field(None, max_length=32, pattern=r"^t_[0-9A-Za-z]+$", description="Messages of this turn only")
     limit: int = Field(50, ge=1, le=200)
+
+    @model_validator(mode="after")
+    def _one_direction(self) -> MessageQuery:
+        if self.before is not None and self.after is not None:
+            raise ValueError("Give `before` or `after`, not both.")
+        return self
+
+
+class SendQuery(Schema):
+    wait: int = Field(0, ge=0, le=LONGEST_WAIT, description="Answer when the turn is at rest, or after these seconds")
 
 
 class NewMessage(Body):
-    """What is said. `key` makes one message of a request that is repeated; `attachments` are ids of uploaded files."""
+    """`key` makes a repeated request return the message of the first one."""
 
     text: str = Field(examples=["What is 17 times 23?"])
     key: str | None = Field(None, min_length=1, max_length=100)
-    attachments: list[str] = Field([], max_length=MOST_KNOWN)
+    attachments: list[str] = Field([], max_length=MOST_KNOWN, description="Ids of uploaded files")
 
 
-class Sent(Schema):
-    """What became of it. `queued`: the agent is at work and takes it up then. `repeated`: it was there already."""
+class SentMessage(Schema):
+    """The message that was sent. With `wait`, also the outcome and the messages of its turn."""
 
     id: str = Field(examples=[MESSAGE_ID])
-    queued: bool
-    repeated: bool
+    turn_id: str | None = Field(examples=[TURN_ID], description="Null while queued")
+    sequence: int | None = Field(description="Null while queued")
+    queued: bool = Field(description="The agent is working, and takes the message up next")
+    repeated: bool = Field(description="A request with this key has sent the message before")
+    outcome: (
+        Literal["queued", "running", "waiting", "completed", "interrupted", "failed", "withdrawn", "unknown"] | None
+    ) = Field(
+        None,
+        description="With `wait`. `queued`, `running`: the time was up. `waiting`: the agent waits for a person. "
+        "`unknown`: the server stopped or your access ended",
+    )
+    messages: list[MessageOut] | None = Field(None, description="With `wait`: the messages of the turn")
+    more: bool | None = Field(None, description="With `wait`: the turn has more messages; read them with `?turn=`")
 
 
 class MessageChanges(Body):
-    """Other words, or whether the model is sent the message. `revision` is the message's as you saw it."""
+    """Fields that are left out keep their values."""
 
     text: str | None = None
-    include_in_context: bool | None = None
-    revision: Number | None = Field(None, description="Refused as stale if the words have been edited since")
+    include_in_context: bool | None = Field(None, description="Whether the model is sent the message")
+    revision: Number | None = Field(
+        None, description="The message's revision that you read: refused as `stale` if its text was edited since"
+    )
 
 
-class Returned(Schema):
-    """The files of a message that was taken back: they are unsent again."""
+class WithdrawnMessage(Schema):
+    """The files of the message; they are unsent again."""
 
-    attachments: list[AttachmentSnapshot]
+    attachments: list[AttachmentOut]
 
 
 @router.get(
-    "/sessions/{session_id}/messages", response=MessagePage, operation_id="listMessages", summary="Read messages"
+    "/sessions/{session_id}/messages", response=MessagePage, operation_id="listMessages", summary="List messages"
 )
 def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuery]) -> HttpResponse:
-    """Fewer than `limit` where they are long. `before` goes back from the newest, `after` on from the oldest."""
+    """The newest ones by default. A page has fewer than `limit` messages when they are long."""
     session = session_of(request, session_id)
     if query.after is not None:
-        page = reading.page_after(session, query.after, query.limit, PAGE_CHARS)
+        page = reading.page_after(session, query.after, query.limit, PAGE_CHARS, query.turn)
         more = page.has_newer
     else:
-        page = reading.page_of(session, query.before, query.limit, PAGE_CHARS)
+        page = reading.page_of(session, query.before, query.limit, PAGE_CHARS, query.turn)
         more = page.has_older
     messages, queued = ([each.to_json() for each in some] for some in (page.messages, page.queued))
     return answer(request, {"messages": messages, "queued": queued, "more": more})
@@ -78,81 +103,88 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
 
 @router.post(
     "/sessions/{session_id}/messages",
-    response={201: Sent, 200: Sent},
+    response={201: SentMessage, 200: SentMessage},
     operation_id="sendMessage",
-    summary="Say something",
+    summary="Send a message",
 )
-def send_message(request: ApiRequest, session_id: str, body: NewMessage) -> HttpResponse:
-    """Begin a turn, or queue while the agent works. 200: the key has sent this message before."""
+def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: Query[SendQuery]) -> HttpResponseBase:
+    """Begin a turn, or queue the message while the agent works. 200: a request with this key has sent it before.
+
+    With `wait` the answer comes when the turn is at rest: completed, failed, interrupted, or waiting for a person.
+    """
     sent = obey(request, session_id, "send", **body.model_dump())
     location = reverse("api:get_message", args=[session_id, sent["id"]])
-    return answer(request, sent, status=200 if sent["repeated"] else 201, location=location)
+    if query.wait:
+        return wait_for_turn(request, session_id, sent, query.wait, location)
+    return answer(request, sent, status=200 if sent["repeated"] else 201, location=location, tagged=False)
 
 
 @router.get(
     "/sessions/{session_id}/messages/{message_id}",
-    response=MessageSnapshot,
+    response=MessageOut,
     operation_id="getMessage",
-    summary="Look at a message",
+    summary="Read a message",
 )
 def get_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """One that is neither removed nor withdrawn; of one that is being written, what there is so far."""
-    return _told(request, session_id, message_id)
+    """While it is being written, its text so far. Removed messages are not found."""
+    return _current(request, session_id, message_id)
 
 
 @router.patch(
     "/sessions/{session_id}/messages/{message_id}",
-    response=MessageSnapshot,
+    response=MessageOut,
     operation_id="changeMessage",
     summary="Change a message",
 )
 def change_message(request: ApiRequest, session_id: str, message_id: str, body: MessageChanges) -> HttpResponse:
-    """From the next response on, for the model too. `If-Match` is heeded, and means the message as a whole."""
+    """The model sees the change from its next response on."""
     asked = []
     if body.text is not None:
         asked.append(("edit", {"text": body.text, "revision": body.revision}))
     if body.include_in_context is not None:
         asked.append(("include" if body.include_in_context else "exclude", {}))
     commands_about(request, session_id, message_id, asked)
-    return _told(request, session_id, message_id)
+    return _current(request, session_id, message_id)
 
 
 @router.delete(
     "/sessions/{session_id}/messages/{message_id}",
     response={204: None},
     operation_id="removeMessage",
-    summary="Take a message away",
+    summary="Remove a message",
 )
 def remove_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Out of view and context; `restore` puts it back. `If-Match` is heeded."""
+    """From the session and from the context; `restore` puts it back."""
     obey_about(request, session_id, message_id, "remove")
     return nothing()
 
 
 @router.post(
     "/sessions/{session_id}/messages/{message_id}/restore",
-    response=MessageSnapshot,
+    response=MessageOut,
     operation_id="restoreMessage",
-    summary="Put a message back",
+    summary="Restore a removed message",
 )
 def restore_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """In the place that it was removed from; nothing happens to one that is there."""
+    """Put it back in its place. A message that was not removed stays as it is."""
     obey_about(request, session_id, message_id, "restore")
-    return _told(request, session_id, message_id)
+    return _current(request, session_id, message_id)
 
 
 @router.post(
     "/sessions/{session_id}/messages/{message_id}/withdraw",
-    response=Returned,
+    response=WithdrawnMessage,
     operation_id="withdrawMessage",
-    summary="Take a queued message back",
+    summary="Withdraw a queued message",
 )
 def withdraw_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Your own, before the agent has taken it up."""
-    return answer(request, obey_about(request, session_id, message_id, "withdraw"))
+    """Only its sender may, before the agent takes it up."""
+    returned = obey_about(request, session_id, message_id, "withdraw")["attachments"]
+    shown = [{name: file[name] for name in AttachmentOut.model_fields} for file in returned]
+    return answer(request, {"attachments": shown}, tagged=False)
 
 
-def _told(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
+def _current(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
     session = session_of(request, session_id)
     message = reading.message_snapshot(known(message_id))
     if message is None or message.session_id != session.pk:

@@ -11,7 +11,7 @@ from chat.api.auth import ApiRequest
 from chat.downloads import file_name, passed_on
 from chat.services.personal_export import export_person
 
-router = Router(tags=["me"])
+router = Router(tags=["Transfer"])
 ARCHIVE: dict[int, dict[str, Any]] = {
     200: {
         "description": "The archive",

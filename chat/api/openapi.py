@@ -1,12 +1,15 @@
-"""The API's description of itself: what ninja knows of it, and what all of its operations have in common."""
+"""The API's description of itself: what ninja knows of it, made valid and complete for people and generators."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
+from django.urls import get_script_prefix, set_script_prefix
 from ninja import NinjaAPI
 from ninja.openapi import get_schema
 from ninja.openapi.schema import OpenAPISchema
@@ -15,53 +18,95 @@ from pydantic.json_schema import models_json_schema
 from chat.api.problems import MEDIA_TYPE, Problem
 
 Json = dict[str, Any]
+SCHEMAS = "#/components/schemas/"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
-ALWAYS = (401, 403, 422)
+ALWAYS = {
+    401: PROBLEM,
+    403: PROBLEM,
+    422: PROBLEM,
+    429: {"$ref": "#/components/responses/TooManyRequests"},
+    503: {"$ref": "#/components/responses/Unavailable"},
+}
 OF_WRITING = (409,)
 OF_BODIES = (400, 413, 415)
-# These name one beside their path, and it may not be there either.
-NAMING_WORKSPACES = ("/sessions", "/sessions/import")
-TAG = {"ETag": {"description": "What `If-None-Match` and `If-Match` take.", "schema": {"type": "string"}}}
-LOCATION = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
+# Operations with an id outside their path that may not exist: a workspace, an invitation.
+NAMING_OTHERS = ("/sessions", "/sessions/import", "/invitations/accept")
+TAG = {"ETag": {"description": "For `If-None-Match` and `If-Match`", "schema": {"type": "string"}}}
+LOCATION = {"Location": {"description": "The address of the new object", "schema": {"type": "string"}}}
+RETRY_AFTER = {
+    "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}},
+}
 NONE_MATCH = {
     "in": "header",
     "name": "If-None-Match",
-    "description": "The ETag of what you have: answered by 304 if it is still that.",
+    "description": "An ETag: the answer is 304 if the object still has it",
     "required": False,
     "schema": {"type": "string"},
 }
 MATCH = {
     "in": "header",
     "name": "If-Match",
-    "description": "The ETag of what you have seen: refused by 412, as `stale`, if it has changed since.",
+    "description": "ETags: the answer is 412 (`stale`) if the object has none of them any more",
     "required": False,
     "schema": {"type": "string"},
+}
+TAGS = {
+    "Workspaces": "You, your workspaces and their members.",
+    "Catalogue": "The models and agents of this server, and search.",
+    "Sessions": "Conversations: list, begin, read, change, delete and restore them.",
+    "Sharing": "Who has access to a session, and invitation links.",
+    "Messages": "What a session consists of. Changes take effect with the agent's next response.",
+    "History": "Versions of messages and of the system prompt, and removed messages.",
+    "Turns": "Stop the agent, retry, fork, mark as read.",
+    "Files": "Attachments of messages.",
+    "Events": "Everything that happens in a session, live.",
+    "Steps": "A session in the form in which models see it, as pages and live.",
+    "Context": "What the model is sent next, what it was sent before, and token usage.",
+    "Transfer": "Export and import of sessions, and the export of all your data.",
 }
 
 
 class Described(NinjaAPI):
-    """An API whose description is whole. It does not change while the process lives."""
+    """An API with a complete description, which does not change while the process lives."""
 
     def get_openapi_schema(self, *, path_prefix: str | None = None, path_params: Json | None = None) -> OpenAPISchema:
         return self._described
 
     @cached_property
     def _described(self) -> OpenAPISchema:
-        schema = get_schema(api=self, path_prefix=self.get_root_path({}))
+        # Not the prefix of the request that happens to be the first: some servers take that from a header.
+        prefix = get_script_prefix()
+        set_script_prefix(settings.FORCE_SCRIPT_NAME or "/")
+        try:
+            schema = get_schema(api=self, path_prefix=self.get_root_path({}))
+        finally:
+            set_script_prefix(prefix)
         complete(schema)
         return schema
 
 
 def complete(schema: Json) -> None:
-    """Add to each operation how it refuses, and the headers that it heeds."""
+    """Add what all operations have in common, and bring names and schemas into the form that generators read."""
     components = schema["components"]
-    _refs, definitions = models_json_schema([(Problem, "serialization")], ref_template="#/components/schemas/{model}")
+    _refs, definitions = models_json_schema([(Problem, "serialization")], ref_template=SCHEMAS + "{model}")
     components["schemas"] |= definitions["$defs"]
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    described = "A problem (RFC 9457): `code` is stable and for programs, `detail` is for people."
-    components["responses"] = {"Problem": {"description": described, "content": content}}
+    components["responses"] = {
+        "Problem": _problem("A problem (RFC 9457): `code` is stable and for programs, `detail` is for people."),
+        "TooManyRequests": _problem("Too many requests.", RETRY_AFTER),
+        "Unavailable": _problem("The database cannot be reached.", RETRY_AFTER),
+    }
     for method, path, operation in _operations(schema):
         _complete(method, path, operation)
+    schema["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
+    _tidy(schema)
+    _rename(schema)
+    _drop_defaults_of_bodies(schema)
+    _prune(schema)
+
+
+def _problem(description: str, headers: Json | None = None) -> Json:
+    content = {MEDIA_TYPE: {"schema": {"$ref": f"{SCHEMAS}Problem"}}}
+    return {"description": description, "content": content, **({"headers": headers} if headers else {})}
 
 
 def _operations(schema: Json) -> Iterator[tuple[str, str, Json]]:
@@ -72,29 +117,105 @@ def _operations(schema: Json) -> Iterator[tuple[str, str, Json]]:
 
 def _complete(method: str, path: str, operation: Json) -> None:
     answers, parameters = operation["responses"], operation.setdefault("parameters", [])
-    for status in _refusals(method, path, operation):
-        answers.setdefault(status, PROBLEM)
-    tagged = [status for status, told in answers.items() if "application/json" in told.get("content", {})]
-    for status in tagged:
-        answers[status].setdefault("headers", TAG | (LOCATION if status == HTTPStatus.CREATED else {}))
-    if tagged and method == "get":
-        parameters.append(NONE_MATCH)
-        answers.setdefault(304, {"description": "You have it.", "headers": TAG})
+    for status, refusal in _refusals(method, path, operation):
+        answers.setdefault(status, refusal)
+    for status, described in answers.items():
+        if "application/json" not in described.get("content", {}) or "application/octet-stream" in described["content"]:
+            continue
+        tag = TAG if method in ("get", "patch") else {}
+        described.setdefault("headers", tag | (LOCATION if status == HTTPStatus.CREATED else {}))
+        if method == "get" and NONE_MATCH not in parameters:
+            parameters.append(NONE_MATCH)
+    if NONE_MATCH in parameters:
+        answers.setdefault(304, {"description": "The object still has that ETag", "headers": TAG})
     if _heeds_if_match(method, path):
         parameters.append(MATCH)
         answers.setdefault(412, PROBLEM)
 
 
-def _refusals(method: str, path: str, operation: Json) -> Iterator[int]:
-    yield from ALWAYS
-    if "{" in path or path.endswith(NAMING_WORKSPACES):
-        yield 404
+def _refusals(method: str, path: str, operation: Json) -> Iterator[tuple[int, Json]]:
+    yield from ALWAYS.items()
+    if "{" in path or path.endswith(NAMING_OTHERS):
+        yield 404, PROBLEM
     if method != "get":
-        yield from OF_WRITING
+        yield from ((status, PROBLEM) for status in OF_WRITING)
     if "requestBody" in operation:
-        yield from OF_BODIES
+        yield from ((status, PROBLEM) for status in OF_BODIES)
 
 
 def _heeds_if_match(method: str, path: str) -> bool:
     about_one = "{message_id}" in path if method == "post" else path.endswith(("{session_id}", "{message_id}"))
-    return method != "get" and about_one
+    return method not in ("get", "put") and about_one
+
+
+def _tidy(value: Any) -> None:
+    """Remove the titles that pydantic makes of names, and give parameters examples in the form that OpenAPI has."""
+    if isinstance(value, list):
+        for each in value:
+            _tidy(each)
+    if not isinstance(value, dict):
+        return
+    if value.keys() & {"type", "anyOf", "$ref", "properties"} and isinstance(value.get("title"), str):
+        del value["title"]
+    if "in" in value and isinstance(value.get("examples"), list):
+        value["examples"] = {f"example {number}": {"value": each} for number, each in enumerate(value["examples"], 1)}
+    for each in value.values():
+        _tidy(each)
+
+
+def _rename(schema: Json) -> None:
+    """Call `SessionOut` `Session`: the ending only keeps Python's classes apart."""
+    schemas = schema["components"]["schemas"]
+    names = {name: name.removesuffix("Out") for name in schemas}
+    if len(set(names.values())) != len(names):
+        raise ValueError("two schemas have one name")
+    schema["components"]["schemas"] = {names[name]: each for name, each in schemas.items()}
+    for reference in _references(schema):
+        name = reference["$ref"].removeprefix(SCHEMAS)
+        reference["$ref"] = SCHEMAS + names[name]
+
+
+def _references(value: Any) -> Iterator[Json]:
+    """Yield the objects that refer to a schema."""
+    if isinstance(value, dict):
+        if str(value.get("$ref", "")).startswith(SCHEMAS):
+            yield value
+        for each in value.values():
+            yield from _references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+
+
+def _drop_defaults_of_bodies(schema: Json) -> None:
+    """Name defaults in words where clients may leave a field out: generators take such fields for required ones."""
+    schemas = schema["components"]["schemas"]
+    bodies = [
+        operation["requestBody"] for _method, _path, operation in _operations(schema) if "requestBody" in operation
+    ]
+    for name in _reachable(bodies, schemas):
+        for field in schemas[name].get("properties", {}).values():
+            default = field.pop("default", None)
+            if default not in (None, "", []):
+                described = field.get("description")
+                words = f"Default: {json.dumps(default)}"
+                field["description"] = f"{described}. {words}" if described else words
+
+
+def _prune(schema: Json) -> None:
+    """Remove the schemas that nothing refers to."""
+    components = schema["components"]
+    used = _reachable([schema["paths"], components["responses"]], components["schemas"])
+    components["schemas"] = {name: each for name, each in sorted(components["schemas"].items()) if name in used}
+
+
+def _reachable(start: Any, schemas: Json) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for reference in _references(waiting.pop()):
+            name = reference["$ref"].removeprefix(SCHEMAS)
+            if name not in found:
+                found.add(name)
+                waiting.append(schemas[name])
+    return found

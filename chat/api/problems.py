@@ -19,6 +19,10 @@ STATUS = {
     NoSuchMessage.CODE: 404,
     NoSuchWorkspace.CODE: 404,
     "no_such_attachment": 404,
+    "no_such_request": 404,
+    "no_such_version": 404,
+    "no_such_invitation": 404,
+    "range_not_satisfiable": 416,
     "not_found": 404,
     Forbidden.CODE: 403,
     "not_yours": 403,
@@ -37,9 +41,11 @@ STATUS = {
     "already_sent": 409,
     "queued": 409,
     "archived": 409,
+    "too_slow": 408,
     "too_large": 413,
     "unsupported": 415,
     "not_json": 400,
+    "too_many_streams": 429,
     "internal": 500,
     "unavailable": 503,
 }
@@ -69,6 +75,8 @@ def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResp
         answer["WWW-Authenticate"] = 'Bearer error="invalid_token"' if code == "bad_token" else "Bearer"
     elif code == "read_only_token":
         answer["WWW-Authenticate"] = 'Bearer error="insufficient_scope"'
+    if "retry_after" in details:
+        answer["Retry-After"] = str(details["retry_after"])
     return answer
 
 

@@ -1,42 +1,150 @@
-"""A session in other forms: what its model is sent, and what it has cost."""
+"""What a session's model is sent: next, with estimates, and as it was sent before; and what the session has cost."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Any, Literal
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from ninja import Query, Router, Schema
+from pydantic import Field
 
-from agents.providers import anthropic_request, openai_request
-from agents.providers.base import Request
-from chat.api.answers import answer
+from agents.errors import AgentError
+from agents.loop import Agent
+from agents.messages import File, Part
+from agents.providers.base import Request, ToolSpec
+from agents.providers.forms import form_of, preview
+from agents.toolbox import TOOLBOX
+from agents.words import Words
+from chat import ids
+from chat.agents_setup import registry
 from chat.api.auth import ApiRequest, session_of
-from chat.models import ChatMessage, Session
-from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
-from chat.services.attachments import fetch_attachments
+from chat.api.responses import answer
+from chat.models import Attachment, ChatMessage, ModelRequest, Role, Session, attached_to
+from chat.projections.attached import as_text
+from chat.projections.briefed import Block
+from chat.projections.context import context, prompt_row, system_prompt
+from chat.projections.estimate import of_text, of_tools
+from chat.rendering.words import said
+from chat.running.next_request import MEASURED, NextRequest, next_request
+from chat.running.showing import Shown, glance, read, shown
+from chat.services import presets
+from chat.services.access import session_for
+from chat.services.errors import Refused
+from chat.services.requests_made import past_request, requests_of
 from chat.services.usage import ModelUsage, usage_of
+from chat.snapshots import context_percent
 
-router = Router(tags=["projections"])
+router = Router(tags=["Context"])
 Json = dict[str, Any]
+Form = Literal["openai", "anthropic"]
+FORM = "The vendor's API form: Chat Completions or Messages. Default: that of the session's provider"
+MOST_REQUESTS = 100
 
 
-class Form(Schema):
-    """Whose form."""
+class ContextQuery(Schema):
+    form: Form | None = Field(None, description=FORM)
+    file_data: bool = Field(False, description="Include the bytes of files, which may be megabytes")
 
-    form: Literal["openai", "anthropic"] = "openai"
+
+class ContextFile(Schema):
+    """What becomes of a file in the request."""
+
+    id: str
+    name: str
+    message_id: str
+    sent_as: Literal["image", "pdf", "text", "name"] = Field(
+        description="The file itself; the text in it; or only its name, because the model does not take such files"
+    )
+    label: str = Field(description="How the model is told of the file, with the reason where it is not sent itself")
 
 
-class Context(Schema):
-    """What the model is sent next: `messages` in the form that was asked for; `system` where that form has it apart."""
+class ContextOut(Schema):
+    """A request body in parts: `model`, `messages`, `tools` if there are any, `parameters`, and in the form of
+    Anthropic `system` if it is not null."""
 
+    form: Form
+    provider: str
     model: str
+    system: str | None = Field(description="Null where the form has it among the messages, or it is empty")
+    messages: list[Json]
+    tools: list[Json]
+    parameters: Json = Field(description="The other fields of the request, such as the output limit")
+    files: list[ContextFile]
+    problem: str | None = Field(description="Why no request can be sent now, such as a model that is not configured")
+
+
+class ContextPart(Schema):
+    message_id: str
+    tokens: int
+    is_result: bool = Field(description="The result of a tool call; the call itself is another part")
+    reason: Literal["left_out", "error", "led_nowhere", "not_given_back", "empty", "prompt", "at_work"] | None = Field(
+        description="Why the model is not sent it; null if it is"
+    )
+
+
+class EstimatedMessage(Schema):
+    """A message of the request, or with a null `role` a message of the session that is not in it."""
+
+    role: Literal["user", "assistant", "system"] | None
+    tokens: int
+    parts: list[ContextPart]
+
+
+class ContextEstimate(Schema):
+    """Estimated tokens of the next request."""
+
+    tokens: int
+    context_window: int | None
+    percent: float | None
+    calibrated: bool = Field(description="The estimate was corrected by the count of an earlier response")
+    system_tokens: int
+    tools_tokens: int
+    messages: list[EstimatedMessage]
+    problem: str | None
+
+
+class RequestsQuery(Schema):
+    before: str | None = Field(None, max_length=32, pattern=r"^[A-Za-z0-9_]+$", description="`next` of the page before")
+    limit: int = Field(50, ge=1, le=MOST_REQUESTS)
+
+
+class RequestSummary(Schema):
+    """A request that was sent to a model."""
+
+    response_id: str
+    created_at: datetime
+    revision: int = Field(description="The session's revision then")
+    agent: str
+    provider: str
+    model: str
+    tools: list[str]
+
+
+class RequestPage(Schema):
+    """The newest first."""
+
+    requests: list[RequestSummary]
+    next: str | None
+
+
+class SentRequest(RequestSummary):
+    """A request as it was sent, rebuilt from the history of the session. Its other parameters are not recorded."""
+
+    form: Form
     system: str | None
     messages: list[Json]
+    tool_definitions: list[Json]
+    files: list[ContextFile]
+    hidden: int = Field(description="Messages in it that were removed since, which only editors may read")
+    lost: int = Field(description="Messages in it that no longer exist")
 
 
 class UsageOut(Schema):
-    """What a session has cost so far. Cached input is counted in `input_tokens`; removed messages are in it."""
+    """Cached input is counted in `input_tokens`; removed messages count too."""
 
     models: list[ModelUsage]
     input_tokens: int
@@ -48,35 +156,175 @@ class UsageOut(Schema):
 
 @router.get(
     "/sessions/{session_id}/context",
-    response=Context,
+    response=ContextOut,
     operation_id="getContext",
-    summary="Read the conversation as the model is sent it",
+    summary="Read the next request",
 )
-def get_context(request: ApiRequest, session_id: str, query: Query[Form]) -> HttpResponse:
-    """As OpenAI's Chat Completions or Anthropic's Messages take it; files are told of by their text."""
+def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]) -> HttpResponse:
+    """What the model would be sent next, as the vendor's API takes it; append a message to continue elsewhere."""
     session = session_of(request, session_id)
-    rows = list(ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS).order_by("sequence"))
-    fetch_attachments(rows, with_text=True)
-    asked = Request(session.model, tuple(context(rows)), system_prompt(rows, session.system_prompt))
-    return answer(request, FORMS[query.form](session, asked))
+    found = next_request(session, reader=read if query.file_data else _reference)
+    provider = found.agent.provider if found.agent else None
+    form = query.form or form_of(provider)
+    name = provider.name if provider else session.provider
+    body = preview(form, found.request, name, _limit_field(found.agent))
+    context = {
+        "form": form,
+        "provider": name,
+        "model": found.request.model,
+        **asdict(body),
+        "files": list(_files(found.rows, found.files)),
+        "problem": _problem(found),
+    }
+    return answer(request, context)
 
 
-@router.get("/sessions/{session_id}/usage", response=UsageOut, operation_id="getUsage", summary="Read what it has cost")
+@router.get(
+    "/sessions/{session_id}/context/estimate",
+    response=ContextEstimate,
+    operation_id="estimateContext",
+    summary="Estimate the tokens of the next request",
+)
+def estimate_context(request: ApiRequest, session_id: str) -> HttpResponse:
+    """For each message, and why messages are not sent."""
+    session = session_of(request, session_id)
+    found = next_request(session, *MEASURED)
+    laid, measure = found.estimate()
+    total = measure.tokens(measure.estimate)
+    estimate = {
+        "tokens": total,
+        "context_window": session.context_window,
+        "percent": context_percent(total, session.context_window),
+        "calibrated": measure.read is not None,
+        "system_tokens": measure.tokens(of_text(found.system)),
+        "tools_tokens": measure.tokens(of_tools(found.tools)),
+        "messages": [_estimated(block, measure.tokens) for block in laid],
+        "problem": _problem(found),
+    }
+    return answer(request, estimate)
+
+
+@router.get(
+    "/sessions/{session_id}/requests",
+    response=RequestPage,
+    operation_id="listRequests",
+    summary="List the requests that were sent",
+)
+def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQuery]) -> HttpResponse:
+    """One for each response of a model."""
+    session = session_of(request, session_id)
+    found = requests_of(session, query.before, query.limit + 1)
+    shown = found[: query.limit]
+    following = shown[-1].pk if len(found) > len(shown) else None
+    return answer(request, {"requests": [_summary(each) for each in shown], "next": following})
+
+
+@router.get(
+    "/sessions/{session_id}/requests/{response_id}",
+    response=SentRequest,
+    operation_id="getRequest",
+    summary="Read a request that was sent",
+)
+def get_request(request: ApiRequest, session_id: str, response_id: str, query: Query[ContextQuery]) -> HttpResponse:
+    """By the `response_id` of a message that came in answer to it."""
+    session, role = session_for(request.user, session_id)
+    past = past_request(session, response_id) if ids.may_be_one(response_id) else None
+    if past is None:
+        raise Refused("no_such_request", _("There is no record of such a request."))
+    made, agent = past.made, _agent_of(session, past.made)
+    is_visible = role.covers(Role.EDITOR)
+    rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
+    files = shown(rows, agent.takes, read if query.file_data else _reference) if agent else {}
+    tools = [TOOLBOX[name] for name in made.tools if name in TOOLBOX]
+    # A system row that was removed since took the place of the session's prompt: only editors may read it.
+    own_prompt = prompt_row(past.rows)
+    hides_prompt = own_prompt is not None and own_prompt not in rows
+    asked = Request(
+        made.model,
+        tuple(context(rows, files)),
+        "" if hides_prompt else system_prompt(rows, past.system_prompt),
+        tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
+    )
+    form = query.form or form_of(agent.provider if agent else None)
+    body = preview(form, asked, made.provider)
+    sent = {
+        **_summary(made),
+        "form": form,
+        "system": body.system,
+        "messages": body.messages,
+        "tool_definitions": body.tools,
+        "files": list(_files(rows, files)),
+        "hidden": len(past.rows) - len(rows),
+        "lost": len(past.lost),
+    }
+    return answer(request, sent)
+
+
+@router.get("/sessions/{session_id}/usage", response=UsageOut, operation_id="getUsage", summary="Read token usage")
 def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Tokens by model, turns, and how quick they were."""
+    """Tokens by model, number of turns, and how fast they were."""
     usage = usage_of(session_of(request, session_id))
     totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     return answer(request, {**asdict(usage), **totals})
 
 
-def _openai(session: Session, asked: Request) -> Json:
-    body = openai_request.to_request(asked, session.provider, openai_request.Dialect())
-    return {"model": session.model, "system": None, "messages": body["messages"]}
+def _reference(attachment: Attachment, form: str) -> tuple[str, int]:
+    """Put a file's id where its bytes would be."""
+    return f"attachment:{attachment.pk}", glance(attachment, form)[1]
 
 
-def _anthropic(session: Session, asked: Request) -> Json:
-    body = anthropic_request.to_request(asked, session.provider)
-    return {"model": session.model, "system": asked.system, "messages": body["messages"]}
+def _limit_field(agent: Agent | None) -> str:
+    dialect = getattr(agent.provider, "dialect", None) if agent else None
+    return dialect.limit_field if dialect else "max_tokens"
 
 
-FORMS = {"openai": _openai, "anthropic": _anthropic}
+def _files(rows: Iterable[ChatMessage], files: Shown) -> Iterator[Json]:
+    for row in rows:
+        for attachment in attached_to(row) if row.include_in_context else ():
+            parts: tuple[Part, ...] = files.get(attachment.pk) or as_text(attachment)
+            whole = next((part.kind for part in parts if isinstance(part, File)), None)
+            yield {
+                "id": attachment.pk,
+                "name": attachment.name,
+                "message_id": row.pk,
+                "sent_as": whole or ("text" if attachment.text else "name"),
+                "label": getattr(parts[0], "text", "").partition("\n")[0],
+            }
+
+
+def _problem(found: NextRequest) -> str | None:
+    words = found.problem
+    return (said(words, words.to_json()) if isinstance(words, Words) else words) or None
+
+
+def _estimated(block: Block, tokens: Callable[[float], int]) -> Json:
+    parts = [
+        {
+            "message_id": line.row.pk,
+            "tokens": tokens(line.tokens),
+            "is_result": line.is_result,
+            "reason": line.why.value or None,
+        }
+        for line in block.lines
+    ]
+    return {"role": block.role, "tokens": tokens(block.tokens), "parts": parts}
+
+
+def _summary(made: ModelRequest) -> Json:
+    return {
+        "response_id": made.pk,
+        "created_at": made.created_at.isoformat(),
+        "revision": made.revision,
+        "agent": made.agent,
+        "provider": made.provider,
+        "model": made.model,
+        "tools": [str(name) for name in made.tools] if isinstance(made.tools, list) else [],
+    }
+
+
+def _agent_of(session: Session, made: ModelRequest) -> Agent | None:
+    """Return the agent as the same model would have it today; what a model takes is not recorded."""
+    try:
+        return registry().build_agent(replace(presets.own(session), provider=made.provider, model=made.model))
+    except AgentError:
+        return None

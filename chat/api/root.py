@@ -5,35 +5,43 @@ from __future__ import annotations
 from chat.api import (
     catalogue,
     errors,
+    events,
     files,
     guests,
+    history,
     leaving_out,
+    me,
     messages,
     my_data,
-    people,
     projections,
     sessions,
+    sharing,
     steps,
     transfer,
     turns,
 )
 from chat.api.auth import Bearer, Cookie
-from chat.api.bodies import JsonParser
 from chat.api.openapi import Described
+from chat.api.parsing import JsonParser, refuse_unknown_query
 
 api = Described(
     title="Parley",
     version="1",
-    description="Sessions, their messages and what their agents make of them. How to use it: docs/api.md.",
+    description="Sessions, their messages and their agents. docs/api.md shows how to use it with examples.",
     urls_namespace="api",
     docs_url=None,
+    servers=[{"url": "/", "description": "This server"}],
+    openapi_extra={"info": {"license": {"name": "MIT", "identifier": "MIT"}}},
     auth=[Bearer(), Cookie()],
     parser=JsonParser(),
 )
 errors.install(api)
 PARTS = (
-    *(people, my_data, guests, catalogue, transfer),
-    *(sessions, messages, leaving_out, turns, files, steps, projections),
+    *(me, my_data, guests, catalogue, transfer, sessions, sharing, messages, leaving_out, history),
+    *(turns, files, events, steps, projections),
 )
 for part in PARTS:
+    for path_view in part.router.path_operations.values():
+        for operation in path_view.operations:
+            refuse_unknown_query(operation)
     api.add_router("", part.router)

@@ -1,4 +1,4 @@
-"""Sessions: listed, begun, looked at, changed, deleted and brought back."""
+"""Sessions: list, begin, read, change, delete and restore them."""
 
 from __future__ import annotations
 
@@ -8,157 +8,201 @@ from typing import Literal
 from django.db.models import Q
 from django.http import HttpResponse
 from django.urls import reverse
+from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import AwareDatetime, Field, model_validator
 
-from chat.api.answers import answer, nothing, seen_by
 from chat.api.auth import ApiRequest, workspace_named
-from chat.api.bodies import Body
 from chat.api.doing import command
-from chat.api.shapes import SessionOut, SessionPage, cursor_of, place_of, row_out, session_out
-from chat.commands import LONGEST_PROMPT, Malformed, Request
+from chat.api.parsing import Body, Name
+from chat.api.responses import answer, nothing, seen_by
+from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, place_of, session_out, summary_out
+from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, Malformed, Request, ToolName
 from chat.models import Session
 from chat.services.access import session_for
 from chat.services.amending import amend
-from chat.services.listing import listed_before
+from chat.services.listing import ListFilter, listed_before
 from chat.services.once import once
 from chat.services.organising import Deed, organise
 from chat.services.sessions import begin_session
 
-router = Router(tags=["sessions"])
+router = Router(tags=["Sessions"])
 STATUS = {"archived": Deed.ARCHIVE, "active": Deed.RESTORE}
 PINNED = {True: Deed.PIN, False: Deed.UNPIN}
 
 
 class SessionQuery(Schema):
-    """Which part of the list."""
-
-    workspace: int | None = Field(None, description="Those of this one; of all that are yours without it")
-    archived: bool = False
+    workspace: int | None = Field(None, description="Sessions of this workspace only")
+    archived: bool = Field(False, description="Archived sessions instead of active ones")
+    deleted: bool = Field(False, description="Your own deleted sessions, which `undelete` restores")
+    q: str = Field("", max_length=1000, description="Words that must all occur in the title or in one message")
+    agent: Name | None = Field(None, description="Sessions with this agent only")
+    updated_since: AwareDatetime | None = Field(None, description="Sessions that were active at this time or later")
     limit: int = Field(50, ge=1, le=100)
-    cursor: str | None = Field(None, max_length=60, description="`next` of the page before")
+    cursor: str | None = Field(None, max_length=60, description="`next` of the previous page")
+
+    @model_validator(mode="after")
+    def _one_list(self) -> SessionQuery:
+        if self.archived and self.deleted:
+            raise ValueError("Ask for archived or deleted sessions, not for both.")
+        return self
+
+
+class ConfigChanges(Body):
+    """Fields that are left out keep their values."""
+
+    tools: list[ToolName] | None = Field(None, max_length=MOST_TOOLS, description="Names of tools, or none: []")
+    max_rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS)
 
 
 class NewSession(Body):
-    """What a session begins with. `text` is its first message; `key` makes one session of repeated requests."""
+    """`key` makes a repeated request return the session of the first one."""
 
     title: str = Field("", max_length=200)
-    text: str = Field("", examples=["Plan a project with me, step by step"])
-    agent: str = Field("", max_length=80, description="The name of an agent; empty: the default one")
-    provider: str = Field("", max_length=80)
-    model: str = Field("", max_length=200, description="Empty: the agent's own")
-    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Null: the agent's own")
-    workspace: int | None = Field(None, description="Where it is to be; null: in the one that you are in")
+    text: str = Field("", examples=["Plan a project with me, step by step"], description="The first message")
+    agent: Name = Field("", description="The name of an agent. Default: the first one of `GET /agents`")
+    provider: Name = ""
+    model: str = Field("", max_length=200, description="Default: the agent's model")
+    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Default: the agent's prompt")
+    mode: Mode = Field("agent", description=MODE)
+    config: ConfigChanges | None = Field(None, description="Default: the agent's configuration")
+    workspace: int | None = Field(None, description="Default: your current workspace")
     key: str | None = Field(None, min_length=1, max_length=100)
 
 
 class SessionChanges(Body):
-    """What is to be changed; the rest stays. All of it is changed or nothing."""
+    """Fields that are left out keep their values. Either all changes are made or none."""
 
     title: str | None = Field(None, examples=["Release plan"])
-    agent: str | None = Field(None, max_length=80)
-    provider: str | None = Field(None, max_length=80)
+    agent: Name | None = None
+    provider: Name | None = None
     model: str | None = Field(None, max_length=200)
     system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT)
     seen_system_prompt: str | None = Field(
         None,
         max_length=LONGEST_PROMPT,
-        description="What it was when you saw it: refused as stale if it is not any more",
+        description="The prompt that you read before: refused as `stale` if it has changed since",
     )
-    status: Literal["active", "archived"] | None = Field(None, description="For the owner")
+    mode: Mode | None = Field(None, description=MODE)
+    config: ConfigChanges | None = None
+    status: Literal["active", "archived"] | None = Field(None, description="Only the owner may change it")
     pinned: bool | None = Field(None, description="In your own list")
 
 
-@router.get("/sessions", response=SessionPage, operation_id="listSessions", summary="List your sessions")
+@router.get("/sessions", response=SessionPage, operation_id="listSessions", summary="List sessions")
 def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpResponse:
-    """Your own and those that are shared with you, the last active first."""
+    """Your own sessions and those shared with you, the last active first."""
     place = place_of(query.cursor) if query.cursor else None
     workspace = workspace_named(request, query.workspace)
-    within = Q(workspace=workspace) if workspace else None
-    found = listed_before(request.user, place, count=query.limit, archived=query.archived, within=within)
-    following = cursor_of(found.rows[-1]) if found.more else None
-    return answer(request, {"sessions": [row_out(row) for row in found.rows], "next": following})
+    only = ListFilter(
+        archived=query.archived,
+        deleted=query.deleted,
+        words=query.q,
+        agent=query.agent,
+        updated_since=query.updated_since,
+        within=Q(workspace=workspace) if workspace else None,
+    )
+    found = listed_before(request.user, place, count=query.limit, only=only)
+    following = cursor_of(found.rows[-1].listed) if found.more else None
+    return answer(request, {"sessions": [summary_out(row) for row in found.rows], "next": following})
 
 
 @router.post(
     "/sessions", response={201: SessionOut, 200: SessionOut}, operation_id="createSession", summary="Begin a session"
 )
-def create_session(request: ApiRequest, body: NewSession) -> HttpResponse:
-    """With its first message already sent, if there is one. 200: the key has made this session before."""
-    chosen = body.model_dump(exclude={"key", "workspace"})
+def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = None) -> HttpResponse:
+    """If there is a `text`, it is sent as the first message. 200: a request with this key has made the session."""
+    body = body or NewSession.model_validate({})
+    chosen = body.model_dump(exclude={"key", "workspace", "config"})
+    config = body.config.model_dump() if body.config else {}
 
-    def make(session_id: str) -> Session:
+    def make(session_id: str, key_digest: str | None) -> Session:
         workspace = workspace_named(request, body.workspace)
-        return begin_session(owner=request.user, workspace=workspace, session_id=session_id, **chosen)
+        return begin_session(
+            owner=request.user,
+            workspace=workspace,
+            session_id=session_id,
+            key_digest=key_digest,
+            **chosen,
+            **config,
+        )
 
-    made, repeated = once(user=request.user, purpose="session", key=body.key, make=make)
-    return _told(request, made.pk, status=200 if repeated else 201, location=reverse("api:get_session", args=[made.pk]))
+    fields = body.model_dump(exclude={"key"})
+    made, repeated = once(user=request.user, purpose="session", key=body.key, request=fields, make=make)
+    location = reverse("api:get_session", args=[made.pk])
+    return _current(request, made.pk, status=200 if repeated else 201, location=location)
 
 
-@router.get("/sessions/{session_id}", response=SessionOut, operation_id="getSession", summary="Look at a session")
+@router.get("/sessions/{session_id}", response=SessionOut, operation_id="getSession", summary="Read a session")
 def get_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Its state and what its agent does now."""
-    return _told(request, session_id)
+    """Its settings, its token figures and what its agent is doing."""
+    return _current(request, session_id)
 
 
 @router.patch("/sessions/{session_id}", response=SessionOut, operation_id="changeSession", summary="Change a session")
 def change_session(request: ApiRequest, session_id: str, body: SessionChanges) -> HttpResponse:
-    """Title, agent, model and system prompt are for editors and hold from its next response on. `If-Match` counts."""
+    """Editors change title, agent, model, mode, configuration and system prompt, from the next response on."""
     amend(
         user=request.user,
         session_id=session_id,
         commands=list(_commands(body)),
-        deeds=list(_deeds(body)),
+        deeds=list(_actions(body)),
         seen=seen_by(request),
     )
-    return _told(request, session_id)
+    return _current(request, session_id)
 
 
 @router.delete("/sessions/{session_id}", response={204: None}, operation_id="deleteSession", summary="Delete a session")
 def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Take your own session from everybody. Its turn is stopped; `undelete` brings all of it back."""
+    """Only its owner may. Its turn is stopped and everyone loses access; `undelete` restores it."""
     amend(user=request.user, session_id=session_id, deeds=[Deed.DELETE], seen=seen_by(request))
     return nothing()
 
 
 @router.post(
-    "/sessions/{session_id}/undelete", response=SessionOut, operation_id="undeleteSession", summary="Undo a deletion"
+    "/sessions/{session_id}/undelete",
+    response=SessionOut,
+    operation_id="undeleteSession",
+    summary="Restore a deleted session",
 )
 def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Bring back a session of your own that was deleted, for everybody who was in it."""
+    """Only its owner may. Everyone who had access has it again."""
     organise(user=request.user, deed=Deed.UNDELETE, session_ids=[session_id])
-    return _told(request, session_id)
+    return _current(request, session_id)
 
 
 @router.post(
     "/sessions/{session_id}/leave", response={204: None}, operation_id="leaveSession", summary="Leave a session"
 )
 def leave_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Give up your share of somebody else's session."""
+    """Give up your access to another user's session."""
     organise(user=request.user, deed=Deed.LEAVE, session_ids=[session_id])
     return nothing()
 
 
-def _told(request: ApiRequest, session_id: str, *, status: int = 200, location: str = "") -> HttpResponse:
+def _current(request: ApiRequest, session_id: str, *, status: int = 200, location: str = "") -> HttpResponse:
     session, role = session_for(request.user, session_id)
     return answer(request, session_out(session, role), revision=session.revision, status=status, location=location)
 
 
 def _commands(body: SessionChanges) -> Iterator[Request]:
-    """The agent first: it brings a model and a system prompt of its own."""
+    """The agent comes first: it brings its own model, system prompt and configuration."""
     if body.agent is not None:
         yield command("set_agent", agent=body.agent)
     if (body.provider is None) != (body.model is None):
-        raise Malformed("model: A model is named together with its provider.")
+        raise Malformed("model: Name the provider and the model together.")
     if body.provider is not None:
         yield command("set_model", provider=body.provider, model=body.model)
+    config = body.config.model_dump() if body.config else {}
+    if body.mode is not None or any(value is not None for value in config.values()):
+        yield command("configure", mode=body.mode, **config)
     if body.system_prompt is not None:
         yield command("set_system_prompt", system_prompt=body.system_prompt, seen=body.seen_system_prompt)
     if body.title is not None:
         yield command("rename", title=body.title)
 
 
-def _deeds(body: SessionChanges) -> Iterator[Deed]:
+def _actions(body: SessionChanges) -> Iterator[Deed]:
     if body.status is not None:
         yield STATUS[body.status]
     if body.pinned is not None:

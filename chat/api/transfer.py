@@ -10,16 +10,20 @@ from ninja import File, Form, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
-from chat.api.answers import answer
 from chat.api.auth import ApiRequest, workspace_named
+from chat.api.responses import answer
 from chat.downloads import file_name, streamed
 from chat.services import exporting, import_files
 from chat.services.access import session_for
 from chat.services.import_files import Brought
 
-router = Router(tags=["transfer"])
+router = Router(tags=["Transfer"])
+TEXT = {"schema": {"type": "string"}}
 WHOLE: dict[int, dict[str, Any]] = {
-    200: {"description": "The session, JSON or Markdown", "content": {"*/*": {"schema": {}}}}
+    200: {
+        "description": "The session as Markdown or JSON",
+        "content": {"text/markdown": TEXT, "application/json": {"schema": {"type": "object"}}},
+    }
 }
 
 

@@ -22,10 +22,17 @@ UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 def read(data: bytes) -> Contents:
     """Take a text file. Raises Unusable: it is something else."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
-    text = next((text for text in _decoded(head, whole=not rest) if not BINARY.search(text)), None)
+    text = next((text for _name, text in _decoded(head, whole=not rest) if not BINARY.search(text)), None)
     if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
         raise Unusable("unsupported")
     return Contents("text", "text/plain", data, text=bounded(text, more=bool(rest)))
+
+
+def charset_of(data: bytes) -> str:
+    """Return the name of the encoding in which a text file is read; "" when it is none."""
+    head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
+    found = _decoded(head, whole=not rest)
+    return next((name.removesuffix("-sig") for name, text in found if not BINARY.search(text)), "")
 
 
 def bounded(text: str, *, more: bool = False) -> str:
@@ -34,20 +41,20 @@ def bounded(text: str, *, more: bool = False) -> str:
     return text[:MOST_CHARS] + CUT if more or len(text) > MOST_CHARS else text
 
 
-def _decoded(data: bytes, *, whole: bool) -> Iterator[str]:
-    """The text in each encoding that fits, the likeliest first."""
+def _decoded(data: bytes, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Yield each encoding that fits with the text in it, the likeliest first."""
     if data.startswith(UTF_16):
         yield from _as(data, "utf-16", whole)
         return
     yield from _as(data, "utf-8-sig", whole)
     if not data.startswith(BOM_UTF8):
-        yield from filter(_is_chinese, _as(data, "gb18030", whole))
-        yield from _as(data, "cp1252", whole)
+        yield from (found for found in _as(data, "gb18030", whole) if _is_chinese(found[1]))
+        yield from _as(data, "windows-1252", whole)
 
 
-def _as(data: bytes, encoding: str, whole: bool) -> Iterator[str]:
+def _as(data: bytes, encoding: str, whole: bool) -> Iterator[tuple[str, str]]:
     try:
-        yield getincrementaldecoder(encoding)().decode(data, final=whole)
+        yield encoding, getincrementaldecoder(encoding)().decode(data, final=whole)
     except UnicodeDecodeError:
         return
 

@@ -1,4 +1,5 @@
-"""The viewers of one session in one process, by what is made for them: events, steps, or pages in their languages."""
+"""The viewers of one session in one process, by what is made for them: events, pages in their languages, or notices
+for those who read by themselves."""
 
 from __future__ import annotations
 
@@ -7,9 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chat.languages import speaking
-from chat.live.listener import Listener
+from chat.live.listener import Listener, Reader
 from chat.live.outbox import Outbox
-from chat.live.step_stream import StepStream
 from chat.live.wire import dump
 
 Json = dict[str, Any]
@@ -20,19 +20,19 @@ class Audience:
 
     def __init__(self) -> None:
         self.events: set[Outbox] = set()
-        self.steps: set[StepStream] = set()
+        self.readers: set[Reader] = set()
         self.pages: dict[str, set[Outbox]] = defaultdict(set)
 
     def __iter__(self) -> Iterator[Listener]:
         yield from self.events
-        yield from self.steps
+        yield from self.readers
         for viewers in self.pages.values():
             yield from viewers
 
     def join(self, listener: Listener) -> None:
         match listener:
-            case StepStream():
-                self.steps.add(listener)
+            case Reader():
+                self.readers.add(listener)
             case Outbox(face="events"):
                 self.events.add(listener)
             case Outbox():
@@ -40,8 +40,8 @@ class Audience:
 
     def leave(self, listener: Listener) -> None:
         match listener:
-            case StepStream():
-                self.steps.discard(listener)
+            case Reader():
+                self.readers.discard(listener)
             case Outbox(face="events"):
                 self.events.discard(listener)
             case Outbox():
@@ -60,10 +60,16 @@ class Audience:
         if self.events:
             _hand_out(self.events, dump(frame), revision)
 
-    def stir_steps(self, revision: int | None = None) -> None:
-        """Let streams of steps look at what is new: a revision has been reached, or a text has grown."""
-        for stream in self.steps:
-            stream.stir(revision)
+    def tell_head(self, frame: Json, revision: int) -> None:
+        """Tell viewers of events how far the session is, since an event may be lost."""
+        text = dump(frame)
+        for outbox in self.events:
+            outbox.put_head(text, revision)
+
+    def stir_readers(self, revision: int | None = None) -> None:
+        """Notify readers: a revision has been reached, or a text has grown."""
+        for reader in self.readers:
+            reader.stir(revision)
 
     def tell_pages(self, frame: Json, revision: int | None = None) -> None:
         """Tell all pages what has no words of ours in it, such as the text that a model writes."""

@@ -35,8 +35,10 @@ class Answer:
     reload: bool = False
 
 
-def read(face: Face, language: str, user: User, session_id: str, since: int, have: dict[str, Json]) -> Answer:
+def read(face: Face, language: str, user: User, session_id: str, since: int, have: dict[str, Json] | None) -> Answer:
     """Read what changed since a revision, and the messages that the viewer `have`s a part of (LIVE-02).
+
+    None: which those are is not known; then all streaming messages are read.
 
     Raises NoSuchSession: it has gone, or the viewer may not see it any more.
     """
@@ -52,14 +54,14 @@ def read_steps(user: User, session_id: str, since: int) -> StepChanges:
     return changes
 
 
-def _read(face: Face, user: User, session_id: str, since: int, have: dict[str, Json]) -> Answer:
+def _read(face: Face, user: User, session_id: str, since: int, have: dict[str, Json] | None) -> Answer:
     session_for(user, session_id)
-    changes = changes_since(session_id, since, list(have))
+    changes = changes_since(session_id, since, list(have or ()), all_streaming=have is None)
     if changes is None:
         raise NoSuchSession
     if not changes.is_known:
         return _page_anew(changes) if face == "page" else _events_anew(session_id)
-    return _page(changes, since) if face == "page" else _events(changes, since, have)
+    return _page(changes, since) if face == "page" else _events(changes, since, have or {})
 
 
 def _events_anew(session_id: str) -> Answer:

@@ -133,7 +133,7 @@ class Feed:
             case TextAppended():
                 self._texts.hear(event)
                 self._tell_events(event)
-                self._audience.stir_steps()
+                self._audience.stir_readers()
             case MessageChanged():
                 self._message_changed(event, event.message)
             case MessageRemoved():
@@ -198,7 +198,7 @@ class Feed:
             self._tell_snap(text.id)
         if text.text:
             self._tell_events(text)
-            self._audience.stir_steps()
+            self._audience.stir_readers()
 
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
         self._tell_events(event, session=session)
@@ -208,7 +208,7 @@ class Feed:
 
     def _reached(self, revision: int) -> None:
         self.revision = max(self.revision, revision)
-        self._audience.stir_steps(revision)
+        self._audience.stir_readers(revision)
 
     # -- what goes out ----------------------------------------------------------------------------------------------
 
@@ -238,16 +238,17 @@ class Feed:
         """Say what the rows' revision is when it is past what was told: the last event may be lost (LIVE-02)."""
         if revision > self.revision:
             self.revision = revision
-            self._audience.tell_events({"type": "head", "revision": revision}, revision)
+            self._audience.tell_head({"type": "head", "revision": revision}, revision)
             self._audience.tell_pages({"op": "head", "revision": revision}, revision)
-            self._audience.stir_steps(revision)
+            self._audience.stir_readers(revision)
 
     # -- catching up ------------------------------------------------------------------------------------------------
 
-    async def sync(self, outbox: Outbox, user: User, since: int, have: dict[str, Json]) -> None:
+    async def sync(self, outbox: Outbox, user: User, since: int, have: dict[str, Json] | None) -> None:
         """Bring one viewer up to date: what the rows say since its revision, then the live stream (LIVE-02).
 
-        Raises NoSuchSession when it is none of theirs any more.
+        `have` says how much of streaming messages the viewer has; None: that is not known. Raises NoSuchSession when
+        the user has lost access.
         """
         await outbox.answered()
         if outbox.closed:
@@ -260,7 +261,7 @@ class Feed:
             viewer = outbox.face, outbox.language, user
             answer = await self._threads.run(catchup.read, *viewer, self.session_id, since, have)
             await self._learn(answer.revision, {message.id: message.text for message in answer.streaming})
-            frames = [*answer.frames, *map(dump, self._grown(outbox.face, answer, have))]
+            frames = [*answer.frames, *map(dump, self._grown(outbox.face, answer, have or {}))]
             reached = answer.revision
         finally:
             outbox.release(frames, reached)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet, WeakValueDictionary
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import ModelSignal, post_delete, post_save
@@ -35,6 +39,8 @@ THREADS = 4
 READERS = 3
 # So many live messages are handled before the sockets get their turn.
 AT_ONCE = 20
+# What catches a socket up is in memory until the socket has taken it: so many sockets of one user at a time.
+SYNCS_PER_USER = 4
 
 
 class Hub:
@@ -50,6 +56,10 @@ class Hub:
         self._channel = ""
         self._subscriptions = Subscriptions("", self._subscribed)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._sockets: dict[int, WeakSet[Outbox]] = {}
+        self._connecting: Counter[int] = Counter()
+        self._streams: Counter[int] = Counter()
+        self._syncs: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def start(self) -> None:
         self._channel = await layer().new_channel("hub")
@@ -78,12 +88,13 @@ class Hub:
     def watch(self, session_id: str, listener: Listener) -> Feed:
         """Let somebody listen. What happens is held back until they are told what there is."""
         listener.hold()
+        self._note_socket(listener)
         feed = self._feeds.get(session_id)
         if feed is None:
             feed = self._feeds[session_id] = Feed(session_id, self._readers, self._channel)
             self._subscriptions.look(session_id)
         feed.join(listener)
-        if self._ending and listener.face == "steps":
+        if self._ending and listener.over_http:
             listener.close(AWAY)
         return feed
 
@@ -94,10 +105,56 @@ class Hub:
 
     def enter(self, outbox: Outbox) -> None:
         """Let a page listen that shows no session."""
+        self._note_socket(outbox)
         self._elsewhere.add(outbox)
 
     def exit(self, outbox: Outbox) -> None:
         self._elsewhere.discard(outbox)
+
+    # -- how much one user may have open ----------------------------------------------------------------------------
+
+    @contextmanager
+    def connecting(self, user_id: int) -> Iterator[bool]:
+        """Keep a place for a socket until it listens; yield False where the user has too many."""
+        is_open = sum(not each.closed for each in self._sockets.get(user_id, ()))
+        if 0 < settings.SOCKETS_PER_USER <= is_open + self._connecting[user_id]:
+            yield False
+            return
+        self._connecting[user_id] += 1
+        try:
+            yield True
+        finally:
+            _decrement(self._connecting, user_id)
+
+    def may_stream(self, user_id: int) -> bool:
+        """Return whether a user may open one more event stream. Any thread may ask."""
+        limit: int = settings.STREAMS_PER_USER
+        return not limit or self._streams[user_id] < limit
+
+    @contextmanager
+    def streaming(self, user_id: int) -> Iterator[bool]:
+        """Count an event stream while it lasts; yield False where the user has too many."""
+        if not self.may_stream(user_id):
+            yield False
+            return
+        self._streams[user_id] += 1
+        try:
+            yield True
+        finally:
+            _decrement(self._streams, user_id)
+
+    def catching_up(self, user_id: int) -> asyncio.Semaphore:
+        """Return what bounds how many of a user's sockets are caught up at the same time."""
+        return self._syncs.setdefault(user_id, asyncio.Semaphore(SYNCS_PER_USER))
+
+    def _note_socket(self, listener: Listener) -> None:
+        if isinstance(listener, Outbox) and not listener.over_http:
+            self._sockets.setdefault(listener.user_id, WeakSet()).add(listener)
+
+    def _forget_absent_users(self) -> None:
+        self._sockets = {user_id: sockets for user_id, sockets in self._sockets.items() if len(sockets)}
+
+    # -- those who listen -------------------------------------------------------------------------------------------
 
     def _listeners(self) -> Iterator[Listener]:
         yield from list(self._elsewhere)
@@ -171,6 +228,7 @@ class Hub:
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
             self._elsewhere = {outbox for outbox in self._elsewhere if not outbox.closed}
+            self._forget_absent_users()
             try:
                 await self._beacon([feed for feed in self._feeds.values() if feed.listeners])
                 await self._check_logins(list(self._listeners()))
@@ -230,14 +288,20 @@ class Hub:
         self._close_where(lambda each: each.login in over)
 
     def end_streams(self) -> None:
-        """End streams of steps, and those that still come; sockets are ended by the server itself."""
+        """End HTTP answers that stream or wait, and those that still come; the server itself ends sockets."""
         self._ending = True
-        self._close_where(lambda each: each.face == "steps", AWAY)
+        self._close_where(lambda each: each.over_http, AWAY)
 
     def _close_where(self, condition: Callable[[Listener], object], code: int = SIGN_IN_AGAIN) -> None:
         for each in self._listeners():
             if condition(each):
                 each.close(code)
+
+
+def _decrement(counter: Counter[int], key: int) -> None:
+    counter[key] -= 1
+    if counter[key] <= 0:
+        del counter[key]
 
 
 # However it is done, in the admin too. What needs no signal (an update of many rows) the beacon finds.

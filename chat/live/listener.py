@@ -21,8 +21,11 @@ TRY_LATER = 1013
 
 
 class Listener:
-    """`face` is what is made for them, `login` by what they were let in, `name` what others call them, `language` what
-    they are spoken to in, `role` what they were last known to be."""
+    """`face` is what is made for the client, `login` how it was let in, `name` what other users see, `language` its
+    language, `role` its last known role. `over_http`: an HTTP answer, which the application ends; servers end sockets.
+    """
+
+    over_http = False
 
     def __init__(
         self,
@@ -50,8 +53,25 @@ class Listener:
         """End it at once: nothing more is told."""
         raise NotImplementedError
 
+    def leave(self) -> None:
+        """Stop listening: the client has gone."""
+        self.closed = True
+
     def become(self, role: Role | None) -> None:
         """Follow their role in the session. None: it is none of theirs any more (LIVE-06)."""
         self.role = role
         if role is None:
             self.close(NO_ACCESS)
+
+
+class Reader(Listener):
+    """A listener that is only notified of changes and reads them itself, so that nothing piles up for a slow client."""
+
+    over_http = True
+
+    def hold(self) -> None:
+        """Do nothing: a reader is sent no events that could pass what it reads."""
+
+    def stir(self, revision: int | None = None) -> None:
+        """Take notice that a revision was reached; None: that a text has grown."""
+        raise NotImplementedError

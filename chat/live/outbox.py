@@ -22,10 +22,11 @@ RESYNC = {"events": '{"type":"resync"}', "page": '{"op":"resync"}'}
 
 
 class Waiting(NamedTuple):
-    """A frame on its way; `asked` for: an answer, which is never dropped."""
+    """A frame on its way; `asked` for: an answer, which is never dropped. `revision`: what a client has with it."""
 
     frame: str
     asked: bool
+    revision: int | None = None
 
 
 class Outbox(Listener):
@@ -78,6 +79,10 @@ class Outbox(Listener):
             self._held_chars = 0
             self._missed = True
 
+    def put_head(self, frame: str, revision: int) -> None:
+        """Queue the news of how far the session is; the client asks for what it lacks."""
+        self.put(frame, revision)
+
     def answer(self, frame: str) -> None:
         """Queue an answer to a command; it does not wait for a snapshot."""
         if not self.closed:
@@ -100,11 +105,11 @@ class Outbox(Listener):
         if self.closed:
             return
         self.synced = synced or self.synced
-        for frame in frames:  # however large: it is what was asked for
-            self._append(frame, asked=True)
+        for number, frame in enumerate(frames, 1):  # however large: it is what was asked for
+            self._append(frame, asked=True, revision=synced if number == len(frames) else None)
         if self._missed:
             self._missed = False
-            self._append(RESYNC[self.face], asked=True)
+            self._ask_to_sync()
         for frame, revision in held:
             self._queue(frame, revision)
         self._start()
@@ -133,13 +138,13 @@ class Outbox(Listener):
     def _queue(self, frame: str, revision: int | None) -> None:
         if revision is not None and revision <= self.synced:
             return
-        self._append(frame, asked=False)
+        self._append(frame, asked=False, revision=revision)
         if _too_much(self._live_frames, self._live_chars):
             self._drop_live()
         self._start()
 
-    def _append(self, frame: str, *, asked: bool) -> None:
-        self._frames.append(Waiting(frame, asked))
+    def _append(self, frame: str, *, asked: bool, revision: int | None = None) -> None:
+        self._frames.append(Waiting(frame, asked, revision))
         if asked:
             self._asked += 1
             self._answered.clear()
@@ -152,6 +157,10 @@ class Outbox(Listener):
         self._frames.clear()
         self._live_frames = self._live_chars = 0
         self._frames.extend(kept)
+        self._ask_to_sync()
+
+    def _ask_to_sync(self) -> None:
+        """Tell the client that frames were dropped."""
         self._append(RESYNC[self.face], asked=True)
 
     def _next(self) -> Waiting:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from django.db import DatabaseError, InterfaceError
 
-from chat.live.listener import Listener
+from chat.live.listener import Reader
 from chat.live.logins import Entry
 from chat.live.wire import dump
 from chat.models import Role, User
@@ -41,7 +41,7 @@ class Source(Protocol):
     def text_from(self, message_id: str, known: int) -> str: ...
 
 
-class StepStream(Listener):
+class StepStream(Reader):
     """One client. It is not sent what happens but told that something has, and reads what it lacks when it can take it:
     nothing piles up for a slow one, which gets less often more.
 
@@ -60,9 +60,6 @@ class StepStream(Listener):
         self._growing: dict[str, tuple[str, int]] = {}
         self._knows_all = not since
 
-    def hold(self) -> None:
-        """Nothing is told before what there is has been read."""
-
     def stir(self, revision: int | None = None) -> None:
         """Something has happened; None: a text has grown."""
         if revision is not None:
@@ -72,9 +69,6 @@ class StepStream(Listener):
     def close(self, code: int) -> None:
         self.leave()
         self._news.set()
-
-    def leave(self) -> None:
-        self.closed = True
 
     async def follow(self, source: Source) -> AsyncIterator[str]:
         """Tell what changed since, then what changes, until it is closed or the client goes."""

@@ -111,6 +111,8 @@ class ChatMessage(models.Model):
     provider_data = models.JSONField(null=True, blank=True)
     # The sender's idempotency key (MSG-02).
     key = models.CharField(max_length=100, null=True, blank=True)  # noqa: DJ001  # null: no key, and unique among keys
+    # A digest of the request that used the key, to refuse the key for another one (services/once.py).
+    key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     edited_at = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

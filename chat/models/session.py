@@ -48,6 +48,8 @@ class Session(models.Model):
     revision = models.PositiveBigIntegerField(default=0)
     parent_session = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     parent_message_id = models.CharField(max_length=32, blank=True)
+    # A digest of the request that made the session with an idempotency key (services/once.py).
+    key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
     purged_revision = models.PositiveBigIntegerField(null=True, blank=True, editable=False)

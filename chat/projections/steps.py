@@ -43,8 +43,8 @@ class StepMetrics:
 class Step:
     """One message of the model's conversation, and where it is from.
 
-    `id` is that of the message which it begins with; a tool's result has `<message id>.result`. `sequence` is that
-    message's place: steps are in its order, and of two with one place the result comes after the call.
+    `id` is the id of the message that the step begins with; a tool result's id is `<message id>.result`. `sequence`
+    is unique in the session and orders the steps: twice the message's place, and one more for a tool's result.
     """
 
     id: str
@@ -58,6 +58,9 @@ class Step:
     name: str | None
     metrics: StepMetrics | None
     created_at: str
+    mode: str
+    agent_id: str
+    workflow_id: str
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -109,6 +112,14 @@ def result_id(row: ChatMessage) -> str:
     return f"{row.pk}.result"
 
 
+def sequence_of(row: ChatMessage) -> int:
+    """Return the number of the step that begins with a row; the next number belongs to its tool's result (CTX-04).
+
+    It depends on the row's own place alone, so that a part of a session has the same numbers as the whole.
+    """
+    return 2 * (row.sequence or 0)
+
+
 def _without_nothing(message: Json) -> Json:
     """Leave out what a message has not; the content of one that only calls tools is null."""
     return {name: value for name, value in message.items() if value is not None or name == "content"}
@@ -149,6 +160,7 @@ def _of_results(each: Told, is_last: bool) -> Iterator[Sourced]:
             step = _step(
                 row,
                 id=result_id(row),
+                sequence=sequence_of(row) + 1,
                 role="tool",
                 content=part.content,
                 tool_call_id=part.call_id,
@@ -163,12 +175,15 @@ def _step(row: ChatMessage, **fields: Any) -> Step:
         "id": row.pk,
         "session_id": row.session_id,
         "run_id": row.run_id,
-        "sequence": row.sequence,
+        "sequence": sequence_of(row),
         "tool_calls": None,
         "tool_call_id": None,
         "name": None,
         "metrics": None,
         "created_at": row.timestamp.isoformat(),
+        "mode": row.mode,
+        "agent_id": row.agent_id,
+        "workflow_id": row.workflow_id,
     }
     return Step(**{**values, **fields})
 

@@ -105,6 +105,16 @@ def hub() -> Hub:
     return _node.hub
 
 
+def may_stream(user_id: int) -> bool:
+    """Return whether a user may open one more event stream here. Any thread may ask."""
+    return _node is None or _node.hub.may_stream(user_id)
+
+
+def worker_id() -> str | None:
+    """Return the id of this process's worker; None where other processes run the agents."""
+    return _node.runner.worker_id if _node is not None and _node.runner is not None else None
+
+
 def end_streams() -> None:
     """End the answers that never do, so that a server which is about to stop need not wait for them."""
     if _node is not None:

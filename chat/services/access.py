@@ -97,11 +97,15 @@ def _may_own_workspace(user: User) -> bool:
     return User.objects.filter(pk=user.pk, can_own_workspace=True).exists()
 
 
-def deleted_session_for(user: User, session_id: str) -> Session:
-    """Fetch a deleted session for its owner, who alone may have it back. Raises NoSuchSession."""
+def deleted_sessions_of(user: User) -> QuerySet[Session]:
+    """Return the deleted sessions that the user may restore: their own, none that is being copied or erased."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
-    deleted = deleted.filter(incomplete_at=None)
-    session = deleted.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
+    return deleted.filter(incomplete_at=None)
+
+
+def deleted_session_for(user: User, session_id: str) -> Session:
+    """Fetch a deleted session for its owner, who alone may restore it. Raises NoSuchSession."""
+    session = deleted_sessions_of(user).filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
     return session

@@ -44,6 +44,12 @@ def first_administrator() -> User:
     return administrator
 
 
+def an_administrator_can_sign_in() -> bool:
+    """Return whether an administrator has a way to sign in other than a link."""
+    administrators = User.objects.filter(is_superuser=True, is_active=True)
+    return any(user.password and user.has_usable_password() for user in administrators)
+
+
 @transaction.atomic
 def sign_in_link(*, user: User) -> str:
     """Return a new token that signs `user` in, once, within a day. Their earlier links stop working."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -24,15 +24,15 @@ def amend(
     session_id: str,
     commands: Sequence[Request] = (),
     deeds: Sequence[Deed] = (),
-    seen: int | None = None,
+    seen: Collection[int] | None = None,
 ) -> list[Json]:
     """Change a session as commands say, and where it stands in lists; returns what each command answers.
 
-    Refused as "stale", with the `revision` of now, when the session's revision is not the one `seen`; and as each of
-    them would be.
+    Refused as "stale", with the present `revision`, when the session's revision is none of those `seen`; and as each
+    of the commands would be.
     """
     session, _role = session_for(user, session_id)
-    if seen is not None and (revision := _locked(session).revision) != seen:
+    if seen is not None and (revision := _locked(session).revision) not in seen:
         raise Refused("stale", _("The session has changed meanwhile."), revision=revision)
     for deed in set(deeds) - {Deed.ARCHIVE}:
         organise(user=user, deed=deed, session_ids=[session_id])
@@ -44,11 +44,11 @@ def amend(
 
 @transaction.atomic
 def amend_message(
-    *, user: User, session_id: str, message_id: str, commands: Sequence[Request], seen: int | None = None
+    *, user: User, session_id: str, message_id: str, commands: Sequence[Request], seen: Collection[int] | None = None
 ) -> list[Json]:
     """Change a message as commands say; returns what each answers.
 
-    Refused as "stale", with the message of now as `current` and its `revision`, when that is not the one `seen`.
+    Refused as "stale", with the present message as `current` and its `revision`, when that is none of those `seen`.
     """
     if seen is not None:
         session, _role = session_for(user, session_id)
@@ -61,11 +61,11 @@ def _locked(session: Session) -> Session:
     return OpenSession.lock(session.pk).session
 
 
-def _require_unchanged(session: Session, message_id: str, seen: int) -> None:
+def _require_unchanged(session: Session, message_id: str, seen: Collection[int]) -> None:
     if not ChatMessage.objects.filter(pk=message_id, session=session).exists():
         raise NoSuchMessage
     present = reading.message_snapshot(message_id)
-    if present is None or present.revision != seen:
+    if present is None or present.revision not in seen:
         words = _("The message has changed meanwhile.")
         current, revision = (present.to_json(), present.revision) if present else (None, None)
         raise Refused("stale", words, current=current, revision=revision)

@@ -24,7 +24,7 @@ from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
 from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
 from chat.services.access import session_for
-from chat.services.errors import Invalid, NoSuchSession, Refused
+from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -90,9 +90,11 @@ def fetch(user: User, attachment_id: str) -> Attachment:
 
 
 def remove(*, user: User, attachment_id: str) -> None:
-    """Take one's own file out of the composer. Raises NoSuchAttachment; Refused once it is sent."""
+    """Delete an unsent file. Raises NoSuchAttachment; Forbidden if another user uploaded it; Refused when sent."""
     attachment = fetch(user, attachment_id)
     session_for(user, attachment.session_id, Role.EDITOR)
+    if attachment.user_id != user.pk:
+        raise Forbidden(_("Only the person who uploaded a file can delete it."))
     if not _discard([attachment]):
         raise Refused("already_sent", _("This file has been sent already."))
 
@@ -251,14 +253,19 @@ def _keep(session: Session, author: User, name: str, contents: Contents, **colum
         text=contents.text,
         **columns,
     )
-    attachment.file.save(name, ContentFile(contents.data), save=False)
+    # The name comes first: where a file is written in part, because the disk is full, the part is deleted by it.
+    attachment.file.name = stored = attachment.file.field.generate_filename(attachment, name)
     try:
-        for form, data in ((THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
+        for form, data in (("", contents.data), (THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
             if data:
-                default_storage.save(stored_name(attachment) + form, ContentFile(data))
+                default_storage.save(stored + form, ContentFile(data))
         attachment.save(force_insert=True)
+    except OSError as error:
+        _delete_file(stored)
+        logger.error("A file could not be stored: %s", error)
+        raise Refused("unavailable", _("The file could not be stored. Try again later.")) from error
     except Exception:
-        _delete_file(stored_name(attachment))
+        _delete_file(stored)
         raise
     return attachment
 

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from chat.commands import (
     CancelRun,
+    Configure,
     Edit,
     EditQueued,
     Exclude,
@@ -43,14 +44,14 @@ Json = dict[str, Any]
 def execute(user: User, session_id: str, command: Request) -> Json:
     """Carry out a command for somebody; returns what its `ack` says. Raises Refused."""
     session, _role = session_for(user, session_id, command.needs)
-    if isinstance(command, Fork | SetModel | SetAgent):
+    if isinstance(command, Fork | SetModel | SetAgent | Configure):
         require_no_guest(user, session)
     match command:
         case SendMessage():
             sent = messages.send_message(
                 session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
             )
-            return {"id": sent.id, "queued": sent.queued, "repeated": sent.repeated}
+            return {**asdict(sent), "turn_id": sent.turn_id or None}
         case EditQueued(id=message_id, text=text, revision=seen):
             revision = messages.edit_queued(session=session, author=user, message_id=message_id, text=text, seen=seen)
             return {"revision": revision}
@@ -85,12 +86,20 @@ def execute(user: User, session_id: str, command: Request) -> Json:
             run = (text is not None) if command.run is None else command.run
             fork = partial(forking.fork, session=session, author=user, message_id=message_id, text=text, run=run)
             purpose = f"fork {session.pk} {message_id}"
-            made, repeated = once(user=user, purpose=purpose, key=command.key, make=lambda pk: fork(session_id=pk))
+            made, repeated = once(
+                user=user,
+                purpose=purpose,
+                key=command.key,
+                request={"text": text, "run": run},
+                make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
+            )
             return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
         case SetModel():
             sessions.set_model(session=session, author=user, provider=command.provider, model=command.model)
         case SetAgent():
             sessions.set_agent(session=session, author=user, agent=command.agent)
+        case Configure(tools=tools, max_rounds=rounds, mode=mode):
+            sessions.configure(session=session, author=user, tools=tools, max_rounds=rounds, mode=mode)
         case Rename():
             sessions.rename(session=session, author=user, title=command.title)
         case SetSystemPrompt(system_prompt=prompt, seen=known):

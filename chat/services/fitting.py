@@ -54,12 +54,10 @@ def _model(provider: str, model: str) -> Json:
 
 def _config(config: Json, agent: AgentPreset) -> Json:
     """The session's own copy of its agent, with no tool and no more rounds than somebody may choose here anyway."""
-    on_offer = presets.presets()
     tools, rounds = config.get("tools"), config.get("max_rounds")
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
         return presets.copy_of(agent)
-    allowed = {tool for preset in on_offer for tool in preset.tools}
-    most = max(preset.max_rounds for preset in on_offer)
+    allowed, most = presets.limits()
     return {
         **config,
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -55,7 +56,7 @@ READ = (
 )
 # What a copy gets of its own, and what it has none of: a message that is removed while it is copied stays in the copy.
 OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id")
-NONE = ("key", "removed_at")
+NONE = ("key", "key_digest", "removed_at")
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ def fork(
     text: str | None = None,
     run: bool = False,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Copy a session up to a message, inclusive, into a new one that is the author's alone, named `session_id`.
 
@@ -91,24 +93,24 @@ def fork(
     of the author's is being made.
     """
     said = None if text is None else storable(text)
-    new_id = session_id or ids.session_id()
+    columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
     copying = _copying(session, message_id, said, run)
     if len(copying.batches) > 1:
-        return _fork_in_batches(session, author, message_id, said, copying, new_id)
+        return _fork_in_batches(session, author, message_id, said, copying, columns)
     with transaction.atomic():
         Session.objects.select_for_update().filter(pk=session.pk).first()  # nobody changes what is being copied
         copying = _copying(session, message_id, said, run)
-        made = _make(session, author, message_id, copying, new_id)
+        made = _make(session, author, message_id, copying, columns)
         _copy(made, copying, copying.rows)
         _finish(made, author, copying, said)
     return made
 
 
 def _fork_in_batches(
-    session: Session, author: User, message_id: str, said: str | None, copying: Copying, new_id: str
+    session: Session, author: User, message_id: str, said: str | None, copying: Copying, columns: dict[str, Any]
 ) -> Session:
     incomplete.require_none_of(author)
-    made = _make(session, author, message_id, copying, new_id, **incomplete.new_columns())
+    made = _make(session, author, message_id, copying, columns | incomplete.new_columns())
     pacer = Pacer()
     try:
         for batch in copying.batches:
@@ -178,10 +180,9 @@ def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
 
 
 @transaction.atomic
-def _make(session: Session, author: User, message_id: str, copying: Copying, new_id: str, **columns: object) -> Session:
+def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
     rows = copying.rows
     made = Session.objects.create(
-        pk=new_id,
         owner=author,
         title=_forked_title(session.title),
         parent_session=session,

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, TypedDict
 
-from django.db.models import Exists, F, FilteredRelation, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.models import ChatMessage, RunState, Session, User
-from chat.services.access import sessions_of
+from chat.models import ChatMessage, Role, RunState, Session, Share, User
+from chat.services.access import deleted_sessions_of, sessions_of
 from chat.services.participation import said_by_others
+from chat.services.searching import sessions_with
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -54,11 +55,35 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """Some rows of the list, the last active first, whatever is pinned; `more` when others come after them."""
+class ListedSession:
+    """A session in a list for programs: its row, and the user's role in it."""
 
-    rows: list[Listed]
+    listed: Listed
+    session: Session
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """What narrows a list down. `words` are in the title, the owner's name or a message; `deleted`: restorable ones."""
+
+    archived: bool = False
+    deleted: bool = False
+    words: str = ""
+    agent: str | None = None
+    updated_since: datetime | None = None
+    within: Q | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some rows of a list, the last active first, whatever is pinned; `more` when others come after them."""
+
+    rows: list[ListedSession]
     more: bool
+
+
+EVERYTHING = ListFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +114,35 @@ def listing(user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = Fal
 
 
 def listed_before(
-    user: User,
-    place: tuple[datetime, str] | None = None,
-    *,
-    count: int = PAGE,
-    archived: bool = False,
-    within: Q | None = None,
+    user: User, place: tuple[datetime, str] | None = None, *, count: int = PAGE, only: ListFilter = EVERYTHING
 ) -> Slice:
-    """Read the rows that come after a `place`, which is a row's time and id; None: from the first on. One query."""
-    rows = _rows(user, archived, within).order_by("-updated_at", "pk")
+    """Read the rows that come after a `place`, which is a row's time and id; None: from the first on.
+
+    One query; one more on SQLite where words are searched.
+    """
+    rows = _with_status(user, _filtered(user, only)).order_by("-updated_at", "pk")
+    share = Share.objects.filter(session=OuterRef("pk"), user=user).values("role")
+    rows = rows.annotate(role=Case(When(owner=user, then=Value(Role.OWNER.value)), default=Subquery(share[:1])))
     if place is not None:
         updated_at, pk = place
         rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__gt=pk))
     found = list(rows[: count + 1])
-    return Slice([_listed(session, user) for session in found[:count]], more=len(found) > count)
+    shown = [ListedSession(_listed(session, user), session, session.role) for session in found[:count]]
+    return Slice(shown, more=len(found) > count)
+
+
+def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
+    if only.deleted:
+        sessions = deleted_sessions_of(user)
+    else:
+        status = Session.Status.ARCHIVED if only.archived else Session.Status.ACTIVE
+        sessions = sessions_of(user).filter(status=status)
+    sessions = sessions.filter(only.within or Q())
+    if only.agent is not None:
+        sessions = sessions.filter(agent=only.agent)
+    if only.updated_since is not None:
+        sessions = sessions.filter(updated_at__gte=only.updated_since)
+    return sessions_with(only.words, sessions, in_messages=True)
 
 
 def recent(user: User, count: int, within: Q | None = None) -> list[Listed]:
@@ -141,7 +181,12 @@ def _age(age: timedelta) -> tuple[str, str]:
 
 def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
     status = Session.Status.ARCHIVED if archived else Session.Status.ACTIVE
-    sessions = sessions_of(user).filter(within or Q(), status=status).select_related("owner", "run", "workspace")
+    return _with_status(user, sessions_of(user).filter(within or Q(), status=status))
+
+
+def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
+    """Add what the list shows of each session for one user: pinned, unread, working."""
+    sessions = sessions.select_related("owner", "run", "workspace")
     mine = FilteredRelation("participations", condition=Q(participations__user=user))
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
     sessions = sessions.annotate(pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)))

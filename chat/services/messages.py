@@ -24,6 +24,7 @@ from chat.models import (
 from chat.running import lease
 from chat.services import attachments, participation, titles
 from chat.services.errors import NoSuchMessage, Refused
+from chat.services.once import request_digest, require_same_request
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
 from chat.services.texts import exact, storable
@@ -32,11 +33,16 @@ from chat.services.turns import open_turn
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a send; `repeated`: this key had been sent before and nothing was added (MSG-02)."""
+    """The result of a send; `repeated`: a message with this key existed and nothing was added (MSG-02).
+
+    `turn_id` is "" and `sequence` None while the message is queued.
+    """
 
     id: str
     queued: bool
     repeated: bool = False
+    turn_id: str = ""
+    sequence: int | None = None
 
 
 @transaction.atomic
@@ -47,16 +53,19 @@ def send_message(
 
     The first one names a session without a title; what was kept of it as the author's draft is forgotten.
     `attachment_ids` are files of the author that go with it; with any, the text may be empty. Raises Refused: empty,
-    unstorable or too long text, files that are not there, an archived session, a key of somebody else's message.
+    unstorable or too long text, files that are not there, an archived session, a key that another user or another
+    text has used.
     """
     text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
+    digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
     opened = OpenSession.lock(session.pk)
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
         if before.user_id != author.pk:
             raise Refused("key_taken", _("This message key is in use. Send the message again."))
+        require_same_request(before.key_digest, digest)
         waits = before.status == MessageStatus.QUEUED and before.removed_at is None
-        return Sent(before.pk, waits, repeated=True)
+        return Sent(before.pk, waits, True, before.run_id, before.sequence)
     opened.require_active()
     row = ChatMessage(
         type=MessageType.TEXT,
@@ -66,6 +75,7 @@ def send_message(
         user=author,
         mode=opened.session.mode,
         key=key,
+        key_digest=digest,
     )
     if opened.run.state == RunState.IDLE:
         row.run_id = open_turn(opened)
@@ -79,7 +89,7 @@ def send_message(
     opened.save(*titles.name_after(opened, row))
     participation.forget_draft(session=session, user=author, sent=text)
     lease.request(session.pk)
-    return Sent(row.pk, row.status == MessageStatus.QUEUED)
+    return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.run_id, row.sequence)
 
 
 def _add(opened: OpenSession, row: ChatMessage, attachment_ids: Sequence[str]) -> None:

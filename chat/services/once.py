@@ -1,8 +1,9 @@
-"""Sessions that a program asks for with a key of its own: however often it asks, there is one (MSG-02)."""
+"""Idempotency keys: a request that a client repeats with its key is carried out once (MSG-02)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 
 from django.db import IntegrityError
 from django.utils.crypto import salted_hmac
@@ -14,35 +15,58 @@ from chat.services.errors import Busy, Refused
 from chat.services.texts import exact
 
 
-def once(*, user: User, purpose: str, key: str | None, make: Callable[[str], Session]) -> tuple[Session, bool]:
-    """Let `make` make a session with the id that it is given; returns it, and whether it was there already.
+def once(
+    *,
+    user: User,
+    purpose: str,
+    key: str | None,
+    request: Mapping[str, object],
+    make: Callable[[str, str | None], Session],
+) -> tuple[Session, bool]:
+    """Let `make` create a session with the id that it is given; return it, and whether it existed already.
 
-    `key` is the user's own, for one `purpose`; without one each call makes another session. `make` creates the row in
-    a transaction of its own. Raises Refused: what the key has made is deleted, or still being copied; and what `make`
+    `key` belongs to the user and one `purpose`; without a key each call makes another session. `make` is given the
+    session's id and the digest to store with it, and creates the row in a transaction of its own. Raises Refused: the
+    key made a session that is deleted or still being copied, or was used for another `request`; and what `make`
     raises, after which the key is free again.
     """
     if not key:
-        return make(ids.session_id()), False
-    session_id = _named(f"{user.pk}\n{purpose}\n{exact(key)}")
-    if (before := _made_before(session_id)) is not None:
+        return make(ids.session_id(), None), False
+    session_id, digest = _named(f"{user.pk}\n{purpose}\n{exact(key)}"), request_digest(request)
+    if (before := _made_before(session_id, digest)) is not None:
         return before, True
     try:
-        return make(session_id), False
+        return make(session_id, digest), False
     except IntegrityError:
-        if (quicker := _made_before(session_id)) is None:
+        if (quicker := _made_before(session_id, digest)) is None:
             raise
         return quicker, True
 
 
+def request_digest(request: Mapping[str, object]) -> str:
+    """Return a keyed digest of a request's fields: from it alone nobody can guess short texts."""
+    written = json.dumps(request, sort_keys=True)
+    return salted_hmac("chat.services.once.request", written, algorithm="sha256").hexdigest()
+
+
+def require_same_request(kept: str | None, digest: str | None) -> None:
+    """Raise Refused as "key_taken" when a key was used for another request; rows from before digests have none."""
+    if kept and kept != digest:
+        raise Refused("key_taken", _("This key was used for a different request. Use a new key."))
+
+
 def _named(text: str) -> str:
-    """The id of what a key makes: nobody without the server's secret can tell it."""
+    """Return the id of the session that a key makes; it cannot be computed without the server's secret."""
     return "s_" + salted_hmac("chat.services.once", text, algorithm="sha256").hexdigest()[:24]
 
 
-def _made_before(session_id: str) -> Session | None:
+def _made_before(session_id: str, digest: str) -> Session | None:
     session = Session.objects.filter(pk=session_id).first()
-    if session is not None and session.incomplete_at is not None:
+    if session is None:
+        return None
+    require_same_request(session.key_digest, digest)
+    if session.incomplete_at is not None:
         raise Busy(_("This session is still being copied. Try again in a moment."))
-    if session is not None and session.status == Session.Status.DELETED:
-        raise Refused("key_taken", _("What this key has made is deleted. Take another key."))
+    if session.status == Session.Status.DELETED:
+        raise Refused("key_taken", _("The session that this key made is deleted. Use a new key."))
     return session

@@ -76,9 +76,13 @@ def _forget(user: User, name: str) -> None:
         user.picture.storage.delete(f"pictures/{name}")
 
 
+def picture_too_large() -> Invalid:
+    return Invalid(_("A picture has at most %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+
+
 def _square(upload: UploadedFile[bytes]) -> bytes:
     if (upload.size or 0) > LARGEST_PICTURE:
-        raise Invalid(_("A picture has at most %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+        raise picture_too_large()
     data = upload.read()
     try:
         with images.gate, Image.open(BytesIO(data), formats=list(images.FORMATS)) as picture:

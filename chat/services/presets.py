@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,13 @@ from django.utils.translation import gettext as _
 from agents.registry import AgentPreset
 from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
+from chat.commands import MOST_ROUNDS
 from chat.models import AgentPreset as PresetRow
 from chat.models import Session
 from chat.services.changing import config_of
 from chat.services.errors import Invalid
 
 Json = dict[str, Any]
-MOST_ROUNDS = 1000
 
 
 def presets() -> list[AgentPreset]:
@@ -47,10 +47,48 @@ def offered(name: str) -> AgentPreset | None:
 def own(session: Session) -> AgentPreset:
     """What the session itself keeps of its agent, as it is now; opening prompts too.
 
-    No query, unless it began before copies were kept: then its preset of today fills in, or the default one.
+    A session in `chat` mode has no tools (MSG-09). No query, unless it began before copies were kept: then its preset
+    of today fills in, or the default one.
     """
-    begun = _copied(session.agent, config_of(session)) or preset(session.agent)
-    return replace(begun, provider=session.provider, model=session.model, system_prompt=session.system_prompt)
+    begun = kept(session)
+    tools = () if session.mode == Session.Mode.CHAT else begun.tools
+    return replace(
+        begun, provider=session.provider, model=session.model, system_prompt=session.system_prompt, tools=tools
+    )
+
+
+def kept(session: Session) -> AgentPreset:
+    """Return the session's own copy of its agent: title, tools, rounds and opening prompts, whatever its mode is."""
+    return _copied(session.agent, config_of(session)) or preset(session.agent)
+
+
+def limits() -> tuple[set[str], int]:
+    """Return the tools and the largest number of tool rounds that users may choose: those of any offered preset."""
+    known = presets()
+    return {tool for each in known for tool in each.tools}, max(each.max_rounds for each in known)
+
+
+def configured(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
+    """Return the session's `config` with other tools or another number of tool rounds; None keeps what it has.
+
+    Raises Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
+    """
+    own_copy = kept(session)
+    allowed, most = limits()
+    allowed |= set(own_copy.tools)
+    if unknown := [name for name in tools or () if name not in allowed]:
+        words = _("There is no tool “%(tool)s”. Choose from: %(known)s.")
+        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
+    most = max(most, own_copy.max_rounds)
+    if max_rounds is not None and not 1 <= max_rounds <= most:
+        raise Invalid(_("Choose between 1 and %(most)d tool rounds.") % {"most": most})
+    return {
+        "agent_title": own_copy.title,
+        "prompts": list(own_copy.prompts),
+        **config_of(session),
+        "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
+        "max_rounds": own_copy.max_rounds if max_rounds is None else max_rounds,
+    }
 
 
 def copy_of(chosen: AgentPreset) -> Json:

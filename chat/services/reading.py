@@ -45,23 +45,32 @@ class Changes:
         return self.session.revision
 
 
-def page_of(session: Session, before_sequence: int | None = None, limit: int = 50, chars: int = PAGE_CHARS) -> Page:
+def page_of(
+    session: Session,
+    before_sequence: int | None = None,
+    limit: int = 50,
+    chars: int = PAGE_CHARS,
+    turn_id: str | None = None,
+) -> Page:
     """Read the newest messages, or the newest before a sequence number; fewer where they have more than `chars`.
 
-    `limit` is at most 200.
+    `limit` is at most 200. `turn_id` restricts the page to one turn, which has no queued messages.
     """
     limit = max(1, min(limit, 200))
-    rows = ChatMessage.objects.live(session.pk)
+    rows = _rows(session, turn_id)
     if before_sequence is not None:
         rows = rows.filter(sequence__lt=before_sequence)
     shown, has_older = _filled(rows.order_by("-sequence"), limit, chars)
-    queued = list(ChatMessage.objects.queued(session.pk)) if before_sequence is None else []
+    with_queue = before_sequence is None and turn_id is None
+    queued = list(ChatMessage.objects.queued(session.pk)) if with_queue else []
     return Page(snapshots(shown[::-1]), snapshots(queued), has_older)
 
 
-def page_after(session: Session, after_sequence: int, limit: int = 50, chars: int = PAGE_CHARS) -> Page:
+def page_after(
+    session: Session, after_sequence: int, limit: int = 50, chars: int = PAGE_CHARS, turn_id: str | None = None
+) -> Page:
     """Read the oldest messages after a sequence number; fewer where they have more than `chars`."""
-    rows = ChatMessage.objects.live(session.pk).filter(sequence__gt=after_sequence).order_by("sequence")
+    rows = _rows(session, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
     shown, has_newer = _filled(rows, limit, chars)
     return Page(snapshots(shown), [], has_older=True, has_newer=has_newer)
 
@@ -74,6 +83,11 @@ def page_around(session: Session, message_id: str) -> Page | None:
     before = page_of(session, before_sequence=sequence + 1, limit=25)
     after = page_after(session, sequence, limit=25)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
+
+
+def _rows(session: Session, turn_id: str | None) -> QuerySet[ChatMessage]:
+    rows = ChatMessage.objects.live(session.pk)
+    return rows if turn_id is None else rows.filter(run_id=turn_id)
 
 
 def _filled(rows: QuerySet[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
@@ -106,8 +120,12 @@ def session_by_id(session_id: str) -> SessionSnapshot | None:
     return session_snapshot(session) if session else None
 
 
-def changes_since(session_id: str, since: int, also: Iterable[str] = ()) -> Changes | None:
+def changes_since(
+    session_id: str, since: int, also: Iterable[str] = (), *, all_streaming: bool = False
+) -> Changes | None:
     """Read what changed after a revision, and the messages named in `also`; None when the session is gone.
+
+    `all_streaming` adds the messages whose text is growing, which no revision counts.
 
     The session is read first: rows may be newer than its revision, never older, and a change that is told twice
     does no harm.
@@ -119,6 +137,8 @@ def changes_since(session_id: str, since: int, also: Iterable[str] = ()) -> Chan
     ids = list(also)
     if ids:
         wanted |= Q(pk__in=ids)
+    if all_streaming:
+        wanted |= Q(status=MessageStatus.STREAMING)
     places = (F("sequence").asc(nulls_last=True), "created_at", "pk")
     rows = list(ChatMessage.objects.filter(wanted, session=session).order_by(*places))
     live = [row for row in rows if row.removed_at is None]

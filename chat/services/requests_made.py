@@ -44,6 +44,17 @@ def is_kept(session_id: str, response_id: str) -> bool:
     return bool(response_id) and ModelRequest.objects.filter(session=session_id, pk=response_id).exists()
 
 
+def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
+    """Read a session's requests, the newest first; `before` names the one after which to go on."""
+    made = ModelRequest.objects.filter(session=session).order_by("-created_at", "-pk")
+    if before is not None:
+        last = made.filter(pk=before).values_list("created_at", flat=True).first()
+        if last is None:
+            return []
+        made = made.filter(Q(created_at__lt=last) | Q(created_at=last, pk__lt=before))
+    return list(made.defer("rows")[:limit])
+
+
 def past_request(session: Session, response_id: str) -> PastRequest | None:
     """Build again what a response was asked with, in a fixed number of queries; None when it is not on record."""
     made = ModelRequest.objects.filter(session=session, pk=response_id).first()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -11,7 +13,7 @@ from chat.live.publish import stirred
 from chat.models import Session, SessionRun, User, Workspace
 from chat.services import presets, titles
 from chat.services.changing import change, config_of
-from chat.services.errors import Refused
+from chat.services.errors import Invalid, Refused
 from chat.services.messages import send_message
 from chat.services.rows import OpenSession
 from chat.services.texts import exact
@@ -29,6 +31,7 @@ def create_session(
     title: str = "",
     system_prompt: str | None = None,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
 
@@ -47,6 +50,7 @@ def create_session(
         model=model,
         system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
         config=presets.copy_of(preset),
+        key_digest=key_digest,
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
@@ -65,12 +69,16 @@ def begin_session(
     model: str = "",
     title: str = "",
     system_prompt: str | None = None,
+    mode: str = Session.Mode.AGENT,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Make a session, and send its first message with it if there is one: both or neither.
 
     `workspace` has been fetched for the owner; without one it is that which they are in.
-    Raises Refused: the agent or the model is not on offer, the text cannot be sent.
+    Raises Refused: the agent, the model or a tool is not on offer, the text cannot be sent.
     """
     if agent and presets.offered(agent) is None:
         raise _no_such_agent(agent)
@@ -85,7 +93,11 @@ def begin_session(
         title=" ".join(title.split()),
         system_prompt=system_prompt,
         session_id=session_id,
+        key_digest=key_digest,
     )
+    if tools is not None or max_rounds is not None or mode != Session.Mode.AGENT:
+        configure(session=session, author=owner, tools=tools, max_rounds=max_rounds, mode=mode)
+        session.refresh_from_db()
     if text.strip():
         send_message(session=session, author=owner, text=text)
     return session
@@ -128,6 +140,31 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
         values["system_prompt"] = chosen.system_prompt
     if registry().offers(chosen.provider, chosen.model):
         values |= _of_model(chosen.provider, chosen.model)
+    change(opened, author, **values)
+
+
+@transaction.atomic
+def configure(
+    *,
+    session: Session,
+    author: User,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
+    mode: str | None = None,
+) -> None:
+    """Set the tools, the tool rounds per turn and the mode (MSG-09), from the next response on; None keeps a value.
+
+    Raises Refused: a tool or a number of rounds that users may not choose, an unknown mode, an archived session.
+    """
+    if mode is not None and mode not in Session.Mode.values:
+        raise Invalid(_("The mode is one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
+    opened = OpenSession.lock(session.pk)
+    opened.require_active()
+    values: dict[str, object] = {"agent": opened.session.agent}
+    if tools is not None or max_rounds is not None:
+        values["config"] = presets.configured(opened.session, tools=tools, max_rounds=max_rounds)
+    if mode is not None:
+        values["mode"] = mode
     change(opened, author, **values)
 
 

@@ -51,16 +51,17 @@ class StepChanges:
 
 
 def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> StepPage:
-    """Read the steps that begin after a place, at most `limit`; two with one place are not torn apart."""
+    """Read at most `limit` steps whose `sequence` is greater than `after`."""
     limit = max(1, min(limit, MOST_STEPS))
-    behind = _turns(session.pk).filter(sequence__gt=after + limit).aggregate(first=Min("sequence"))["first"]
-    start = _turn_before(session.pk, after + 1)
+    place = after // 2  # the message place of step number `after`: see `sequence_of`
+    behind = _turns(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
+    start = _turn_before(session.pk, place + 1)
     found = steps(_rows(session.pk, start, behind), _around(session.pk, start))
-    shown = [each.step for each in found if after < each.step.sequence and each.step.sequence != behind]
+    end = 2 * behind if behind else None
+    shown = [each.step for each in found if after < each.step.sequence and (end is None or each.step.sequence < end)]
     if len(shown) > limit:
-        last = shown[limit - 1].sequence
-        return StepPage(session.revision, [step for step in shown if step.sequence <= last], last)
-    return StepPage(session.revision, shown, behind - 1 if behind else None)
+        return StepPage(session.revision, shown[:limit], shown[limit - 1].sequence)
+    return StepPage(session.revision, shown, end - 1 if end else None)
 
 
 def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) -> SegmentPage:

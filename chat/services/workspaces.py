@@ -121,6 +121,13 @@ def current_workspace(user: User) -> Workspace:
     return workspace
 
 
+def members_of(user: User, workspace_id: int) -> list[Membership]:
+    """Read the members and guests of a workspace for a member, in the order of their names. Raises NoSuchWorkspace."""
+    workspace = workspace_for(user, workspace_id)
+    members = Membership.objects.filter(workspace=workspace, user__is_active=True).select_related("user")
+    return sorted(members, key=lambda each: (each.user.sender.casefold(), each.user_id))
+
+
 @transaction.atomic
 def enter(*, user: User, workspace_id: int | None) -> None:
     """Make a workspace the one that the person is in, for pages and programs alike. Raises NoSuchWorkspace."""

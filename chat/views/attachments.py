@@ -14,7 +14,7 @@ from chat.services.access import session_for
 from chat.services.attachments import THUMB, NoSuchAttachment
 from chat.services.errors import Refused
 from chat.views.requests import SignedInRequest, signed_in
-from chat.views.uploads import for_scripts, of_bearable_size
+from chat.views.uploads import for_scripts
 
 # A file never changes, and Django lets the answer vary with the cookie: who signs out takes nothing along.
 CACHED = "private, max-age=86400"
@@ -23,7 +23,6 @@ SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:
 SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 
 
-@of_bearable_size(attachments.limit_bytes, attachments.TooLarge)
 @for_scripts
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Take the form's `file` into the sender's composer."""

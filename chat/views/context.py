@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -11,20 +9,16 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from agents.errors import AgentError
-from agents.loop import Agent
-from agents.tools import Tool
 from agents.words import Words
 from chat import ids
 from chat.models import ChatMessage, Role, RunState, Session, SessionRun
-from chat.projections.briefed import Block, Why, blocks
-from chat.projections.context import prompt_row, system_prompt
+from chat.projections.briefed import Why
+from chat.projections.context import prompt_row
 from chat.projections.estimate import of_text, of_tools
-from chat.projections.measure import Measure, measured
+from chat.projections.measure import Measure
 from chat.rendering.briefed import Excerpt, block_view
 from chat.rendering.words import said
-from chat.running.briefing import agent_of, gather
-from chat.running.showing import glance, shown
+from chat.running.next_request import MEASURED, NextRequest, next_request
 from chat.services.access import session_for
 from chat.services.leaving_out import left_out_by
 from chat.snapshots import context_percent
@@ -33,7 +27,6 @@ from chat.views.past_context import past_values
 from chat.views.requests import SignedInRequest, number, signed_in
 
 Json = dict[str, Any]
-COLUMNS = ("model", "timestamp", "input_tokens")
 
 
 @never_cache
@@ -60,64 +53,39 @@ def _answer(session: Session, message_id: str) -> ChatMessage:
 
 
 def _next_values(session: Session, role: Role, until: int | None) -> Json:
-    rows = gather(session, *COLUMNS)
-    looked = _look(session, rows)
-    page = page_of(looked.blocks, until)
+    found = next_request(session, *MEASURED)
+    laid, measure = found.estimate()
+    page = page_of(laid, until)
     left_out = left_out_by(line.row.pk for block in page.blocks for line in block.lines if line.why == Why.LEFT_OUT)
     may_switch = role.covers(Role.EDITOR) and session.status == Session.Status.ACTIVE
-    tokens = looked.measure.tokens
     return {
-        **_whole(session, looked),
-        "blocks": [block_view(block, tokens, left_out, may_switch=may_switch) for block in page.blocks],
+        **_whole(found, measure),
+        "blocks": [block_view(block, measure.tokens, left_out, may_switch=may_switch) for block in page.blocks],
         "page": page,
         "can_edit": may_switch,
         "is_working": SessionRun.objects.get(pk=session.pk).state != RunState.IDLE,
         "queued": ChatMessage.objects.queued(session.pk).count(),
-        "left_out": sum(line.why == Why.LEFT_OUT for block in looked.blocks for line in block.lines),
-        "own_prompt": prompt_row(rows) is None,
+        "left_out": sum(line.why == Why.LEFT_OUT for block in laid for line in block.lines),
+        "own_prompt": prompt_row(found.rows) is None,
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    """The whole request; `problem` says, to a person, why there can be none."""
-
-    system: str
-    tools: Sequence[Tool]
-    blocks: list[Block]
-    measure: Measure
-    problem: str = ""
+def _problem(found: NextRequest) -> str:
+    words = found.problem
+    return said(words, words.to_json()) if isinstance(words, Words) else words
 
 
-def _look(session: Session, rows: Sequence[ChatMessage]) -> _Looked:
-    agent, problem = _agent(session, rows)
-    files = shown(rows, agent.takes, glance) if agent else {}
-    laid = blocks(rows, files, agent.provider.name if agent else "")
-    system = system_prompt(rows, session.system_prompt)
-    tools = agent.tools if agent else ()
-    measure = measured(laid, of_text(system) + of_tools(tools), (session.provider, session.model))
-    return _Looked(system, tools, laid, measure, problem)
-
-
-def _agent(session: Session, rows: Sequence[ChatMessage]) -> tuple[Agent | None, str]:
-    try:
-        return agent_of(session, rows), ""
-    except AgentError as error:
-        words = error.words
-        return None, said(words, words.to_json()) if isinstance(words, Words) else words
-
-
-def _whole(session: Session, looked: _Looked) -> Json:
-    total = looked.measure.tokens(looked.measure.estimate)
+def _whole(found: NextRequest, measure: Measure) -> Json:
+    session, total = found.session, measure.tokens(measure.estimate)
     return {
         "session": session,
         "total": total,
         "window": session.context_window,
         "percent": context_percent(total, session.context_window),
-        "measure": looked.measure,
-        "prompt": Excerpt.of(looked.system),
-        "prompt_tokens": looked.measure.tokens(of_text(looked.system)),
-        "tools": [tool.name for tool in looked.tools],
-        "tools_tokens": looked.measure.tokens(of_tools(looked.tools)),
-        "problem": looked.problem,
+        "measure": measure,
+        "prompt": Excerpt.of(found.system),
+        "prompt_tokens": measure.tokens(of_text(found.system)),
+        "tools": [tool.name for tool in found.tools],
+        "tools_tokens": measure.tokens(of_tools(found.tools)),
+        "problem": _problem(found),
     }

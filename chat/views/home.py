@@ -80,9 +80,15 @@ def new_session(request: SignedInRequest) -> HttpResponse:
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
     provider, _slash, model = request.POST.get("model", "").partition("/")
-    chosen = {"agent": agent, "provider": provider, "model": model}
     try:
-        begun = begin_session(owner=request.user, workspace=named_workspace(request), text=text, **chosen)
+        begun = begin_session(
+            owner=request.user,
+            workspace=named_workspace(request),
+            text=text,
+            agent=agent,
+            provider=provider,
+            model=model,
+        )
     except Refused as refused:
         if is_script(request):
             return JsonResponse({"message": refused.message}, status=422)

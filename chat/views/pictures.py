@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.templatetags.static import static
 from django.urls import reverse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_safe
 
 from chat.models import User
 from chat.services.access import person_for
@@ -15,6 +16,12 @@ from chat.views.requests import SignedInRequest, signed_in
 
 # A new picture has a new address.
 KEPT = "private, max-age=31536000, immutable"
+
+
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Lead to Parley's icon those who ask for it where browsers look by themselves."""
+    return HttpResponseRedirect(static("favicon.svg"))
 
 
 @require_GET

@@ -23,7 +23,7 @@ from chat.services.exporting import ENDINGS, MEDIA_TYPES, Form, exported
 from chat.services.import_files import Brought, Outline
 from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
-from chat.views.uploads import for_scripts, of_bearable_size
+from chat.views.uploads import for_scripts
 
 SOURCES = {"parley": "Parley", "chatgpt": "ChatGPT", "claude": "Claude"}
 
@@ -56,7 +56,6 @@ def importing(request: SignedInRequest) -> HttpResponse:
     return render(request, "chat/import.html", values)
 
 
-@of_bearable_size(import_files.limit_bytes, import_files.TooLarge)
 @for_scripts
 def import_file(request: SignedInRequest) -> HttpResponse:
     """Bring in the form's `file`: each `conversation` that is named by its index, or the only one there is.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_POST
 
 from chat.models import User
@@ -18,11 +17,9 @@ from chat.views.requests import SignedInRequest
 
 P = ParamSpec("P")
 STATUS = {NoSuchSession.CODE: 404, NoSuchAttachment.CODE: 404, Forbidden.CODE: 403, TooLarge.CODE: 413}
-STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415}
+STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415, "unavailable": 503}
 OTHERWISE = 422
 SIGNED_OUT = 401
-# What a form has around its file, in bytes.
-ROOM = 64 * 1024
 
 
 def for_scripts(
@@ -41,27 +38,6 @@ def for_scripts(
             return _answered(refused)
 
     return answer  # type: ignore[return-value]  # require_POST's stub forgets the narrower request
-
-
-def of_bearable_size(
-    limit: Callable[[], int], too_large: Callable[[], Refused]
-) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
-    """Refuse what says that it is too large, unread; CSRF's check comes after that, since it reads everything."""
-
-    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-        protected = csrf_protect(view)
-
-        @csrf_exempt
-        @wraps(view)
-        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            length = request.META.get("CONTENT_LENGTH") or ""
-            if length.isdigit() and int(length) > limit() + ROOM:
-                return _answered(too_large())
-            return protected(request, *args, **kwargs)
-
-        return answer
-
-    return decorate
 
 
 def _answered(refused: Refused) -> HttpResponse:

@@ -17,7 +17,7 @@ from django.test.client import MULTIPART_CONTENT as MULTIPART
 from django.urls import get_resolver
 
 from chat.api.root import api
-from chat.models import Attachment, Membership
+from chat.models import Attachment, ModelRequest
 from chat.services import api_tokens
 from tests.access.people import (
     ANONYMOUS,
@@ -25,6 +25,7 @@ from tests.access.people import (
     GUEST,
     MESSAGE,
     OWNER,
+    STRANGER,
     STRANGERS,
     VIEWER,
     Expected,
@@ -48,6 +49,12 @@ FACE = Face(401)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
 choosing = FACE.choosing
 G = "/workspaces/{workspace_id}/guests/{user_id}"
+RESPONSE = "r_" + "1" * 24
+
+
+def members(status: int) -> Expected:
+    """For members of the workspace, whether or not they see the session."""
+    return {**seeing(status), STRANGER: status, GUEST: 404}
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,8 @@ MATRIX = [
     # Nobody here manages the workspace; tests/services/test_guests.py has those who do.
     Row("PATCH", G, signed_in(404), {"role": "member"}),
     Row("DELETE", G, signed_in(404)),
+    Row("GET", "/workspaces/{workspace_id}/members", members(200)),
+    Row("POST", "/workspaces/{workspace_id}/enter", members(204)),
     Row("GET", "/models", signed_in(200)),
     Row("GET", "/agents", signed_in(200)),
     Row("GET", "/search", signed_in(200), query="?q=plan"),
@@ -95,9 +104,27 @@ MATRIX = [
     Row("POST", f"{S}/leave", {**seeing(204), OWNER: 422}),
     Row("POST", f"{S}/read", seeing(204), {"revision": 0}),
     Row("POST", f"{S}/cancel", editing(200)),
+    Row("GET", f"{S}/members", seeing(200)),
+    Row("PUT", f"{S}/members/{{user_id}}", owning(204), {"role": "viewer"}),
+    Row("DELETE", f"{S}/members/{{user_id}}", owning(204)),
+    Row("GET", f"{S}/invitations", owning(200)),
+    Row("POST", f"{S}/invitations", owning(201), {"role": "editor"}),
+    Row("DELETE", f"{S}/invitations", owning(204)),
+    Row("DELETE", f"{S}/invitations/{{invitation_id}}", owning(204)),
+    Row("POST", "/invitations/accept", signed_in(404), {"token": "unknown"}),
+    Row("GET", f"{S}/removed", editing(200)),
+    Row("GET", f"{S}/system_prompt/versions", seeing(200)),
+    Row("GET", f"{M}/versions", seeing(200)),
+    Row("POST", f"{M}/versions/{{version}}/restore", editing(200)),
+    Row("GET", f"{S}/requests", seeing(200)),
+    Row("GET", f"{S}/requests/{{response_id}}", seeing(200)),
+    Row("GET", f"{S}/context/estimate", seeing(200)),
+    Row("GET", f"{S}/events", seeing(200)),
     Row("POST", f"{S}/attachments", editing(201), UPLOAD),
     Row("GET", "/attachments/{attachment_id}", seeing(200)),
-    Row("DELETE", "/attachments/{attachment_id}", editing(409)),
+    # It is sent, and another user uploaded it.
+    Row("DELETE", "/attachments/{attachment_id}", editing(403)),
+    Row("PATCH", S, choosing(200), {"mode": "chat", "config": {"tools": []}}),
     Row("GET", f"{S}/context", seeing(200)),
     Row("GET", f"{S}/steps", seeing(200)),
     Row("GET", f"{S}/segments", seeing(200)),
@@ -120,7 +147,10 @@ MATRIX = [
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
 OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]
-BESIDE = {"openapi.json", ""}  # the description is for everybody, the root is nothing
+STREAMS = ("/stream", "/events")
+# The other ids that addresses hold, as they are in the test's rows.
+IDS: dict[str, Any] = {}
+BESIDE = {"openapi.json", "docs", ""}  # the description is for everybody, the root is nothing
 
 
 def operations() -> Iterator[tuple[str, str]]:
@@ -144,15 +174,23 @@ def _sent_file(people: People, own_files: None) -> None:
     file = Attachment(pk=ATTACHMENT, session=people.session, message_id=MESSAGE, name="a.txt", kind="text", size=2)
     file.media_type = "text/plain"
     file.file.save("a.txt", ContentFile(b"Hi"))
+    ModelRequest.objects.create(response_id=RESPONSE, session=people.session, revision=0, rows=[[MESSAGE, 0]])
+    IDS.update(
+        workspace_id=people.session.workspace_id,
+        user_id=people[STRANGER].pk,
+        invitation_id=1,
+        response_id=RESPONSE,
+        version=0,
+    )
 
 
 def ask(
     client: Client, row: Row, session_id: str, message_id: str = MESSAGE, attachment_id: str = ATTACHMENT
 ) -> tuple[int, bytes]:
     """Ask, and undo what it has done; what streams for ever is not read."""
-    ids = {"session_id": session_id, "message_id": message_id, "attachment_id": attachment_id}
-    guest = Membership.objects.get(role="guest")
-    path = row.path.format(**ids, workspace_id=guest.workspace_id, user_id=guest.user_id)
+    path = row.path.format(
+        **{**IDS, "session_id": session_id, "message_id": message_id, "attachment_id": attachment_id}
+    )
     is_file = isinstance(row.body, bytes)
     body = row.body if is_file else b"" if row.body is None else json.dumps(row.body).encode()
     with transaction.atomic():
@@ -160,7 +198,7 @@ def ask(
         transaction.set_rollback(True)
     assert "private" in answer["Cache-Control"]
     assert answer.status_code < 400 or answer["Content-Type"] == "application/problem+json"
-    return answer.status_code, b"" if row.path.endswith("/stream") else answer.getvalue()
+    return answer.status_code, b"" if row.path.endswith(STREAMS) else answer.getvalue()
 
 
 def test_every_operation_has_a_row() -> None:
@@ -168,7 +206,7 @@ def test_every_operation_has_a_row() -> None:
     assert set(operations()) == {(row.method, row.path) for row in MATRIX}
     addresses = {path.removeprefix("api/") for path in routes(get_resolver().url_patterns) if path.startswith("api/")}
     described = {path.lstrip("/").replace("{", "<").replace("}", ">") for _method, path in operations()}
-    assert {path.replace("str:", "") for path in addresses} == described | BESIDE
+    assert {path.replace("str:", "").replace("int:", "") for path in addresses} == described | BESIDE
 
 
 @pytest.mark.parametrize("actor", ACTORS)
@@ -190,7 +228,8 @@ def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: 
 
 def test_description_is_for_everybody(people: People) -> None:
     """It says nothing that is not in the documentation."""
-    assert [client_of(people, actor).get("/api/openapi.json").status_code for actor in ACTORS] == [200] * len(ACTORS)
+    for address in ("/api/openapi.json", "/api/docs"):
+        assert [client_of(people, actor).get(address).status_code for actor in ACTORS] == [200] * len(ACTORS)
 
 
 def test_other_sites_cannot_act_in_somebody_s_name(people: People) -> None:

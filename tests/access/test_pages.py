@@ -54,6 +54,7 @@ class Row:
 
 MATRIX = [
     Row("GET", "home", signed_in(200)),
+    Row("GET", "favicon", all_of(302)),
     Row(
         "GET", "workspace", {**signed_in(200), OUTSIDER: 404, STAFF: 404, LEFT: 404, GUEST: 404}, args=("{workspace}",)
     ),

@@ -10,14 +10,15 @@ from django.conf import settings
 from django.contrib.sessions.models import Session as Login
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from chat import routing
 from chat.commands import Request
 from chat.events import AccessChanged
 from chat.live import hub as hubs
 from chat.live.publish import publish
-from chat.models import Membership, MessageRevision, Role, Session, Share, User
-from chat.services import erasures, sharing
+from chat.models import ApiToken, Membership, MessageRevision, Role, Session, Share, User
+from chat.services import api_tokens, erasures, sharing
 from config.asgi import application
 from tests.access.people import (
     ANONYMOUS,
@@ -63,6 +64,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
     "set_agent": {"agent": "agent"},
+    "configure": {"mode": "chat", "tools": [], "max_rounds": 1},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
     "read": {"revision": 0},
@@ -178,14 +180,120 @@ async def test_whoever_may_read_may_fork(house: House, people: People, actor: st
     assert await house.do(lambda: Session.objects.get(pk=people.session.pk).revision) == 0
 
 
-@pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"http://localhost.evil.example", b"", None])
-async def test_other_sites_cannot_open_a_socket(house: House, people: People, origin: bytes | None) -> None:
-    """LIVE-06: a browser sends the cookie wherever the page is from."""
+@pytest.mark.parametrize(
+    "origin",
+    [
+        b"http://evil.example",
+        b"http://localhost.evil.example",
+        b"http://localhost",
+        b"http://localhost:3000",
+        b"https://localhost:8000",
+        b"http://127.0.0.1:8000",
+        b"http://trusted.example",
+        b"https://trusted.example:8443",
+        b"null",
+        b"",
+        None,
+    ],
+)
+async def test_other_origins_cannot_open_a_socket(
+    house: House, people: People, origin: bytes | None, settings: Settings
+) -> None:
+    """LIVE-06: a browser sends the cookie wherever the page is from, and to every port of a host."""
+    settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
     cookie = await house.do(cookie_of, people[OWNER])
-    headers = [cookie, *([(b"origin", origin)] if origin is not None else [])]
+    headers = [cookie, (b"host", b"localhost:8000"), *([(b"origin", origin)] if origin is not None else [])]
     async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
         assert await socket.closed() is not None
         assert not socket.accepted
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "more"),
+    [
+        (b"localhost:8000", b"http://localhost:8000", []),
+        (b"localhost", b"https://trusted.example", []),
+        (b"localhost", b"https://a.wild.example", []),
+        (b"localhost", b"https://localhost", [(b"x-forwarded-proto", b"https")]),
+    ],
+)
+async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
+    house: House, people: People, host: bytes, origin: bytes, more: list[tuple[bytes, bytes]], settings: Settings
+) -> None:
+    """LIVE-06."""
+    settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example", "https://*.wild.example"]
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    cookie = await house.do(cookie_of, people[OWNER])
+    headers = [cookie, (b"host", host), (b"origin", origin), *more]
+    async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
+        await socket.let_in()
+
+
+async def test_foreign_host_opens_no_socket(house: House, people: People) -> None:
+    """LIVE-06: a name that somebody else has pointed here is its own origin to a browser."""
+    cookie = await house.do(cookie_of, people[OWNER])
+    headers = [cookie, (b"host", b"evil.example"), (b"origin", b"http://evil.example")]
+    async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
+        assert await socket.closed() is not None
+        assert not socket.accepted
+
+
+async def by_token(
+    house: House, user: User, session: Session, scope: str, face: str = "events", **more: bytes
+) -> Socket:
+    """A socket with an API token, through everything that stands before the consumer."""
+    _token, secret = await house.do(api_tokens.create, user=user, name="Script", scope=scope, days=0)
+    headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"localhost:8000")]
+    headers += [(name.encode(), value) for name, value in more.items()]
+    return Socket(path_of(session, face), headers=headers, app=SERVED)
+
+
+@pytest.mark.parametrize("actor", [actor for actor in EVERYBODY if actor != ANONYMOUS])
+async def test_token_opens_the_events_socket(house: House, people: People, actor: str) -> None:
+    """LIVE-06: with the role of its user, and without an Origin, which only browsers send; not the page's socket."""
+    async with await by_token(house, people[actor], people.session, "write") as socket:
+        if CODES[actor] is OPEN:
+            answer = await socket.ask(type="rename", title="New")
+            assert answer.get("code", "ack") == ("forbidden" if actor == VIEWER else "ack")
+        else:
+            assert await socket.closed() == CODES[actor]
+    async with await by_token(house, people[actor], people.session, "write", "page") as socket:
+        assert await socket.closed() == 4401
+
+
+async def test_token_that_may_only_read_sends_no_commands(house: House, people: People) -> None:
+    """LIVE-06: it sees everything that happens."""
+    async with await by_token(house, people[OWNER], people.session, "read") as socket:
+        socket.send(type="sync")
+        await socket.next(type="changes")
+        answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
+        assert {answer.get("code") for answer in answers.values()} == {"read_only_token"}
+        await socket.let_in()
+    assert [message.pk for message in await house.rows(people.session)] == [MESSAGE]
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_open"), [(b"http://localhost:8000", True), (b"http://evil.example", False), (b"null", False)]
+)
+async def test_origin_beside_a_token_is_checked(house: House, people: People, origin: bytes, is_open: bool) -> None:
+    """LIVE-06: as it is beside a cookie."""
+    async with await by_token(house, people[OWNER], people.session, "write", origin=origin) as socket:
+        if is_open:
+            await socket.let_in()
+        else:
+            assert await socket.closed() is not None
+        assert socket.accepted is is_open
+
+
+@pytest.mark.parametrize("secret", ["", "parley_" + "a" * 43, "x", "parley_\udcff"])
+async def test_cookie_does_not_make_good_a_wrong_token(house: House, people: People, secret: str) -> None:
+    """LIVE-06: who sends a token is known by it alone."""
+    cookie = await house.do(cookie_of, people[OWNER])
+    value = f"Bearer {secret}".encode("utf-8", "surrogateescape")
+    origin = (b"origin", b"http://localhost:8000")
+    headers = [cookie, origin, (b"host", b"localhost:8000"), (b"authorization", value)]
+    async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
+        assert await socket.closed() == 4401
 
 
 async def unshared(house: House, people: People) -> None:
@@ -405,4 +513,28 @@ async def test_new_password_without_a_word_ends_logins_soon(house: House, people
     async with await signed_in(house, people[EDITOR], people.session, "page") as socket:
         await socket.let_in()
         await house.do(User.objects.filter(pk=people[EDITOR].pk).update, password="!")
+        assert await socket.closed() == 4401
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_revoked_token_closes_its_sockets_at_once(house: House, people: People) -> None:
+    """LIVE-06: 4401; sockets of another token stay."""
+    async with (
+        await by_token(house, people[EDITOR], people.session, "write") as here,
+        await by_token(house, people[EDITOR], people.session, "write") as there,
+    ):
+        for socket in (here, there):
+            await socket.let_in()
+        first = await house.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
+        await house.do(api_tokens.revoke, user=people[EDITOR], token_id=first)
+        assert await here.closed() == 4401
+        await there.let_in()
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+async def test_expired_token_closes_its_sockets(house: House, people: People) -> None:
+    """LIVE-06: by itself."""
+    async with await by_token(house, people[EDITOR], people.session, "write") as socket:
+        await socket.let_in()
+        await house.do(ApiToken.objects.update, expires_at=timezone.now())
         assert await socket.closed() == 4401

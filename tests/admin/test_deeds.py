@@ -13,6 +13,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from chat.admin import list_actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.access import sessions_of
 from chat.services.organising import delete, set_archived
@@ -54,7 +55,12 @@ def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, sess
     kinds = list(MessageRevision.objects.order_by("pk").values_list("kind", "user"))
     assert kinds == [(kind, mia.pk) for kind in ("exclude", "include", "remove", "restore")]
     name = f"message “{rows[1].pk} (user)”"
-    assert logged() == [f"Changed In context for {name}."] * 2 + [f"Deleted {name}.", f"Added {name}."]
+    assert logged() == [
+        f"Changed In context: excluded for {name}.",
+        f"Changed In context: included for {name}.",
+        f"Deleted {name}.",
+        f"Changed Removal: undone for {name}.",
+    ]
 
 
 def test_retry_asks_first(admin: Client, session: Session) -> None:
@@ -165,8 +171,12 @@ def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: S
     Session.objects.filter(pk=gone.pk).update(status="deleted")
     page = act(admin, "archive", session, gone, create_session(owner=ana))
     assert "Done with 2 sessions." in said(page)
+    page = act(admin, "archive", session, create_session(owner=ana))
+    assert "Done with 1 session." in said(page)
+    assert "1 session needed no change." in said(page)
+    page = act(admin, "archive", session, gone)
     assert "has been deleted" in said(page)
-    assert Session.objects.filter(status="archived").count() == 2
+    assert Session.objects.filter(status="archived").count() == 3
     act(admin, "restore", session)
     assert Session.objects.get(pk=session.pk).status == "active"
 
@@ -202,11 +212,26 @@ def test_several_sessions_are_exported_in_one_archive(admin: Client, ana: User, 
         assert {json.loads(archive.read(name))["session"]["id"] for name in archive.namelist()} == {session.pk, twin.pk}
 
 
+def test_archive_holds_all_that_were_selected(
+    admin: Client, ana: User, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADM-03: also more than a change is made with at once; what has gone meanwhile is named in it."""
+    monkeypatch.setattr(list_actions, "MOST", 1)
+    others = [create_session(owner=ana, title="Other") for _ in range(3)]
+    answer = act(admin, "export_markdown", session, *others)
+    Session.objects.filter(pk=others[0].pk).delete()
+    with ZipFile(BytesIO(b"".join(answer.streaming_content))) as archive:
+        assert archive.testzip() is None
+        assert len(archive.namelist()) == 4
+        assert others[0].pk in archive.read("MISSING.txt").decode()
+    assert logged() == ["Exported the session as Markdown."] * 3
+
+
 def test_log_is_shown_with_the_session(admin: Client, session: Session) -> None:
     """ADM-02: who did what, for whoever looks after it."""
     row = fill(session, START, HI, DONE)[1]
     do(admin, session, "exclude", row)
     page = said(admin.get(page_of(session).replace("change", "history")))
     assert "Mia" in page
-    assert "In context" in page
+    assert "In context: excluded" in page
     assert ChatMessage.objects.get(pk=row.pk).include_in_context is False

@@ -52,7 +52,7 @@ def test_list_has_all_sessions_the_latest_first(admin: Client, several: dict[str
         ["Deleted", "bo", "0", "0"],
         ["Archived", "bo", "0", "28,512"],
         ["Active", "ana", "0", "0"],
-        ["Working", "ana", "4", "0"],
+        ["Working", "ana", "2", "0"],
     ]
 
 

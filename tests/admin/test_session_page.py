@@ -170,3 +170,19 @@ def test_anonymous_and_people_are_sent_to_sign_in(ana: User, session: Session) -
     """LIVE-06: also the session's owner, who has a page of their own."""
     for client in (Client(), signed_in(ana)):
         assert client.get(page_of(session))["Location"].startswith("/admin/login/")
+
+
+def test_configuration_is_changed(admin: Client, session: Session) -> None:
+    """ADM-01, MSG-09: tools, rounds and mode, within what is offered; on record and in the log."""
+    page = admin.get(page_of(session))
+    form = form_in(page, "session_form")
+    assert (form["tools"], form["max_rounds"], form["mode"]) == ("current_time, calculator, web_fetch", "25", "agent")
+    changed = {**form, "tools": "calculator ,", "max_rounds": "3", "mode": "chat"}
+    assert admin.post(page_of(session), changed).status_code == 302
+    session.refresh_from_db()
+    assert (session.mode, session.config["tools"], session.config["max_rounds"]) == ("chat", ["calculator"], 3)
+    form = form_in(admin.get(page_of(session)), "session_form")
+    for wrong in ({"tools": "shell"}, {"max_rounds": "x"}, {"max_rounds": "9999"}, {"mode": "nonsense"}):
+        refused = admin.post(page_of(session), {**form, **wrong})
+        assert (refused.status_code, "Nothing has been saved" in said(refused)) == (200, True)
+    assert Session.objects.get(pk=session.pk).config == session.config

@@ -24,6 +24,9 @@ class Asker:
     def post(self, path: str, body: object = None, **headers: str) -> Any:
         return self._send("post", path, body, headers)
 
+    def put(self, path: str, body: object = None, **headers: str) -> Any:
+        return self._send("put", path, body, headers)
+
     def patch(self, path: str, body: object = None, **headers: str) -> Any:
         return self._send("patch", path, body, headers)
 
@@ -31,8 +34,10 @@ class Asker:
         return self._send("delete", path, None, headers)
 
     def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> Any:
-        given = {} if body is None else {"data": body, "content_type": "application/json"}
-        return getattr(self._client, method)(path, **given, headers=_named(headers))
+        if body is None:  # Django's own methods would send an empty form
+            return self._client.generic(method.upper(), path, headers=_named(headers))
+        send = getattr(self._client, method)
+        return send(path, data=body, content_type="application/json", headers=_named(headers))
 
 
 def _named(headers: dict[str, str]) -> dict[str, str]:

@@ -127,7 +127,16 @@ def test_large_numbers_are_refused(asker: Asker, session: Session) -> None:
         answer = asker.patch(f"/api/sessions/{session.pk}/messages/{row.pk}", {"text": "x", "revision": number})
         assert code(answer) == (422, "malformed")
         assert code(asker.post(f"/api/sessions/{session.pk}/read", {"revision": number})) == (422, "malformed")
-    for query in ("before=-1", "after=99999999999999999999", "before=x", "limit=0", "limit=201", "after=%00"):
+    for query in (
+        "before=1&after=2",
+        "turn=%00",
+        "before=-1",
+        "after=99999999999999999999",
+        "before=x",
+        "limit=0",
+        "limit=201",
+        "after=%00",
+    ):
         assert code(asker.get(f"/api/sessions/{session.pk}/messages?{query}")) == (422, "malformed")
 
 

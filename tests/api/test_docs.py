@@ -15,14 +15,19 @@ CELL = re.compile(r"`([A-Z]+)(?: ([^`]+))?`")
 
 def operations() -> Iterator[str]:
     """Read the table. A method alone is that of the path behind it, and “…” stands for the longer path before it."""
-    table = (DOCS / "api.md").read_text().split("## Operations")[1].split("## Refusals")[0]
+    table = (DOCS / "api.md").read_text().split("## Operations")[1].split("## Errors")[0]
     for row in table.splitlines():
         cells = CELL.findall(row.split("|")[1]) if row.startswith("| `") else []
         paths = [path for _method, path in cells if path]
         for method, path in cells:
             last = path or paths[-1]
-            whole = last if last.startswith("/") else paths[0][: paths[0].rindex("}") + 1] + last.removeprefix("…")
+            whole = last if last.startswith("/") else _longer(paths[0]) + last.removeprefix("…")
             yield f"{method} {whole}"
+
+
+def _longer(path: str) -> str:
+    """The part of a row's first path that "…" stands for: up to the id of what it is about."""
+    return path[: path.rindex("}") + 1]
 
 
 def test_every_operation_is_in_the_table() -> None:

@@ -124,6 +124,13 @@ def test_refusals_on_the_way_are_problems(made: tuple[ApiToken, str]) -> None:
     assert wrong["Allow"] == "GET, HEAD, OPTIONS"
 
 
+def test_answer_without_a_body_has_no_type(ana: User, made: tuple[ApiToken, str]) -> None:
+    """MSG-12: 204 says nothing of a page that is not there."""
+    team = ana.memberships.get().workspace_id
+    answer = Asker(made[1]).post(f"/api/workspaces/{team}/enter")
+    assert (answer.status_code, "Content-Type" in answer) == (204, False)
+
+
 def test_tokens_outlive_a_new_password(ana: User, made: tuple[ApiToken, str]) -> None:
     """LIVE-06: programs go on; the list in the settings is the place to end them."""
     client = Client()

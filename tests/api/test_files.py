@@ -57,3 +57,53 @@ def test_what_is_no_file_is_refused(session: Session, ana: User, settings: Setti
     assert code(client.post(address, {"text": "Hi"}, "application/json")) == (422, "malformed")
     settings.MAX_ATTACHMENT_MB = 0
     assert code(client.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")})) == (413, "too_large")
+
+
+def test_parts_of_a_file_are_read(session: Session, ana: User) -> None:
+    """MSG-12: one range at a time, bound to what the client has; others get the whole file, or are told its size."""
+    client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
+    url = client.post(address, {"file": SimpleUploadedFile("a.txt", b"0123456789")}).json()["url"]
+    whole = client.get(url)
+    assert (whole["Accept-Ranges"], whole.content) == ("bytes", b"0123456789")
+    assert client.get(url, headers={"If-None-Match": whole["ETag"]}).status_code == 304
+    for asked, part, where in (
+        ("bytes=2-4", b"234", "bytes 2-4/10"),
+        ("bytes=8-", b"89", "bytes 8-9/10"),
+        ("bytes=-3", b"789", "bytes 7-9/10"),
+        ("bytes=5-999", b"56789", "bytes 5-9/10"),
+    ):
+        answer = client.get(url, headers={"Range": asked, "If-Range": whole["ETag"], "Accept-Encoding": "gzip"})
+        assert (answer.status_code, answer.content, answer["Content-Range"]) == (206, part, where)
+    for odd in ("bytes=4-2", "bytes=-", "bytes=1-2,4-5", "lines=1-2", "bytes=x-", "bytes=0-" + "9" * 40):
+        assert client.get(url, headers={"Range": odd}).status_code == 200
+    assert client.get(url, headers={"Range": "bytes=2-4", "If-Range": '"other"'}).content == b"0123456789"
+    for beyond in ("bytes=10-", "bytes=-0"):
+        refused = client.get(url, headers={"Range": beyond})
+        assert (code(refused), refused["Content-Range"]) == ((416, "range_not_satisfiable"), "bytes */10")
+
+
+@pytest.mark.parametrize(
+    ("data", "charset"),
+    [
+        ("Grüße".encode(), "utf-8"),
+        ("Grüße".encode("cp1252"), "windows-1252"),
+        ("你好,世界".encode("gb18030"), "gb18030"),
+        ("Grüße".encode("utf-16"), "utf-16"),
+    ],
+)
+def test_text_says_in_which_encoding_it_is(session: Session, ana: User, data: bytes, charset: str) -> None:
+    """MSG-12."""
+    client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
+    url = client.post(address, {"file": SimpleUploadedFile("a.txt", data)}).json()["url"]
+    assert client.get(url)["Content-Type"] == f"text/plain; charset={charset}"
+
+
+def test_file_of_another_user_is_not_one_s_own_to_delete(session: Session, ana: User, bo: User) -> None:
+    """LIVE-06: sent or not."""
+    let_in(session, bo, Role.EDITOR)
+    mine = client_of(ana)
+    address = f"/api/sessions/{session.pk}/attachments"
+    told = mine.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")}).json()
+    body = {"text": "", "attachments": [told["id"]]}
+    mine.post(f"/api/sessions/{session.pk}/messages", body, "application/json")
+    assert code(client_of(bo).delete(told["url"])) == (403, "forbidden")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from chat.models import ChatMessage, Role, Session, User
+from chat.models import ChatMessage, Role, Session, SessionRevision, User
 from chat.services.editing import edit
 from chat.services.organising import delete
 from chat.services.sessions import create_session
@@ -105,11 +106,15 @@ def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) ->
     stale = asker.patch(path(session), {"system_prompt": "Two", "seen_system_prompt": ""})
     assert (code(stale), stale.json()["current"]) == ((409, "stale"), "One")
     assert asker.patch(path(session), {"title": "B"}, if_match="*").json()["title"] == "B"
+    now = asker.get(path(session))["ETag"]
+    listed = f'"{10**17}.0123456789abcdef", W/{now}, "x"'
+    assert asker.patch(path(session), {"title": "C"}, if_match=listed).json()["title"] == "C"
+    assert code(asker.patch(path(session), {"title": "D"}, if_match=listed)) == (412, "stale")
 
 
 def test_what_a_client_has_is_not_sent_again(asker: Asker, session: Session, ana: User) -> None:
     """LIVE-02: until something has changed, its agent's state included."""
-    for address in (path(session), path(session, "/messages"), SESSIONS, "/api/agents"):
+    for address in (path(session), path(session, "/messages"), SESSIONS, "/api/agents", "/api/me"):
         first = asker.get(address)
         for known in (first["ETag"], f'"x", W/{first["ETag"]}', "*"):
             again = asker.get(address, if_none_match=known)
@@ -140,6 +145,71 @@ def test_what_one_has_seen_is_not_unread(asker: Asker, session: Session, bo: Use
     assert asker.get(SESSIONS).json()["sessions"][0]["unread"] is False
 
 
+def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Session) -> None:
+    """ADM-01, MSG-09: tools, rounds and mode, from the next response on; on record, and within what is offered."""
+    before = asker.get(path(session)).json()
+    assert (before["mode"], before["config"]["tools"], before["config"]["max_rounds"]) == (
+        "agent",
+        ["current_time", "calculator", "web_fetch"],
+        25,
+    )
+    changes: dict[str, Any] = {"mode": "run", "config": {"tools": ["calculator"], "max_rounds": 3}}
+    changed = asker.patch(path(session), changes).json()
+    assert (changed["mode"], changed["config"]) == ("run", {**before["config"], **changes["config"]})
+    assert asker.patch(path(session), {"config": {"tools": []}}).json()["config"]["max_rounds"] == 3
+    refused: list[dict[str, Any]] = [{"tools": ["shell"]}, {"max_rounds": 999}, {"max_rounds": 0}, {"prompts": []}]
+    for wrong in refused:
+        assert code(asker.patch(path(session), {"config": wrong}))[0] == 422
+    assert code(asker.patch(path(session), {"mode": "x"})) == (422, "malformed")
+    assert code(reader.patch(path(session), changes)) == (403, "forbidden")
+    kinds = SessionRevision.objects.filter(session=session).order_by("pk").values_list("kind", "before")
+    assert [kind for kind, _before in kinds] == ["agent", "agent"]
+    assert kinds[0][1].keys() == {"config", "mode"}
+    made = asker.post(SESSIONS, {"mode": "chat", "config": {"max_rounds": 2}}).json()
+    assert (made["mode"], made["config"]["max_rounds"]) == ("chat", 2)
+    assert code(asker.post(SESSIONS, {"config": {"tools": ["shell"]}}))[0] == 422
+
+
+def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
+    """LIVE-06: by words in titles and messages, by agent, by time; what is deleted can be found and restored."""
+    plan = say(create_session(owner=ana, title="Plan"), ana, "The Zanzibar trip").session
+    shared = create_session(owner=bo, title="Zanzibar")
+    let_in(shared, ana, Role.VIEWER)
+    say(create_session(owner=bo, title="Hidden"), bo, "Zanzibar")
+    Session.objects.filter(pk=shared.pk).update(agent="helper")
+    rows = asker.get(f"{SESSIONS}?q=zanzibar").json()["sessions"]
+    assert [(row["title"], row["owner"], row["role"], row["agent"]) for row in rows] == [
+        ("Zanzibar", "Bo", "viewer", "helper"),
+        ("Plan", "Ana", "owner", plan.agent),
+    ]
+    assert [row["title"] for row in asker.get(f"{SESSIONS}?agent=helper").json()["sessions"]] == ["Zanzibar"]
+    Session.objects.filter(pk=plan.pk).update(updated_at=datetime(2020, 1, 1, tzinfo=UTC))
+    recent = asker.get(f"{SESSIONS}?updated_since=2021-01-01T00:00:00%2B02:00").json()["sessions"]
+    assert [row["title"] for row in recent] == ["Zanzibar"]
+    assert asker.delete(path(plan)).status_code == 204
+    deleted = asker.get(f"{SESSIONS}?deleted=true").json()["sessions"]
+    assert [(row["id"], row["deleted"]) for row in deleted] == [(plan.pk, True)]
+    assert Asker(token_of(bo)).get(f"{SESSIONS}?deleted=true").json()["sessions"] == []
+    assert asker.post(path(plan, "/undelete")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "archved=true",
+        "archived=1&x=",
+        "deleted=true&archived=true",
+        "updated_since=2021-01-01",
+        "agent=%00",
+        "q=" + "x" * 1001,
+    ],
+)
+def test_unknown_and_odd_filters_are_refused(asker: Asker, session: Session, query: str) -> None:
+    """MSG-12: a filter that has no effect would be a wrong answer."""
+    assert code(asker.get(f"{SESSIONS}?{query}")) == (422, "malformed")
+    assert code(asker.get(f"/api/me?{query}")) == (422, "malformed")
+
+
 def test_search_finds_what_one_may_see(asker: Asker, session: Session, ana: User, bo: User) -> None:
     """LIVE-06."""
     say(session, ana, "The <b>Zanzibar</b> plan")
@@ -167,6 +237,11 @@ def test_deleted_is_deleted_for_lists(asker: Asker, session: Session, ana: User)
     """LIVE-06."""
     delete(ana, session.pk)
     assert asker.get(SESSIONS).json() == {"sessions": [], "next": None}
+
+
+def test_body_may_be_left_out(asker: Asker) -> None:
+    """MSG-12: where all of it may be."""
+    assert asker.post(SESSIONS).status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from chat.models import Membership, Session, User, Workspace
 from chat.services.sessions import create_session
 from chat.services.workspaces import enter
-from tests.api.asking import Asker
+from tests.api.asking import Asker, code
 from tests.support.house import person
 from tests.support.rows import say
 
@@ -30,13 +30,30 @@ def test_who_asks_learns_where_they_are(asker: Asker, ana: User, workspace: Work
 
 
 def test_sessions_begin_where_they_are_told_to(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
-    """Without a word, where the person is; with a key, where the first request has begun it, whatever came after."""
+    """Without a word, in the user's current workspace; a repeated request finds its session, whatever came after."""
     made = [asker.post(SESSIONS, body).json() for body in ({}, {"workspace": other.pk, "key": "k"})]
     assert [each["workspace"] for each in made] == [workspace.pk, other.pk]
     ana.memberships.filter(workspace=other).delete()
-    for named in (workspace.pk, other.pk):
-        again = asker.post(SESSIONS, {"workspace": named, "key": "k"})
-        assert (again.status_code, again.json()["id"], again.json()["workspace"]) == (200, made[1]["id"], other.pk)
+    again = asker.post(SESSIONS, {"workspace": other.pk, "key": "k"})
+    assert (again.status_code, again.json()["id"], again.json()["workspace"]) == (200, made[1]["id"], other.pk)
+    assert code(asker.post(SESSIONS, {"workspace": workspace.pk, "key": "k"})) == (409, "key_taken")
+
+
+def test_members_see_each_other_and_switch(
+    asker: Asker, ana: User, bo: User, workspace: Workspace, other: Workspace
+) -> None:
+    """LIVE-06: with roles; workspaces of others do not exist."""
+    Membership.objects.filter(user=bo).update(role="admin")
+    members = asker.get(f"/api/workspaces/{workspace.pk}/members").json()["members"]
+    assert [(each["username"], each["name"], each["role"]) for each in members] == [
+        ("ana", "Ana", "member"),
+        ("bo", "Bo", "admin"),
+    ]
+    assert asker.post(f"/api/workspaces/{other.pk}/enter").status_code == 204
+    assert asker.get("/api/me").json()["workspace"] == other.pk
+    theirs = person("Cy").memberships.get().workspace_id
+    for answer in (asker.get(f"/api/workspaces/{theirs}/members"), asker.post(f"/api/workspaces/{theirs}/enter")):
+        assert code(answer) == (404, "no_such_workspace")
 
 
 def test_lists_are_of_one_or_of_all(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:

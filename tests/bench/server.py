@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -20,7 +19,7 @@ PATIENCE = 40.0
 
 
 class Server:
-    """Parley as an operator starts it: `manage.py serve`, or uvicorn. `with` ends it."""
+    """Parley as an operator starts it, on one of its servers. `with` ends it."""
 
     def __init__(self, kind: str, data: Path, config: Path) -> None:
         self.kind = kind
@@ -31,6 +30,10 @@ class Server:
             "PARLEY_CONFIG": str(config),
             "PORT": str(self.port),
             "LOG_LEVEL": "WARNING",
+            "WEB_SERVER": kind,
+            # One person on one machine stands for all viewers.
+            "CONNECTIONS_PER_ADDRESS": "0",
+            "SOCKETS_PER_USER": "0",
             "BENCH_KEY": "key",
             "TITLES": "words",
         }
@@ -102,18 +105,11 @@ class Server:
 
     def _start(self, log: IO[bytes]) -> psutil.Popen:
         return psutil.Popen(
-            ["taskset", "-c", str(SERVER_CORE), sys.executable, *_arguments(self.kind, self.port)],
+            ["taskset", "-c", str(SERVER_CORE), sys.executable, "manage.py", "serve"],
             env=self._environment,
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-
-
-def _arguments(kind: str, port: int) -> Sequence[str]:
-    if kind == "daphne":
-        return ["manage.py", "serve"]
-    options = f"--port {port} --ws websockets-sansio --lifespan on --log-level warning"
-    return ["-m", "uvicorn", "config.asgi:application", *options.split()]
 
 
 def _free_port() -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import crossplane
 import pytest
+from django.conf import settings
 
 from agents.registry import load
+from chat.asgi import bodies
 from tests.commands.process import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -39,3 +42,21 @@ def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"(?<!!)\[[^\]]+\]\((?!https?:)([^)#]+)", document.read_text())
 
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_proxy_examples_can_be_used_and_let_through_what_parley_takes(tmp_path: Path) -> None:
+    """Too small a limit of the proxy's refuses what the settings allow, and its page explains nothing."""
+    document = (ROOT / "docs/deployment.md").read_text()
+    (example,) = re.findall(r"```nginx\n(.*?)```", document, re.DOTALL)
+    file = tmp_path / "nginx.conf"
+    file.write_text(f"events {{}}\nhttp {{\n{example}}}\n")
+
+    parsed = crossplane.parse(str(file))
+
+    assert (parsed["status"], parsed["errors"]) == ("ok", [])
+    (caddy,) = re.findall(r"```caddy\n(.*?)```", document, re.DOTALL)
+    largest = [settings.DATA_UPLOAD_MAX_MEMORY_SIZE, bodies.UPLOADS["import-file"]().size]
+    sizes = [int(size) * 1024**2 for size in re.findall(r"client_max_body_size (\d+)m;", example)]
+    assert [size >= most for size, most in zip(sizes, largest, strict=True)] == [True, True]
+    sizes = [int(size) * 1000**2 for size in re.findall(r"max_size (\d+)MB", caddy)]
+    assert [size >= most for size, most in zip(sizes, reversed(largest), strict=True)] == [True, True]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientConnectorError, ClientSession
 
-from tests.commands.process import environment, manage, running, serving, workers
+from tests.commands.process import PATIENCE, environment, manage, running, serving, workers
 
 pytestmark = pytest.mark.server
 
@@ -46,3 +48,21 @@ async def test_server_without_lifespan_starts_the_runner_with_its_first_request(
             async with ClientSession() as person, person.get(address) as page:
                 assert page.status == 200
             assert workers(data) == 1
+
+
+async def test_developers_server_runs_the_agents_and_gives_them_back(data: Path) -> None:
+    """`manage.py runserver` is Daphne; the reloader is left out, which watches files."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ("-u", "manage.py", "runserver", "--noreload", str(port))
+    with serving(data, *command, ready="Quit the server") as server:
+        async with ClientSession() as person:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    with suppress(ClientConnectorError):  # it says that it starts, and not that it has
+                        async with person.get(f"http://127.0.0.1:{port}/readyz") as probe:
+                            if probe.status == 200:
+                                break
+        assert workers(data) == 1
+        server.end(signal.SIGINT)
+    assert workers(data) == 0

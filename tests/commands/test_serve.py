@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import socket
@@ -10,12 +11,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
+from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar, WSMsgType
+from pytest_django import Settings
 
+from chat.management.commands.serve import Command
+from chat.models import User
 from tests.commands.process import Started, manage, serving, workers
 from tests.support.entering import enter
 
 pytestmark = pytest.mark.server
+# A shell starts the background jobs of a script with SIGINT ignored.
+AS_A_BACKGROUND_JOB = (
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "os.execv(sys.executable, [sys.executable, 'manage.py', 'serve'])",
+)
 
 
 def browser() -> ClientSession:
@@ -60,14 +70,24 @@ def test_restart_keeps_the_people_and_prints_a_new_link(tmp_path: Path) -> None:
         assert server.link.rpartition("/")[2] != first.rpartition("/")[2]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals) -> None:
-    """RUN-15: the runner gives its lease back, even with a browser's connection idle. Nothing but silence follows."""
-    with serving(tmp_path) as server:
+@pytest.mark.parametrize("kind", ["uvicorn", "daphne"])
+@pytest.mark.parametrize(("how", "command"), [(signal.SIGTERM, ()), (signal.SIGINT, AS_A_BACKGROUND_JOB)])
+async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals, command: tuple[str, ...], kind: str) -> None:
+    """RUN-15, LIVE-04: the lease is given back, sockets are closed with 1012, streams of steps end whole. Nothing is
+    printed."""
+    with serving(tmp_path, *command, WEB_SERVER=kind) as server:
         assert workers(tmp_path) == 1
-        async with browser() as person, person.get(server.address) as page:
-            assert page.status == 200
-            assert server.end(how) == (0, "")
+        async with browser() as person:
+            path = await enter(person, server.link)
+            steps = f"{server.address}/api{path}steps/stream"
+            async with events(person, server, path) as socket, person.get(steps) as stream:
+                await stream.content.readline()
+                await heard(socket, "changes")
+                assert await asyncio.to_thread(server.end, how) == (0, "")
+                while (message := await socket.receive()).type is WSMsgType.TEXT:
+                    pass
+                assert (message.type, message.data) == (WSMsgType.CLOSE, 1012)
+                assert (await stream.content.read()).endswith(b": that is all\n\n")
     assert workers(tmp_path) == 0
 
 
@@ -85,6 +105,30 @@ async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(t
     with serving(tmp_path) as server:
         async with browser() as person, person.get(server.link), events(person, server, path) as socket:
             await heard(socket, "text_delta")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("changes", "password", "line"),
+    [
+        ({}, None, r"Parley is ready\. Sign in with this link, once: http://127.0.0.1:8200/accounts/link/.+"),
+        ({}, "correct horse", r"Parley is ready at http://127\.0\.0\.1:8200/"),
+        ({"REDIS_URL": "redis://localhost"}, None, r"Parley is ready at .+ \(manage\.py signinlink prints .+\)"),
+        ({"RUNNER": "none"}, None, r"Parley is ready at .+ \(manage\.py signinlink prints .+\)"),
+        ({"REDIS_URL": "redis://localhost"}, "correct horse", r"Parley is ready at http://127\.0\.0\.1:8200/"),
+    ],
+)
+def test_link_is_printed_where_there_is_no_other_way_in(
+    settings: Settings, changes: dict[str, object], password: str | None, line: str
+) -> None:
+    """Whoever reads the log of a service could sign in, at each start anew."""
+    User.objects.create_superuser("boss", password=password)
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    command = Command()
+    command.port = 8200
+
+    assert re.fullmatch(line, command._welcome())
 
 
 def test_taken_port_is_one_clear_line(tmp_path: Path) -> None:
@@ -106,7 +150,7 @@ def test_port_is_taken_before_anything_is_changed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
 
 
-@pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "given"}])
+@pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "given" * 10}])
 def test_unusable_data_folder_is_one_clear_line(tmp_path: Path, given: dict[str, str]) -> None:
     blocked = tmp_path / "file" / "data"
     blocked.parent.write_text("no folder")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from chat.management import addresses
 from chat.models import User
 from chat.services import accounts
 
@@ -43,6 +45,31 @@ def test_link_is_one_that_a_browser_can_open(settings: Settings, changes: dict[s
         setattr(settings, name, value)
 
     assert signinlink().startswith(f"{base}/accounts/link/")
+
+
+def test_link_leads_to_the_server_that_runs(settings: Settings, tmp_path: Path) -> None:
+    """With PORT=0, or a PORT that was set for the server alone, the setting says something else."""
+    settings.DATA_DIR = tmp_path
+    User.objects.create_superuser("boss")
+
+    addresses.remember(8200)
+    assert signinlink().startswith("http://127.0.0.1:8200/")
+    settings.PUBLIC_URL = "https://chat.example.org"
+    assert signinlink().startswith("https://chat.example.org/")
+    settings.PUBLIC_URL = ""
+    addresses.forget()
+    assert signinlink().startswith("http://127.0.0.1:8000/")
+
+
+@pytest.mark.parametrize("note", ['{"pid": 99999999, "url": "http://gone"}', "", "[]", '{"url": "http://gone"}'])
+def test_note_of_a_server_that_was_killed_is_no_address(settings: Settings, tmp_path: Path, note: str) -> None:
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "server.json").write_text(note)
+    User.objects.create_superuser("boss")
+
+    assert signinlink().startswith("http://127.0.0.1:8000/")
+    addresses.forget()
+    assert (tmp_path / "server.json").exists()
 
 
 def test_unknown_and_inactive_people_get_no_link() -> None:

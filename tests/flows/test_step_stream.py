@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
@@ -265,8 +266,9 @@ async def test_odd_places_are_refused(house: House, ana: User, header: str, stat
         await viewer.until(lambda: viewer.over)
 
 
-async def test_stream_holds_no_thread_and_leaves_nothing(house: House, ana: User) -> None:
+async def test_stream_holds_no_thread_and_leaves_nothing(house: House, ana: User, settings: Settings) -> None:
     """LIVE-03: many streams share what the process has; each that ends is forgotten."""
+    settings.STREAMS_PER_USER = 0
     session = await house.session(ana)
     asked = await bearer(house, ana)
     first = await StepViewer(session, asked=asked).open()

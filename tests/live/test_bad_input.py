@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chat import consumers
-from chat.commands import LONGEST_FRAME
+from chat.commands import longest_frame
 from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.services.sessions import create_session
 from tests.support.house import House
@@ -78,7 +78,7 @@ async def test_frames_that_are_no_text_or_too_long_are_refused(house: House, ana
     session = await house.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send_bytes(b'{"type":"ping"}')
-        socket.send_text("x" * (LONGEST_FRAME + 1))
+        socket.send_text("x" * (longest_frame() + 1))
         await socket.until(lambda: len(socket.frames) == 2)
         assert [frame["code"] for frame in socket.frames] == ["malformed"] * 2
         socket.send(type="ping")
@@ -151,9 +151,9 @@ async def test_long_frames_count_for_more(house: House, ana: User, monkeypatch: 
     monkeypatch.setattr(consumers, "RATE", 0.0)
     session = await house.session(ana)
     async with Socket(path_of(session), ana) as socket:
-        socket.send_text(" " * LONGEST_FRAME)
+        socket.send_text(" " * longest_frame())
         assert (await socket.until(lambda: socket.frames))[0]["code"] == "malformed"
-        socket.send_text(" " * LONGEST_FRAME)
+        socket.send_text(" " * longest_frame())
         assert await socket.closed() == 4429
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from agents.providers.scripted import Gate
 from chat.live import catchup, wire
 from chat.live import feed as feeds
+from chat.live import hub as hubs
 from chat.live import outbox as outboxes
+from chat.live.listener import Face
 from chat.models import ChatMessage, Session, User
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
@@ -33,7 +36,8 @@ async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
         socket.send(**command)
         again = await socket.next(ref="r1")
         other = await socket.ask(type="send", text="Once", key="k2")
-    assert first == {"type": "ack", "ref": "r1", "id": first["id"], "queued": False, "repeated": False}
+    turn = {"turn_id": first["turn_id"], "sequence": 2}
+    assert first == {"type": "ack", "ref": "r1", "id": first["id"], "queued": False, "repeated": False, **turn}
     assert again == {**first, "repeated": True}
     assert other["id"] != first["id"]
     await house.idle(session)
@@ -195,3 +199,31 @@ async def test_first_viewer_waits_for_the_subscription_only(
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
+
+
+async def test_sockets_of_one_user_catch_up_a_few_at_a_time(
+    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: what a sync answers is in memory until it is taken; tabs that take nothing do not pile it up."""
+    monkeypatch.setattr(hubs, "SYNCS_PER_USER", 2)
+    reads: list[User] = []
+    read = catchup.read
+
+    def counted(face: Face, language: str, user: User, *rest: Any) -> catchup.Answer:
+        reads.append(user)
+        return read(face, language, user, *rest)
+
+    monkeypatch.setattr(catchup, "read", counted)
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "viewer")
+    sockets = [await Socket(path_of(session), ana).open() for _ in range(5)]
+    for socket in sockets:
+        socket.flowing.clear()
+        socket.send(type="sync")
+    await house.until(lambda: reads.count(ana) >= 2)
+    async with Socket(path_of(session), bo) as other:
+        other.send(type="sync")
+        await other.next(type="changes")
+        assert reads.count(ana) == 2
+    for socket in sockets:
+        await socket.leave()

@@ -88,11 +88,11 @@ def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(rows=any_rows())
 def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
-    """CTX-04: no two have one id, places never go back, and a result stands behind its call."""
+    """CTX-04: no two have one id or number, numbers rise, and a result comes after its call."""
     found = projected(rows)
     assert len({step.id for step in found}) == len(found)
-    places = [(step.sequence, step.role == "tool") for step in found]
-    assert places == sorted(set(places))
+    numbers = [step.sequence for step in found]
+    assert numbers == sorted(set(numbers))
     called: set[str] = set()
     for step in found:
         called |= {call["id"] for call in step.tool_calls or ()}
@@ -109,7 +109,7 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
     people = frozenset(who(each) for each in rows if each.include_in_context and speaker(each) == "user")
     around = Around(people, call_ids((each.id, each.tool_call_id) for each in before if each.type == "tool_group"))
     end = [each.step for each in steps(rows[at:], around)]
-    assert end == [step for step in projected(rows) if step.sequence > at]
+    assert end == [step for step in projected(rows) if step.sequence > 2 * at + 1]
 
 
 def test_response_and_its_tools_are_steps_of_the_model() -> None:
@@ -117,7 +117,7 @@ def test_response_and_its_tools_are_steps_of_the_model() -> None:
     call = {"response_id": "r_1", "role": "assistant", "model": "one", "provider": "scripted"}
     rows = [
         row(1, type="turn_start"),
-        row(2, role="user", sender="Ana", text="17 × 23?"),
+        row(2, role="user", sender="Ana", text="17 × 23?", mode="run", agent_id="helper", workflow_id="nightly"),
         row(3, type="reasoning", text="Hm.", **call),
         row(4, text="I count.", duration_ms=1200, **call),
         row(5, type="tool_group", tool_call_id="c1", tool_name="calculator", arguments={"e": "17*23"}, result="391",
@@ -125,14 +125,15 @@ def test_response_and_its_tools_are_steps_of_the_model() -> None:
             cache_write_tokens=1, first_token_latency_ms=80, **call),
     ]  # fmt: skip
     asked, said, result = projected(rows)
-    assert (asked.id, asked.sequence, asked.role, asked.content, asked.metrics) == ("m_2", 2, "user", "17 × 23?", None)
-    assert (said.id, said.run_id, said.sequence, said.role, said.content) == ("m_4", "t_1", 4, "assistant", "I count.")
+    assert (asked.id, asked.sequence, asked.role, asked.content, asked.metrics) == ("m_2", 4, "user", "17 × 23?", None)
+    assert (asked.mode, asked.agent_id, asked.workflow_id) == ("run", "helper", "nightly")
+    assert (said.id, said.run_id, said.sequence, said.role, said.content) == ("m_4", "t_1", 8, "assistant", "I count.")
     function = {"name": "calculator", "arguments": '{"e": "17*23"}'}
     assert said.tool_calls == [{"id": "c1", "type": "function", "function": function}]
     assert said.metrics is not None
     assert (said.metrics.duration_ms, said.metrics.model_name, said.metrics.total_tokens) == (1200, "one", 14)
     assert (said.metrics.cache_tokens, said.metrics.first_token_latency_ms) == (3, 80)
-    assert (result.id, result.sequence, result.role, result.content) == ("m_5.result", 5, "tool", "391")
+    assert (result.id, result.sequence, result.role, result.content) == ("m_5.result", 11, "tool", "391")
     assert (result.tool_call_id, result.name) == ("c1", "calculator")
     assert result.metrics is not None
     assert (result.metrics.tool_exec_time_ms, result.metrics.total_tokens) == (5, None)

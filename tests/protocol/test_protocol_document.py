@@ -10,9 +10,11 @@ from typing import Any, get_args
 from chat.api import problems
 from chat.commands import AnyCommand, parse
 from chat.events import MessageEventName
+from chat.files.contents import Problem
 from chat.live import listener
 from chat.models import User
 from chat.projections.steps import Step
+from chat.servers import responses
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot, SessionSnapshot, ToolSnapshot, UsageSnapshot
 from tests.protocol import document
 from tests.protocol.exchange import Exchange, followed
@@ -73,7 +75,7 @@ def test_every_code_is_described() -> None:
     """RUN-10: why something is refused, on every face."""
     codes = found(r'Refused\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
     codes |= found(r'(?<!def )_refuse\([^"]*"([a-z_]+)"', SOURCES) | found(r'[^_]problem\("([a-z_]+)"', SOURCES)
-    codes |= set(problems.CODES.values())
+    codes |= set(problems.CODES.values()) | set(responses.CODES.values()) | set(get_args(Problem))
     of_commands = {"no_administrator"}  # of a command line, which has no codes
     said = document.names("Codes")
     assert len(said) == len(set(said))

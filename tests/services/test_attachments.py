@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.files.base import File
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -69,22 +69,26 @@ def test_files_go_with_their_message_in_the_order_of_the_sender(session: Session
 
 
 class NoRoomForMore(FileSystemStorage):
-    """A disk that is full when a picture's small form is to be stored."""
+    """A disk that is full when half of a file of this `form` has been written."""
+
+    form = ""
 
     def save(self, name: str | None, content: Any, max_length: int | None = None) -> str:
-        if name and name.endswith(attachments.THUMB):
+        if name and name.partition(".")[2] == self.form:
+            super().save(name, ContentFile(content.read()[: content.size // 2]), max_length)
             raise OSError(ENOSPC, "No space left on device")
         return super().save(name, content, max_length)
 
 
+@pytest.mark.parametrize("form", ["", attachments.THUMB])
 def test_a_file_that_cannot_be_kept_whole_leaves_nothing(
-    session: Session, ana: User, settings: Settings, tmp_path: Path
+    session: Session, ana: User, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """MSG-12: neither a row nor bytes that no row refers to."""
+    """MSG-12: neither a row nor bytes that no row refers to; the uploader is told to try again."""
+    monkeypatch.setattr(NoRoomForMore, "form", form.removeprefix("."))
     here = {"BACKEND": f"{__name__}.{NoRoomForMore.__qualname__}", "OPTIONS": {"location": str(tmp_path)}}
     settings.STORAGES = {**settings.STORAGES, "default": here}
-    with pytest.raises(OSError, match="No space left"):
-        uploaded(session, ana, files.picture(size=(800, 600)), "a.png")
+    assert refusal(lambda: uploaded(session, ana, files.picture(size=(800, 600)), "a.png")) == "unavailable"
     assert not Attachment.objects.exists()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

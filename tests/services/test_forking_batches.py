@@ -92,7 +92,7 @@ def test_unfinished_fork_is_seen_by_no_one(
                 gate(ana, made.pk)
         with pytest.raises(NoSuchSession):
             session_for_staff(staff, made.pk, needs_change=False)
-        assert [row.id for row in listed_before(ana).rows] == [session.pk]
+        assert [row.listed.id for row in listed_before(ana).rows] == [session.pk]
         with pytest.raises(Refused) as refused:
             fork(session=session, author=ana, message_id=rows[7].pk)
         assert refused.value.code == "busy"
@@ -110,10 +110,10 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
     rows = fill(session, *TALK, *TALK)
 
     def ask() -> tuple[Session, bool]:
-        def make(pk: str) -> Session:
-            return fork(session=session, author=ana, message_id=rows[7].pk, session_id=pk)
+        def make(pk: str, digest: str | None) -> Session:
+            return fork(session=session, author=ana, message_id=rows[7].pk, session_id=pk, key_digest=digest)
 
-        return once(user=ana, purpose="fork", key="k", make=make)
+        return once(user=ana, purpose="fork", key="k", request={"text": None}, make=make)
 
     def ask_again() -> None:
         with pytest.raises(Refused) as refused:
@@ -123,6 +123,9 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
     between(ask_again)
     made, _repeated = ask()
     assert ask() == (made, True)
+    with pytest.raises(Refused) as refused:
+        once(user=ana, purpose="fork", key="k", request={"text": "New"}, make=lambda *_names: made)
+    assert refused.value.code == "key_taken"
 
 
 @pytest.mark.django_db

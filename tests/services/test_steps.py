@@ -57,7 +57,7 @@ def resumed(session: Session, revision: int, known: dict[str, Json]) -> dict[str
     assert changes is not None
     kept = {step_id: step for step_id, step in known.items() if step_id not in changes.gone}
     kept |= {step.id: step.to_json() for step in changes.steps}
-    return dict(sorted(kept.items(), key=lambda item: (item[1]["sequence"], item[1]["role"] == "tool")))
+    return dict(sorted(kept.items(), key=lambda item: item[1]["sequence"]))
 
 
 def paged(session: Session, limit: int) -> dict[str, Json]:
@@ -65,7 +65,7 @@ def paged(session: Session, limit: int) -> dict[str, Json]:
     after: int | None = 0
     while after is not None:
         page = page_of_steps(session, after, limit)
-        assert len(page.steps) <= limit + 1
+        assert len(page.steps) <= limit
         assert not found.keys() & {step.id for step in page.steps}
         found |= {step.id: step.to_json() for step in page.steps}
         after = page.next

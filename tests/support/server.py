@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,10 +26,11 @@ START_SECONDS = 60
 
 
 class Server:
-    """`manage.py serve` in a subprocess. `link` is the one-time sign-in link of its last start."""
+    """`manage.py serve` in a subprocess, or another `command`. `link` is the sign-in link of its last start."""
 
-    def __init__(self, data: Path, **environment: str) -> None:
+    def __init__(self, data: Path, command: Sequence[str] = ("manage.py", "serve"), **environment: str) -> None:
         self.data = data
+        self._command = command
         self.port = 0
         self.link = ""
         self.output: list[str] = []
@@ -40,6 +42,11 @@ class Server:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start, on the same port as before if there was one, and wait for the link. Raises RuntimeError."""
         environment = {key: value for key, value in os.environ.items() if key not in UNSET}
@@ -47,7 +54,7 @@ class Server:
         environment |= {"PARLEY_DATA": str(self.data), "PORT": str(self.port), "TITLES": "words", **self._environment}
         self._ready.clear()
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve"],
+            [sys.executable, *self._command],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,

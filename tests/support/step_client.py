@@ -1,4 +1,4 @@
-"""A client of the stream of steps, as anybody may write it: it knows `step_update` and nothing else."""
+"""Clients of server-sent events, as anybody may write them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 Json = dict[str, Any]
 
 
-class StepClient:
-    """Folds what it reads, in pieces cut anywhere. `last_event_id` is what it comes again with."""
+class SseReader:
+    """Reads events in pieces cut anywhere. `last_event_id` is what it comes again with."""
 
     def __init__(self) -> None:
-        self.steps: dict[str, Json] = {}
         self.last_event_id = ""
         self._buffer = ""
 
@@ -25,9 +24,20 @@ class StepClient:
             fields = dict(line.split(": ", 1) for line in event.splitlines() if not line.startswith(":"))
             self.last_event_id = fields.get("id", self.last_event_id)
             if "data" in fields:
-                self.update(json.loads(fields["data"]))
+                self.take(json.loads(fields["data"]))
 
-    def update(self, update: Json) -> None:
+    def take(self, data: Json) -> None:
+        raise NotImplementedError
+
+
+class StepClient(SseReader):
+    """Folds the stream of steps: it knows `step_update` and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: dict[str, Json] = {}
+
+    def take(self, update: Json) -> None:
         if "delta" in update:
             self.steps[update["id"]]["content"] += update["delta"]["content"]
         elif update["snapshot"].get("removed"):

@@ -1,17 +1,18 @@
-"""Somebody who follows a session's steps over HTTP, and whose connection breaks."""
+"""A client that follows a session over HTTP, and whose connection breaks."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from django.core.handlers.asgi import ASGIHandler
 
 from chat.models import Session
+from tests.support.client import EventsClient
 from tests.support.socket import PATIENCE
-from tests.support.step_client import StepClient
+from tests.support.step_client import SseReader, StepClient
 
 Json = dict[str, Any]
 
@@ -19,10 +20,10 @@ Json = dict[str, Any]
 class Connection:
     """One request to the application, as a web server makes it; `room` is for so many messages, 0: for all."""
 
-    def __init__(self, scope: Json, room: int) -> None:
+    def __init__(self, scope: Json, room: int, body: bytes = b"") -> None:
         self.sent: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue(room)
         self._coming: asyncio.Queue[Json] = asyncio.Queue()
-        self._coming.put_nowait({"type": "http.request", "body": b""})
+        self._coming.put_nowait({"type": "http.request", "body": body})
         self._work = asyncio.get_running_loop().create_task(ASGIHandler()(scope, self._coming.get, self.sent.put))
 
     async def lose(self) -> None:
@@ -33,21 +34,33 @@ class Connection:
         await asyncio.wait_for(self._work, PATIENCE)
 
 
-class StepViewer:
+class Folding(Protocol):
+    """A client that folds what it reads, in pieces cut anywhere."""
+
+    last_event_id: str
+
+    def connected(self) -> None: ...
+    def read(self, piece: str) -> None: ...
+
+
+Client = TypeVar("Client", bound=Folding)
+
+
+class StreamViewer(Generic[Client]):
     """A client on the real application; `asked` with a token or a cookie. `text` is all that it was ever sent."""
 
-    def __init__(self, session: Session, *, asked: dict[str, str], since: int | None = None) -> None:
-        self.client = StepClient()
+    def __init__(self, client: Client, path: str, *, asked: dict[str, str], since: int | None = None) -> None:
+        self.client = client
         self.text = ""
         self.status = 0
         self.headers: dict[str, str] = {}
         self.over = False
-        self._path = f"/api/sessions/{session.pk}/steps/stream"
+        self._path = path
         self._query = "" if since is None else f"since={since}"
         self._asked = asked
         self._changed = asyncio.Event()
 
-    async def open(self, room: int = 0) -> StepViewer:
+    async def open(self, room: int = 0) -> Self:
         """Connect. With little `room` nothing is read before `go_on`: the server can send no more."""
         resumes = {"Last-Event-ID": self.client.last_event_id} if self.client.last_event_id else {}
         headers = [(name.lower().encode(), value.encode()) for name, value in {**self._asked, **resumes}.items()]
@@ -70,6 +83,11 @@ class StepViewer:
 
     def go_on(self) -> None:
         self._reading = asyncio.get_running_loop().create_task(self._read(self._connection))
+
+    async def pause(self) -> None:
+        """Read nothing more for now, which the server notices if there is little `room`."""
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
 
     async def _read(self, connection: Connection) -> None:
         more = True
@@ -101,3 +119,35 @@ class StepViewer:
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
+
+
+class StepViewer(StreamViewer[StepClient]):
+    """A client on the stream of steps."""
+
+    def __init__(self, session: Session, *, asked: dict[str, str], since: int | None = None) -> None:
+        super().__init__(StepClient(), f"/api/sessions/{session.pk}/steps/stream", asked=asked, since=since)
+
+
+class EventReader(SseReader):
+    """The reference client of the events, which never has to ask for a sync here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events = EventsClient()
+        self.types: list[str] = []
+
+    def connected(self) -> None:
+        super().connected()
+        self.events.wants_sync = self.events.asking = False
+
+    def take(self, data: Json) -> None:
+        self.types.append(data["type"])
+        self.events.receive(data)
+        assert not self.events.wants_sync, data
+
+
+class EventViewer(StreamViewer[EventReader]):
+    """A client on the stream of events."""
+
+    def __init__(self, session: Session, *, asked: dict[str, str], since: int | None = None) -> None:
+        super().__init__(EventReader(), f"/api/sessions/{session.pk}/events", asked=asked, since=since)

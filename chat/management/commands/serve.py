@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core import checks
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from chat.management.addresses import home_url, link_url
+from chat.management import addresses
 from chat.management.one_at_a_time import one_at_a_time
+from chat.management.updating import BackupError, update_database
+from chat.schema import WrongSchemaError
 from chat.services import accounts
 from chat.services.errors import Refused
+from config.data_folder import protect_data
+from config.descriptors import raise_descriptor_limit
+
+BACKLOG = 1024
 
 
 class Command(BaseCommand):
@@ -26,20 +32,23 @@ class Command(BaseCommand):
             self._serve()
         except KeyboardInterrupt:
             raise SystemExit(130) from None
+        finally:
+            addresses.forget()
 
     def _serve(self) -> None:
+        raise_descriptor_limit()
         self._check()
-        from chat.management.web_server import listen, serve  # it installs Daphne's event loop
-
         try:
             listening = listen(settings.HOST, settings.PORT)
         except OSError as error:
             raise SystemExit(_no_address(error)) from error
         self._prepare()
-        from config.asgi import application
-
         self.port = listening.getsockname()[1]
-        if not serve(application, listening, self._announce):
+        if settings.WEB_SERVER == "daphne":
+            from chat.servers.daphne_server import serve  # installs an event loop of its own
+        else:
+            from chat.servers.uvicorn_server import serve
+        if not serve(listening, self._announce):
             raise SystemExit(1)
 
     def _check(self) -> None:
@@ -50,28 +59,51 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _prepare(self) -> None:
+        protect_data()
         try:
-            with one_at_a_time(self._tell_waiting):
-                call_command("migrate", interactive=False, verbosity=0)
+            update_database(self._report)
+        except (WrongSchemaError, BackupError) as error:
+            raise SystemExit(f"Parley cannot start: {error}") from error
         except DatabaseError as error:
             raise SystemExit(f"Parley cannot use its database: {str(error).strip()}") from error
 
-    def _tell_waiting(self) -> None:
-        self.stdout.write("Waiting for another server that is preparing the database.")
+    def _report(self, line: str) -> None:
+        self.stdout.write(line)
         self.stdout.flush()
 
     async def _announce(self) -> None:
-        self.stdout.write(await database_sync_to_async(self._welcome)())
-        self.stdout.flush()
+        addresses.remember(self.port)
+        self._report(await database_sync_to_async(self._welcome)())
 
     def _welcome(self) -> str:
+        """Return the line that says where Parley is; with a sign-in link where an administrator has no other way in.
+
+        A log that several servers share is read by many: there the command prints links, and never the start.
+        """
+        home = addresses.home_url(self.port)
         try:
-            with one_at_a_time(self._tell_waiting):
+            with one_at_a_time(lambda: self._report("Waiting for another server that is preparing the database.")):
                 administrator = accounts.first_administrator()
         except Refused as refused:
-            return f"Parley is ready at {home_url(self.port)} ({refused})"
+            return f"Parley is ready at {home} ({refused})"
+        if accounts.an_administrator_can_sign_in():
+            return f"Parley is ready at {home}"
+        if settings.REDIS_URL or settings.RUNNER == "none":
+            return f"Parley is ready at {home} (manage.py signinlink prints a sign-in link)"
         token = accounts.sign_in_link(user=administrator)
-        return f"Parley is ready. Sign in with this link, once: {link_url(token, self.port)}"
+        return f"Parley is ready. Sign in with this link, once: {addresses.link_url(token, self.port)}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the address; connections from now on wait until the server serves. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _name, address = found[0]
+    listening = socket.socket(family, kind, protocol)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(address)
+    listening.listen(BACKLOG)
+    listening.setblocking(False)
+    return listening
 
 
 def _no_address(error: OSError) -> str:

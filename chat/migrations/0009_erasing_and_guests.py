@@ -75,7 +75,7 @@ def forget_removed(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0007_current_workspace'),
+        ('chat', '0008_key_digests'),
     ]
 
     operations = [

@@ -1,0 +1,42 @@
+"""The events of a session as a stream of server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from django.http import StreamingHttpResponse
+from django.utils.translation import get_language
+from ninja import Header, Query, Router, Schema
+from pydantic import Field
+
+from chat.api.auth import ApiRequest
+from chat.api.streams import entry_of, streamed
+from chat.commands import Number
+from chat.live.event_stream import EventStream
+from chat.services.access import session_for
+
+router = Router(tags=["Events"])
+LastEvent = Annotated[Number | None, Header(alias="Last-Event-ID", description="The revision of the last event")]
+STREAM: dict[int, dict[str, Any]] = {
+    200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+class StreamQuery(Schema):
+    since: Number | None = Field(None, description="A revision. The header `Last-Event-ID` takes precedence")
+
+
+@router.get(
+    "/sessions/{session_id}/events",
+    operation_id="streamEvents",
+    summary="Follow a session's events",
+    openapi_extra={"responses": STREAM},
+)
+def stream_events(
+    request: ApiRequest, session_id: str, query: Query[StreamQuery], last_event: LastEvent = None
+) -> StreamingHttpResponse:
+    """The events of the WebSocket, one JSON object in each `data:` line. See docs/protocol.md, section 1."""
+    session, role = session_for(request.user, session_id)
+    since = (last_event if last_event is not None else query.since) or 0
+    stream = EventStream(request.user, since, role, entry_of(request), get_language() or "en")
+    return streamed(session.pk, stream, stream.follow)

@@ -1,0 +1,176 @@
+"""The history of messages and of the system prompt, and what was removed from a session."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.http import HttpResponse
+from django.utils.translation import gettext as _
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from chat.api.auth import ApiRequest, session_of
+from chat.api.doing import known, obey_about
+from chat.api.responses import answer
+from chat.api.schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
+from chat.commands import Number
+from chat.models import ChatMessage, Role, User
+from chat.services import history, reading
+from chat.services.access import session_for
+from chat.services.errors import NoSuchMessage, Refused
+from chat.services.history import History, Words
+
+router = Router(tags=["History"])
+Json = dict[str, Any]
+Kind = Literal[
+    "original", "add", "edit", "withdraw", "remove", "retry", "restore", "exclude", "include", "system_prompt"
+]
+
+
+class HistoryQuery(Schema):
+    before: Number | None = Field(None, description="`next` of the previous page")
+
+
+class Version(Schema):
+    """What a change made of a text. A tool call has `arguments` (JSON) and `result` instead of `text`."""
+
+    version: int = Field(description="0 is the present version")
+    kind: Kind = Field(description="What was done; `original` is the text before all changes")
+    user_id: int | None
+    by: str | None = Field(description="The name of the user who did it; null if unknown")
+    at: datetime | None
+    text: str | None
+    arguments: str | None
+    result: str | None
+
+
+class Versions(Schema):
+    """The newest first; the original is the last one of the last page."""
+
+    versions: list[Version]
+    next: int | None = Field(description="The `before` of the next page; null on the last one")
+
+
+class RemovedMessage(Schema):
+    id: str = Field(examples=[MESSAGE_ID])
+    type: MessageType
+    role: MessageRole
+    sender: str
+    tool_name: str
+    excerpt: str = Field(description="The beginning of its text")
+    by: str | None = Field(description="The name of the user who removed it")
+    at: datetime
+    restorable: bool = Field(description="Whether `restore` puts it back; not if a retry replaced it")
+
+
+class RemovedMessages(Schema):
+    """The last removed first."""
+
+    removed: list[RemovedMessage]
+    next: int | None = Field(description="The `before` of the next page; null on the last one")
+
+
+@router.get(
+    "/sessions/{session_id}/messages/{message_id}/versions",
+    response=Versions,
+    operation_id="listVersions",
+    summary="List the versions of a message",
+)
+def list_versions(request: ApiRequest, session_id: str, message_id: str, query: Query[HistoryQuery]) -> HttpResponse:
+    """Each with who made it and when. Those of removed messages are for editors."""
+    row = _row(request, session_id, message_id)
+    return answer(request, _versions(history.history_of(row, query.before)))
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/versions/{version}/restore",
+    response=MessageOut,
+    operation_id="restoreVersion",
+    summary="Restore a version of a message",
+)
+def restore_version(request: ApiRequest, session_id: str, message_id: str, version: int) -> HttpResponse:
+    """Make the text of a version the present one, as an edit."""
+    session = session_of(request, session_id, Role.EDITOR)
+    row = _row(request, session_id, message_id)
+    words = history.version_of(row, version) if 0 <= version < 2**62 else None
+    if words is None:
+        raise Refused("no_such_version", _("There is no such version."))
+    obey_about(request, session_id, message_id, "edit", text=words.get("text", ""))
+    message = reading.message_snapshot(row.pk)
+    if message is None or message.session_id != session.pk:
+        raise NoSuchMessage
+    return answer(request, message.to_json(), revision=message.revision)
+
+
+@router.get(
+    "/sessions/{session_id}/system_prompt/versions",
+    response=Versions,
+    operation_id="listPromptVersions",
+    summary="List the versions of the system prompt",
+)
+def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
+    """Each with who made it and when."""
+    session = session_of(request, session_id)
+    return answer(request, _versions(history.history_of_prompt(session, query.before)))
+
+
+@router.get(
+    "/sessions/{session_id}/removed",
+    response=RemovedMessages,
+    operation_id="listRemovedMessages",
+    summary="List removed messages",
+)
+def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
+    """Only editors may, who can restore them."""
+    session = session_of(request, session_id, Role.EDITOR)
+    rows, older = history.removed_from(session, query.before)
+    removed = [
+        {
+            "id": each.message.pk,
+            "type": each.message.type,
+            "role": each.message.role,
+            "sender": each.message.sender,
+            "tool_name": each.message.tool_name,
+            "excerpt": each.excerpt,
+            "by": _name(each.user),
+            "at": each.at.isoformat(),
+            "restorable": each.comes_back,
+        }
+        for each in rows
+    ]
+    return answer(request, {"removed": removed, "next": older})
+
+
+def _row(request: ApiRequest, session_id: str, message_id: str) -> ChatMessage:
+    session, role = session_for(request.user, session_id)
+    row = ChatMessage.objects.filter(session=session, pk=known(message_id)).first()
+    if row is None or (row.removed_at is not None and not role.covers(Role.EDITOR)):
+        raise NoSuchMessage
+    return row
+
+
+def _versions(found: History) -> Json:
+    versions = [
+        {
+            "version": change.made,
+            "kind": change.kind,
+            "user_id": change.user.pk if change.user else None,
+            "by": _name(change.user),
+            "at": change.at.isoformat(),
+            **_parts(change.after),
+        }
+        for change in found.changes
+    ]
+    if found.older is None:
+        unknown = {"user_id": None, "by": None, "at": None}
+        versions.append({"version": found.first_version, "kind": "original", **unknown, **_parts(found.first)})
+    return {"versions": versions, "next": found.older}
+
+
+def _parts(words: Words) -> Json:
+    return {name: words.get(name) for name in ("text", "arguments", "result")}
+
+
+def _name(user: User | None) -> str | None:
+    return user.sender if user else None

@@ -1,0 +1,56 @@
+"""What clients send: how a body and a query are read, and what they may hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from ninja import Schema
+from ninja.operation import Operation
+from ninja.parser import Parser
+from pydantic import ConfigDict, Field
+
+from chat.commands import Malformed
+
+# Names of agents, providers and models. PostgreSQL stores no NUL characters.
+Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
+
+
+class NotJson(ValueError):  # noqa: N818  # named for what the body is
+    """The body's content type is not JSON."""
+
+
+class JsonParser(Parser):
+    """Accept a body only if its content type is JSON, so that no form of another site can be one by accident."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        if request.content_type != "application/json":
+            raise NotJson(request.content_type)
+        return json.loads(request.body)
+
+
+class Body(Schema):
+    """The base of all bodies: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def refuse_unknown_query(operation: Operation) -> None:
+    """Let an operation answer 422 to query parameters that it does not have, as it does to unknown fields in a body."""
+    view = operation.view_func
+    models = [model for model in operation.models if model.__ninja_param_source__ == "query"]
+    known = {name for model in models for name in getattr(model, "__ninja_flatten_map__", {})}
+
+    @wraps(view)
+    def checked(request: HttpRequest, **values: Any) -> HttpResponseBase:
+        if unknown := sorted(request.GET.keys() - known):
+            raise Malformed(f"{unknown[0][:80]}: There is no such query parameter.")
+        answer: HttpResponseBase = view(request, **values)
+        return answer
+
+    checks: Callable[..., Any] = checked
+    operation.view_func = checks

@@ -1,0 +1,231 @@
+"""The schemas of sessions and messages, and how rows become them.
+
+A class whose name ends in `Out` is `Session` instead of `SessionOut` in the API's description (openapi.py). The
+schemas describe answers; answers are made from snapshots and are not validated again.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from django.utils.translation import gettext as _
+from ninja import Schema
+from pydantic import Field
+
+from chat import ids
+from chat.models import Role, Session
+from chat.services import presets
+from chat.services.errors import Invalid
+from chat.services.listing import Listed, ListedSession
+from chat.services.reading import session_snapshot
+
+Json = dict[str, Any]
+SESSION_ID = "s_0123456789abcdef01234567"
+MESSAGE_ID = "m_0123456789abcdef01234567"
+TURN_ID = "t_0123456789abcdef01234567"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+SessionStatus = Literal["active", "archived", "deleted"]
+SessionRole = Literal["viewer", "editor", "owner"]
+Mode = Literal["chat", "agent", "run"]
+AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
+MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
+MessageRole = Literal["user", "assistant", "system", ""]
+MessageStatus = Literal["queued", "streaming", "pending", "running", "waiting", "complete", "interrupted", "failed"]
+MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a program started it and nobody watches"
+
+
+class SessionConfig(Schema):
+    """What the session keeps of its agent. Changes take effect with the next response."""
+
+    tools: list[str]
+    max_rounds: int = Field(description="Tool rounds in one turn")
+    prompts: list[str] = Field(description="Suggestions for a first message")
+
+
+class SessionOut(Schema):
+    """The present state of a session."""
+
+    id: str = Field(examples=[SESSION_ID])
+    workspace: int
+    title: str
+    status: SessionStatus
+    mode: Mode = Field(description=MODE)
+    agent: str
+    agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
+    provider: str
+    model: str
+    system_prompt: str
+    config: SessionConfig
+    owner_id: int
+    revision: int = Field(description="Counts the changes of the session and its messages")
+    context_used: int | None
+    context_window: int | None
+    context_percent: float | None
+    session_total_tokens: int
+    agent_status: AgentStatus
+    tool_name: str = Field(description="The tool that is running; empty otherwise")
+    role: SessionRole = Field(description="Your role in the session")
+    forked_from: str | None = Field(description="The session that this one was forked from, while it exists")
+    created_at: datetime
+    updated_at: datetime
+
+
+class SessionSummary(Schema):
+    """A session in a list."""
+
+    id: str = Field(examples=[SESSION_ID])
+    workspace: int
+    title: str
+    owner_id: int
+    owner: str = Field(description="The owner's display name")
+    role: SessionRole = Field(description="Your role in the session")
+    agent: str
+    provider: str
+    model: str
+    mode: Mode = Field(description=MODE)
+    archived: bool
+    deleted: bool
+    pinned: bool
+    unread: bool = Field(description="Whether others have written messages that you have not read")
+    working: bool = Field(description="Whether the agent is working")
+    updated_at: datetime
+
+
+class SessionPage(Schema):
+    """Sessions in order of their last activity, newest first."""
+
+    sessions: list[SessionSummary]
+    next: str | None = Field(description="The `cursor` of the next page; null on the last one")
+
+
+class MessageTool(Schema):
+    """A tool call and its result."""
+
+    call_id: str
+    name: str
+    arguments: Any
+    result: str
+    is_error: bool
+    ended_at: datetime | None
+
+
+class TokenUsage(Schema):
+    """Tokens and latency of one response of the model; on the response's last message."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    total_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    first_token_latency_ms: int | None
+
+
+class AttachmentOut(Schema):
+    """A file of a message. `kind` and `media_type` come from its bytes, not from its name."""
+
+    id: str = Field(examples=["a_0123456789abcdef01234567"])
+    name: str
+    kind: Literal["image", "text", "pdf"]
+    media_type: str
+    size: int = Field(description="In bytes")
+    width: int | None = Field(description="Of an image, in pixels")
+    height: int | None
+    pages: int | None = Field(description="Of a PDF file")
+
+
+class MessageOut(Schema):
+    """One message of a session: a text, reasoning, a tool call, an error, or the start or end of a turn."""
+
+    id: str = Field(examples=[MESSAGE_ID])
+    session_id: str = Field(examples=[SESSION_ID])
+    sequence: int | None = Field(description="The place in the session, from 1; null while queued")
+    revision: int = Field(description="The session's revision at the message's last change")
+    type: MessageType
+    role: MessageRole = Field(description="Empty for the start and end of a turn")
+    status: MessageStatus
+    text: str = Field(description="While `streaming`: the text so far")
+    sender: str
+    user_id: int | None
+    model: str
+    provider: str
+    turn_id: str
+    response_id: str
+    include_in_context: bool = Field(description="Whether the model is sent the message")
+    edited: bool
+    timestamp: datetime = Field(description="When the message began")
+    duration_ms: int | None
+    duration_seconds: float | None = Field(description="Of the turn; on `turn_done`")
+    usage: TokenUsage | None
+    tool: MessageTool | None
+    attachments: list[AttachmentOut]
+    words: Json | None = Field(
+        description="For texts written by Parley: the template and values from which clients make translations"
+    )
+    mode: Mode = Field(description="The session's mode when the message was written")
+    agent_id: str
+    workflow_id: str
+
+
+class MessagePage(Schema):
+    """Messages in order. `queued` messages come after all others."""
+
+    messages: list[MessageOut]
+    queued: list[MessageOut]
+    more: bool = Field(description="Whether there are more messages in the direction of this page")
+
+
+def session_out(session: Session, role: Role) -> Json:
+    """Return a session as JSON, in a constant number of queries."""
+    config = presets.kept(session)
+    return {
+        **session_snapshot(session).to_json(),
+        "workspace": session.workspace_id,
+        "role": role.value,
+        "config": {
+            "tools": list(config.tools),
+            "max_rounds": config.max_rounds,
+            "prompts": list(config.prompts),
+        },
+        "forked_from": session.parent_session_id,
+        "created_at": session.created_at.isoformat(),
+        "updated_at": session.updated_at.isoformat(),
+    }
+
+
+def summary_out(entry: ListedSession) -> Json:
+    """Return a session in a list as JSON."""
+    row, session = entry.listed, entry.session
+    return {
+        "id": row.id,
+        "workspace": row.workspace,
+        "title": row.title,
+        "owner_id": session.owner_id,
+        "owner": session.owner.sender,
+        "role": entry.role,
+        "agent": session.agent,
+        "provider": session.provider,
+        "model": session.model,
+        "mode": session.mode,
+        "archived": row.archived,
+        "deleted": session.status == Session.Status.DELETED,
+        "pinned": row.pinned,
+        "unread": row.unread,
+        "working": row.working,
+        "updated_at": row.updated_at.isoformat(),
+    }
+
+
+def cursor_of(row: Listed) -> str:
+    """Return the cursor of a row's place in the list."""
+    return f"{(row.updated_at - EPOCH) // MICROSECOND}.{row.id}"
+
+
+def place_of(cursor: str) -> tuple[datetime, str]:
+    """Read a cursor. Raises Invalid."""
+    count, _dot, session_id = cursor.partition(".")
+    if not (count.isascii() and count.isdigit() and len(count) <= 16 and ids.may_be_one(session_id)):
+        raise Invalid(_("This cursor is not valid. Use `next` of the previous page."))
+    return EPOCH + int(count) * MICROSECOND, session_id

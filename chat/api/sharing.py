@@ -1,0 +1,219 @@
+"""Who has access to a session: its people, and invitation links."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import reverse
+from ninja import Router, Schema
+from pydantic import Field
+
+from chat.api.auth import ApiRequest, session_of
+from chat.api.parsing import Body
+from chat.api.responses import answer, nothing
+from chat.api.schemas import SESSION_ID, SessionRole
+from chat.models import Role, User
+from chat.services import sharing
+
+router = Router(tags=["Sharing"])
+SharedRole = Literal["viewer", "editor"]
+LARGEST_ID = 2**62
+
+
+class SessionMember(Schema):
+    """A user with access to a session."""
+
+    user_id: int
+    username: str
+    name: str
+    role: SessionRole
+    is_guest: bool = Field(description="Of the workspace")
+
+
+class SessionMembers(Schema):
+    """The owner comes first."""
+
+    members: list[SessionMember]
+
+
+class Share(Body):
+    role: SharedRole
+
+
+class InvitationOut(Schema):
+    """An invitation link that works. The link itself is returned only when it is made."""
+
+    id: int
+    role: SharedRole
+    created_by: str
+    uses: int = Field(description="How many users have joined by it")
+    max_uses: int | None = Field(description="How many may; null if unlimited, as links made by earlier versions are")
+    created_at: datetime
+    expires_at: datetime
+
+
+class Invitations(Schema):
+    """The newest first."""
+
+    invitations: list[InvitationOut]
+
+
+class NewInvitation(Body):
+    role: SharedRole
+    max_uses: int = Field(1, ge=1, le=sharing.MAX_USES, description="How many users may join by the link")
+
+
+class CreatedInvitation(Schema):
+    """Users who accept the link join the session. Parley keeps only a hash of its token."""
+
+    url: str
+    token: str
+    role: SharedRole
+    max_uses: int
+
+
+class InvitationToken(Body):
+    token: str = Field(max_length=100, description="The last part of the link")
+
+
+class JoinedSession(Schema):
+    session: str = Field(examples=[SESSION_ID])
+
+
+@router.get(
+    "/sessions/{session_id}/members",
+    response=SessionMembers,
+    operation_id="listSessionMembers",
+    summary="List who has access",
+)
+def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
+    """With their roles."""
+    found = sharing.members(session_of(request, session_id))
+    members = [
+        {
+            "user_id": each.user.pk,
+            "username": each.user.username,
+            "name": each.user.sender,
+            "role": each.role.value,
+            "is_guest": each.is_guest,
+        }
+        for each in found
+    ]
+    return answer(request, {"members": members})
+
+
+@router.put(
+    "/sessions/{session_id}/members/{user_id}",
+    response={204: None},
+    operation_id="shareSession",
+    summary="Share a session",
+)
+def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> HttpResponse:
+    """Give a member or guest of the workspace access, or change their role. Only the owner may."""
+    session = session_of(request, session_id, Role.OWNER)
+    sharing.share(session=session, author=request.user, user=_user(user_id), role=body.role)
+    return nothing()
+
+
+@router.delete(
+    "/sessions/{session_id}/members/{user_id}",
+    response={204: None},
+    operation_id="unshareSession",
+    summary="Withdraw access",
+)
+def unshare(request: ApiRequest, session_id: str, user_id: int) -> HttpResponse:
+    """Only the owner may. The session's invitation links end too, since one of them could let the user in again."""
+    session = session_of(request, session_id, Role.OWNER)
+    sharing.unshare(session=session, author=request.user, user=_user(user_id))
+    return nothing()
+
+
+@router.get(
+    "/sessions/{session_id}/invitations",
+    response=Invitations,
+    operation_id="listInvitations",
+    summary="List invitation links",
+)
+def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
+    """Only the owner may."""
+    session = session_of(request, session_id, Role.OWNER)
+    invitations = [
+        {
+            "id": each.pk,
+            "role": each.role,
+            "created_by": each.created_by.sender,
+            "uses": each.uses,
+            "max_uses": each.max_uses,
+            "created_at": each.created_at.isoformat(),
+            "expires_at": each.expires_at.isoformat(),
+        }
+        for each in sharing.invitations(session)
+    ]
+    return answer(request, {"invitations": invitations})
+
+
+@router.post(
+    "/sessions/{session_id}/invitations",
+    response={201: CreatedInvitation},
+    operation_id="createInvitation",
+    summary="Create an invitation link",
+)
+def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation) -> HttpResponse:
+    """Only the owner may. The link works for a week, and for `max_uses` users, who become guests of the workspace."""
+    session = session_of(request, session_id, Role.OWNER)
+    token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
+    origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
+    made = {
+        "url": f"{origin}{reverse('join', args=[token])}",
+        "token": token,
+        "role": body.role,
+        "max_uses": body.max_uses,
+    }
+    return answer(request, made, status=201, tagged=False)
+
+
+@router.delete(
+    "/sessions/{session_id}/invitations",
+    response={204: None},
+    operation_id="revokeInvitations",
+    summary="End all invitation links",
+)
+def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
+    """Only the owner may. Users who have joined keep their access."""
+    sharing.revoke_invitations(session=session_of(request, session_id, Role.OWNER), author=request.user)
+    return nothing()
+
+
+@router.delete(
+    "/sessions/{session_id}/invitations/{invitation_id}",
+    response={204: None},
+    operation_id="revokeInvitation",
+    summary="End an invitation link",
+)
+def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: int) -> HttpResponse:
+    """Only the owner may. A link that has ended already is no error."""
+    session = session_of(request, session_id, Role.OWNER)
+    if 0 < invitation_id < LARGEST_ID:
+        sharing.end_invitation(session=session, author=request.user, invitation_id=invitation_id)
+    return nothing()
+
+
+@router.post(
+    "/invitations/accept",
+    response=JoinedSession,
+    operation_id="acceptInvitation",
+    summary="Accept an invitation",
+)
+def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpResponse:
+    """Join a session, as a guest unless you are a member of its workspace. A role that you have is never lowered."""
+    session = sharing.accept(token=body.token, user=request.user)
+    return answer(request, {"session": session.pk}, tagged=False)
+
+
+def _user(user_id: int) -> User:
+    """Find a user. An unknown id is treated as a stranger's: nobody learns which ids exist."""
+    found = User.objects.filter(pk=user_id).first() if 0 < user_id < LARGEST_ID else None
+    return found or User(pk=0)

@@ -1,0 +1,189 @@
+"""How large a request body may be, and how slowly it may come.
+
+Django reads a body to its end before it looks who sends it, so the bounds are here: by what the request declares, and
+by what arrives. Nothing of a refused body is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpResponse
+from django.urls import Resolver404, resolve
+from django.utils.translation import gettext as _
+
+from chat.asgi.refusals import ASGIApplication, Message, Receive, Scope, Send, refuse, request_of
+from chat.running import embedded
+from chat.services import api_tokens, attachments, import_files, preferences
+from chat.services.errors import Refused
+
+MEGABYTE = 1024 * 1024
+# What anyone may send to any address.
+ANONYMOUS_LIMIT = MEGABYTE
+# The multipart headers and other fields around a file.
+FORM_OVERHEAD = 64 * 1024
+# A body has this many seconds to begin with, and one more for each so many bytes that have arrived.
+GRACE_SECONDS = 20.0
+SLOWEST_BYTES_PER_SECOND = 8 * 1024
+
+
+class Limit(NamedTuple):
+    """The largest body of a signed-in user at an address. `takes_files`: a user who is signed out learns just that."""
+
+    size: int
+    too_large: Callable[[], Refused]
+    takes_files: bool = False
+
+
+# The addresses that take files, by the names of their routes.
+UPLOADS: dict[str, Callable[[], Limit]] = {
+    "session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
+    "api:upload_attachment": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
+    "import-file": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
+    "api:import_sessions": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
+    "settings": lambda: _file_limit(preferences.LARGEST_PICTURE, preferences.picture_too_large),
+}
+
+
+def _file_limit(size: int, too_large: Callable[[], Refused]) -> Limit:
+    return Limit(size + FORM_OVERHEAD, too_large, takes_files=True)
+
+
+def limit_of(path: str) -> Limit:
+    """Return what a signed-in user may send to an address."""
+    try:
+        name = resolve(path).view_name
+    except Resolver404:
+        name = ""
+    return UPLOADS[name]() if name in UPLOADS else Limit(settings.DATA_UPLOAD_MAX_MEMORY_SIZE, _too_large)
+
+
+def _too_large() -> Refused:
+    return Refused("too_large", _("This request is too large."))
+
+
+def _signed_out() -> Refused:
+    return Refused("signed_out", _("Sign in to upload files."))
+
+
+def _too_slow() -> Refused:
+    return Refused("too_slow", _("The request took too long to arrive. Try again."))
+
+
+def _malformed() -> Refused:
+    return Refused("malformed", _("This request cannot be read."))
+
+
+def _unavailable() -> Refused:
+    return Refused("unavailable", _("Parley cannot reach its database right now. Try again."))
+
+
+class BodyRefusedError(Exception):
+    """The body of the request is not read any further."""
+
+    def __init__(self, status: int, explain: Callable[[], Refused]) -> None:
+        super().__init__(status)
+        self.status = status
+        self.explain = explain
+
+
+class BodyLimits:
+    """ASGI middleware that refuses bodies that are too large for their address or sender, or arrive too slowly."""
+
+    def __init__(self, app: ASGIApplication) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        if b"transfer-encoding" not in headers and headers.get(b"content-length", b"0") == b"0":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        body = Body(scope, receive)
+        try:
+            if b"transfer-encoding" in headers and b"content-length" in headers:
+                raise BodyRefusedError(400, _malformed)  # a proxy may take the other one for the length
+            await body.admit(headers.get(b"content-length"))
+            await self.app(scope, body.receive, send_and_note)
+        except BodyRefusedError as refused:
+            if not started:
+                await refuse(scope, send, refused.status, refused.explain)
+
+
+class Body:
+    """The body of one request on its way in."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._allowed = ANONYMOUS_LIMIT
+        self._received = 0
+        self._complete = False
+        self._began = asyncio.get_running_loop().time()
+
+    async def admit(self, declared: bytes | None) -> None:
+        """Check the Content-Length. Raises BodyRefusedError."""
+        if declared is None:
+            return
+        if not declared.isdigit() or len(declared) > len(str(2**63)):
+            raise BodyRefusedError(400, _malformed)
+        await self._require(int(declared))
+
+    async def receive(self) -> Message:
+        """Receive the next part. Raises BodyRefusedError."""
+        if self._complete:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._began + GRACE_SECONDS + self._received / SLOWEST_BYTES_PER_SECOND):
+                message = await self._receive()
+        except TimeoutError:
+            raise BodyRefusedError(408, _too_slow) from None
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            self._complete = not message.get("more_body", False)
+            await self._require(self._received)
+            if self._complete:
+                self._declare()
+        return message
+
+    def _declare(self) -> None:
+        """Add the length of a chunked body to the headers: Django takes a form without one for empty."""
+        headers = [(name, value) for name, value in self._scope["headers"] if name != b"content-length"]
+        self._scope["headers"] = [*headers, (b"content-length", b"%d" % self._received)]
+
+    async def _require(self, size: int) -> None:
+        """Refuse a body of this size unless the address takes it, from this sender."""
+        if size <= self._allowed:
+            return
+        limit = limit_of(self._scope["path"])
+        if size > limit.size:
+            raise BodyRefusedError(413, limit.too_large)
+        try:
+            signed_in = await embedded.hub().threads.run(is_signed_in, self._scope)
+        except (DatabaseError, InterfaceError):
+            raise BodyRefusedError(503, _unavailable) from None
+        if not signed_in:
+            raise BodyRefusedError(401, _signed_out) if limit.takes_files else BodyRefusedError(413, _too_large)
+        self._allowed = limit.size
+
+
+def is_signed_in(scope: Scope) -> bool:
+    """Return whether a request has a valid token or comes from a browser that is signed in."""
+    request = request_of(scope)
+    kind, _space, secret = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return api_tokens.recognised(secret) is not None
+    SessionMiddleware(lambda request: HttpResponse()).process_request(request)
+    return get_user(request).is_authenticated

@@ -1,0 +1,84 @@
+"""Responses to requests that are refused before Django sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
+
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from chat.api.edge import PREFIX
+from chat.api.problems import problem
+from chat.middleware import PERMISSIONS, POLICY
+from chat.services.errors import Refused
+from chat.views.requests import is_script
+
+# Any: servers, Channels and Django each have types of their own for these.
+Scope = Any
+Message = Any
+Receive = Any
+Send = Any
+ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def request_of(scope: Scope) -> ASGIRequest:
+    """Return the scope of an HTTP request or a WebSocket as Django's request, without a body."""
+    if scope["type"] == "websocket":
+        schemes = {"ws": "http", "wss": "https"}
+        scope = {**scope, "method": "GET", "scheme": schemes.get(scope.get("scheme", "ws"), "http")}
+    return ASGIRequest(scope, BytesIO())
+
+
+async def refuse(scope: Scope, send: Send, status: int, explain: Callable[[], Refused]) -> None:
+    """Answer a request with `status` and what `explain` returns, in the language of the request."""
+    request = request_of(scope)
+    with translation.override(translation.get_language_from_request(request)):
+        await send_response(send, _response(request, status, explain()))
+
+
+async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request or a socket because this process cannot serve it now."""
+    if scope["type"] == "websocket":
+        await WebsocketDenier()(scope, receive, send)
+    else:
+        await refuse(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _restarting)
+
+
+def _restarting() -> Refused:
+    return Refused("unavailable", _("Parley is restarting. Try again in a moment."))
+
+
+def _response(request: ASGIRequest, status: int, refused: Refused) -> HttpResponse:
+    """Return a problem in the API, JSON for scripts of the pages, and otherwise a page."""
+    response: HttpResponse
+    if request.path_info.startswith(PREFIX):
+        response = problem(refused.code, refused.message, status)
+    elif is_script(request):
+        response = JsonResponse({"code": refused.code, "message": refused.message}, status=status)
+    else:
+        html = render_to_string("refused.html", {"status": status, "message": refused.message})
+        response = HttpResponse(html, status=status)
+    response["Content-Length"] = str(len(response.content))
+    response["Content-Language"] = translation.get_language()
+    response["Content-Security-Policy"] = POLICY
+    response["Permissions-Policy"] = PERMISSIONS
+    response["Cross-Origin-Resource-Policy"] = "same-origin"
+    response["Cache-Control"] = "private, no-store"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["X-Frame-Options"] = settings.X_FRAME_OPTIONS
+    return response
+
+
+async def send_response(send: Send, response: HttpResponse) -> None:
+    """Send a whole response of Django's over ASGI."""
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})

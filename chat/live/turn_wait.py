@@ -1,0 +1,38 @@
+"""A request that waits until a turn is over: it is notified of changes and holds neither a thread nor a connection."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chat.live.listener import Reader
+from chat.live.logins import Entry
+from chat.models import Role, User
+
+
+class TurnWait(Reader):
+    """Wakes its request after each durable change of the session; growing texts change nothing for it."""
+
+    def __init__(self, user: User, role: Role, login: Entry | None) -> None:
+        super().__init__("events", user_id=user.pk, login=login, name=user.sender, role=role)
+        self._news = asyncio.Event()
+
+    def stir(self, revision: int | None = None) -> None:
+        if revision is not None:
+            self._news.set()
+
+    def close(self, code: int) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        super().leave()
+        self._news.set()
+
+    async def changed(self, seconds: float) -> bool:
+        """Wait for a change for so long at most; return whether there was one since the last call."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        self._news.clear()
+        return True

@@ -1,0 +1,78 @@
+"""Bringing the database up to date at the start of a server, with a backup before an update."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+
+from chat import schema
+from chat.management.one_at_a_time import one_at_a_time
+from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
+
+NAME = "before-update-%Y%m%d-%H%M%S.sqlite3"
+
+
+class BackupError(Exception):
+    """The database cannot be backed up; the message says why, and what to do."""
+
+
+def update_database(report: Callable[[str], None]) -> None:
+    """Migrate the database; an existing SQLite database is backed up before that.
+
+    Raises WrongSchemaError where a newer version has been here, BackupError, and DatabaseError.
+    """
+    with one_at_a_time(lambda: report("Waiting for another server that is preparing the database.")):
+        schema.require_known()
+        missing = schema.missing_migrations()
+        if missing and schema.applied_migrations():
+            _prepare_update(len(missing), report)
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def _prepare_update(migrations: int, report: Callable[[str], None]) -> None:
+    if connection.vendor != "sqlite":
+        report(f"Updating the database ({migrations} migrations). Parley does not back PostgreSQL up: use pg_dump.")
+    elif settings.BACKUPS > 0:
+        report(f"Backed the database up to {back_up(keep=settings.BACKUPS)} before updating it.")
+
+
+def back_up(*, keep: int) -> Path:
+    """Copy the SQLite database into the data folder; delete older copies but the last `keep`. Raises BackupError."""
+    folder = Path(settings.DATA_DIR) / "backups"
+    path = folder / f"{datetime.now():{NAME}}"
+    draft = path.with_suffix(".new")
+    try:
+        folder.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
+        for abandoned in folder.glob("*.new"):
+            abandoned.unlink()
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM INTO %s", [str(draft)])
+        _sync(draft)
+        draft.replace(path)
+        sync_folder(folder)
+        for old in sorted(folder.glob("before-update-*.sqlite3"))[:-keep]:
+            old.unlink()
+    except (DatabaseError, OSError) as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise BackupError(
+            f"the database cannot be backed up to {folder} before it is updated: {error}. Make room there, or set "
+            "BACKUPS=0 to update without a backup."
+        ) from error
+    return path
+
+
+def _sync(path: Path) -> None:
+    path.chmod(0o600)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

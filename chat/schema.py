@@ -1,0 +1,51 @@
+"""How the database compares with the migrations of this version of Parley."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+Migration = tuple[str, str]
+
+
+class WrongSchemaError(Exception):
+    """The database is not one of this version of Parley; the message says what to do."""
+
+
+def require_known() -> None:
+    """Refuse a database that a newer version has migrated: this one would misread it. Raises WrongSchemaError."""
+    if unknown := unknown_migrations():
+        names = ", ".join(f"{app}.{name}" for app, name in sorted(unknown)[:3])
+        raise WrongSchemaError(
+            f"the database was updated by a newer version of Parley ({names}). Install that version again, or restore "
+            "the backup that it made before it updated the database: docs/deployment.md, “Going back”."
+        )
+
+
+def require_current() -> None:
+    """Refuse a database that is newer or older than this version. Raises WrongSchemaError."""
+    require_known()
+    if missing := missing_migrations():
+        raise WrongSchemaError(f"the database lacks {len(missing)} migrations. Run manage.py migrate first.")
+
+
+def missing_migrations() -> set[Migration]:
+    """Return the migrations of this version that have not been applied to the database, as (app, name)."""
+    return set(_migrations() - applied_migrations())
+
+
+def unknown_migrations() -> set[Migration]:
+    """Return the migrations that have been applied to the database and that this version does not have."""
+    return applied_migrations() - _migrations()
+
+
+def applied_migrations() -> set[Migration]:
+    return set(MigrationRecorder(connection).applied_migrations())
+
+
+@cache
+def _migrations() -> frozenset[Migration]:
+    return frozenset(MigrationLoader(None).disk_migrations or ())

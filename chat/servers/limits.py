@@ -1,0 +1,153 @@
+"""What connections may take of a server process: counted here, whichever server accepts them."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from django.conf import settings
+
+from chat.commands import longest_frame
+from config.descriptors import descriptor_limit
+
+# The head of a request must be complete within this time, the first byte of a connection included.
+HEAD_SECONDS = 10.0
+# After a refused request, the rest of its body is read and dropped for this long, so that the client sees the answer.
+LINGER_SECONDS = 5.0
+# A peer that is sent a close frame has this long to answer it, and one that takes no data this long to take some.
+CLOSE_SECONDS = 5.0
+STALL_SECONDS = 30.0
+# Descriptors that stay free for the database, files and connections to models.
+RESERVED_DESCRIPTORS = 256
+# Frames below this size are not counted.
+UNCOUNTED_BYTES = 64 * 1024
+# All sockets of the process together may hold so many of the longest frames: unfinished, waiting, or being handled.
+FRAMES_HELD = 6
+# An unfinished frame that grows more slowly than this is given up.
+SWEEP_SECONDS = 20.0
+SLOWEST_BYTES_PER_SECOND = 8 * 1024
+
+TRY_AGAIN_LATER = 1013
+TOO_SLOW = 4408
+
+
+class ConnectionLimit:
+    """Counts connections, by client address and in all. 0 and None mean no limit."""
+
+    def __init__(self, per_address: int, in_all: int | None = None) -> None:
+        self._per_address = per_address
+        self._in_all = in_all
+        self._open: Counter[str] = Counter()
+
+    def admit(self, address: str) -> bool:
+        """Count a connection, unless there are too many. Each one admitted is released once, by the same address."""
+        network = network_of(address)
+        if self._per_address and self._open[network] >= self._per_address:
+            return False
+        if self._in_all is not None and self._open.total() >= self._in_all:
+            return False
+        self._open[network] += 1
+        return True
+
+    def release(self, address: str) -> None:
+        network = network_of(address)
+        self._open[network] -= 1
+        if self._open[network] <= 0:
+            del self._open[network]
+
+
+def network_of(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:  # a Unix socket has no address
+        return address
+    if isinstance(ip, ipaddress.IPv6Address):
+        return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
+    return str(ip)
+
+
+class FrameHolder(Protocol):
+    """A socket that holds parts of frames, or whole ones that the application has not handled yet."""
+
+    def give_up(self, code: int) -> None:
+        """Close the socket, and forget what it holds."""
+
+
+@dataclass(slots=True)
+class Held:
+    unfinished: int = 0
+    whole: int = 0
+    # What was unfinished at the last sweep.
+    swept: int = 0
+
+
+@dataclass
+class FrameBudget:
+    """Bounds what all sockets of the process hold together. Where it is exceeded, the largest unfinished frame goes."""
+
+    limit: int
+    _held: dict[FrameHolder, Held] = field(default_factory=dict)
+    _sweep: asyncio.TimerHandle | None = None
+
+    def update(self, socket: FrameHolder, *, unfinished: int, whole: int) -> None:
+        """Note what a socket holds."""
+        if unfinished + whole < UNCOUNTED_BYTES:
+            self._held.pop(socket, None)
+            return
+        held = self._held.setdefault(socket, Held())
+        held.unfinished, held.whole = unfinished, whole
+        while self._held and self.total > self.limit:
+            largest = max(self._held, key=lambda each: (self._held[each].unfinished, each is socket))
+            del self._held[largest]
+            largest.give_up(TRY_AGAIN_LATER)
+        self._sweep_later()
+
+    def forget(self, socket: FrameHolder) -> None:
+        self._held.pop(socket, None)
+
+    def sweep(self) -> None:
+        """Give up frames that have hardly grown since the last sweep."""
+        self._sweep = None
+        for socket, held in list(self._held.items()):
+            grown = held.unfinished - held.swept
+            if held.swept and 0 <= grown < SLOWEST_BYTES_PER_SECOND * SWEEP_SECONDS:
+                del self._held[socket]
+                socket.give_up(TOO_SLOW)
+            held.swept = held.unfinished
+        self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        if self._held and self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self.sweep)
+
+    @property
+    def total(self) -> int:
+        return sum(held.unfinished + held.whole for held in self._held.values())
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of a server process."""
+
+    connections: ConnectionLimit
+    frames: FrameBudget
+    longest_frame: int
+    head_seconds: float
+
+
+def limits() -> Limits:
+    """Read the bounds from the settings."""
+    descriptors = descriptor_limit()
+    in_all = None if descriptors is None else max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
+    # Behind a proxy all connections come from the proxy, which has to count by itself.
+    per_address = 0 if settings.HTTPS else settings.CONNECTIONS_PER_ADDRESS
+    return Limits(
+        connections=ConnectionLimit(per_address, in_all),
+        frames=FrameBudget(FRAMES_HELD * longest_frame()),
+        longest_frame=longest_frame(),
+        head_seconds=HEAD_SECONDS,
+    )

@@ -1,0 +1,53 @@
+"""Responses that a server writes by itself, where no application can: the request is incomplete or not HTTP."""
+
+from __future__ import annotations
+
+import json
+from email.utils import formatdate
+from http import HTTPStatus
+
+from chat.api.edge import PREFIX
+from chat.api.problems import MEDIA_TYPE
+
+CODES = {400: "malformed", 408: "too_slow", 429: "too_many_connections", 500: "internal", 503: "unavailable"}
+SENTENCES = {
+    400: "This request cannot be read.",
+    408: "The request took too long to arrive.",
+    429: "Too many connections from this address. Close some, or try again later.",
+    500: "Something went wrong inside Parley. It has been logged.",
+    503: "Parley cannot answer right now. Try again.",
+}
+RETRY_SECONDS = 10
+# What is kept of a request's first bytes to see which address it is for.
+FIRST_BYTES = 256
+
+
+def response_bytes(status: int, first_bytes: bytes = b"") -> bytes:
+    """Return a whole response that ends the connection.
+
+    `first_bytes` are the beginning of the request: the API answers with a problem, other addresses with plain text.
+    """
+    reason = HTTPStatus(status).phrase
+    if _is_for_api(first_bytes):
+        problem = {"type": "about:blank", "title": reason, "status": status, "code": CODES[status]}
+        body, media_type = json.dumps({**problem, "detail": SENTENCES[status]}), MEDIA_TYPE
+    else:
+        body, media_type = f"{status} {reason}\n\n{SENTENCES[status]}\n", "text/plain; charset=utf-8"
+    lines = [
+        f"HTTP/1.1 {status} {reason}",
+        f"Date: {formatdate(usegmt=True)}",
+        "Server: Parley",
+        f"Content-Type: {media_type}",
+        f"Content-Length: {len(body)}",
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+        "Connection: close",
+    ]
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        lines.append(f"Retry-After: {RETRY_SECONDS}")
+    return "\r\n".join([*lines, "", body]).encode("ascii")
+
+
+def _is_for_api(first_bytes: bytes) -> bool:
+    target = first_bytes.split(b"\r\n", 1)[0].partition(b" ")[2]
+    return target.startswith(PREFIX.encode())

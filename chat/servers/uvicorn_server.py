@@ -1,0 +1,300 @@
+"""uvicorn inside `manage.py serve`: with time limits and counted connections, and an end that says so to sockets.
+
+uvicorn bounds what it buffers, both ways. It does not bound how long a request's head, the rest of a refused body or
+an unread response may take, nor how many connections there are; the protocols here do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from chat.servers.limits import CLOSE_SECONDS, LINGER_SECONDS, STALL_SECONDS, UNCOUNTED_BYTES, Limits, limits
+from chat.servers.responses import FIRST_BYTES, response_bytes
+from config.asgi import application, log_failed_start
+
+# Requests that run when the server is told to stop have this long to end.
+STOP_SECONDS = 5
+PING_SECONDS = 20.0
+PONG_SECONDS = 30.0
+
+
+class Config(uvicorn.Config):
+    """uvicorn's configuration, with Parley's limits."""
+
+    def __init__(self, bounds: Limits) -> None:
+        super().__init__(
+            application,
+            http=HttpProtocol,
+            ws=SocketProtocol,
+            loop="asyncio",
+            interface="asgi3",
+            lifespan="on",
+            ws_max_size=bounds.longest_frame,
+            ws_ping_interval=PING_SECONDS,
+            ws_ping_timeout=PONG_SECONDS,
+            # A compressor would double the memory of an idle socket.
+            ws_per_message_deflate=False,
+            # The settings say whether a proxy is believed, whichever server runs.
+            proxy_headers=False,
+            server_header=False,
+            headers=[("server", "Parley")],
+            access_log=False,
+            log_config=None,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        self.bounds = bounds
+
+
+class StallTimer:
+    """Aborts a connection whose peer takes nothing of what is to be sent."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._size = transport.get_write_buffer_size()
+        self._timer = self._later()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _later(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(STALL_SECONDS, self._check)
+
+    def _check(self) -> None:
+        size = self._transport.get_write_buffer_size()
+        if size >= self._size:
+            self._transport.abort()
+        else:
+            self._size = size
+            self._timer = self._later()
+
+
+class HttpProtocol(H11Protocol):
+    """HTTP with a time limit for each stage of a request, and counted connections."""
+
+    config: Config
+    _address: str | None = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _linger_timer: asyncio.TimerHandle | None = None
+    _stall: StallTimer | None = None
+    _first_bytes = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if self.config.bounds.connections.admit(address):
+            self._address = address
+            self._await_head()
+        else:
+            self._refuse(429)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        for timer in (self._head_timer, self._linger_timer, self._stall):
+            if timer is not None:
+                timer.cancel()
+        if self._address is not None:
+            self.config.bounds.connections.release(self._address)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_between_requests():
+            if self._head_timer is None:
+                self._await_head()
+            self._first_bytes = (self._first_bytes + data)[:FIRST_BYTES]
+        super().data_received(data)
+        if not self._is_between_requests():
+            self._stop_head_timer()
+        if self._linger_timer is not None and self.conn.their_state is not h11.SEND_BODY:
+            self._linger_timer.cancel()
+            self._linger_timer = None
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._stop_head_timer()
+        super().handle_websocket_upgrade(event)
+        if isinstance(socket := self.transport.get_protocol(), SocketProtocol):
+            socket.address, self._address = self._address, None  # it is released with the socket
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP; uvicorn itself fails where a response has begun already."""
+        self._refuse(400)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Ignore it: the request is answered as if it had not asked."""
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            self._linger_timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self._stall or StallTimer(self.transport)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def _is_between_requests(self) -> bool:
+        return self.conn.their_state is h11.IDLE
+
+    def _await_head(self) -> None:
+        self._first_bytes = b""
+        self._head_timer = self.loop.call_later(self.config.bounds.head_seconds, self._head_is_late)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self._is_between_requests() and not self.transport.is_closing():
+            if self._first_bytes:
+                self._refuse(408)
+            else:
+                self.transport.close()
+
+    def _refuse(self, status: int) -> None:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            self.transport.write(response_bytes(status, self._first_bytes))
+        self.transport.close()
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """WebSockets whose frames are counted until they have been handled, and that end even if the peer does nothing."""
+
+    config: Config
+    address: str | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # The sizes of the messages that the application has not received yet, and of the one that it handles.
+        self._sizes: deque[int] = deque()
+        self._in_hand = 0
+        self._ignored = 0
+        self._given_up = False
+        self._abort_timer: asyncio.TimerHandle | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.config.bounds.frames.forget(self)
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+        if self.address is not None:
+            self.config.bounds.connections.release(self.address)
+
+    def data_received(self, data: bytes) -> None:
+        if self._given_up:
+            return
+        if self.handshake_initiated and (self.close_sent or not self.handshake_complete):
+            # A client waits for the answer to its handshake, and sends little after a close frame.
+            self._ignored += len(data)
+            if self._ignored > UNCOUNTED_BYTES:
+                self.transport.abort()
+                return
+        super().data_received(data)
+        self._count()
+
+    def send_receive_event_to_app(self) -> None:
+        self._sizes.append(sum(map(len, self.frames)))
+        super().send_receive_event_to_app()
+
+    async def receive(self) -> Any:
+        self._in_hand = 0  # the application asks for the next message when it has handled the last one
+        self._count()
+        message = await super().receive()
+        if message["type"] == "websocket.receive" and self._sizes:
+            self._in_hand = self._sizes.popleft()
+        return message
+
+    def _count(self) -> None:
+        unfinished = len(self.conn.reader.buffer) + sum(map(len, self.frames))
+        self.config.bounds.frames.update(self, unfinished=unfinished, whole=sum(self._sizes) + self._in_hand)
+
+    def give_up(self, code: int) -> None:
+        if self.close_sent or self.transport.is_closing():
+            return
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code})
+        self.conn.fail(code)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = self._given_up = True
+        # What the peer is sending is read and dropped for a while: it would not see the reason otherwise.
+        self.transport.resume_reading()
+        self._abort_soon()
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.close":
+            self._abort_soon()
+        await super().send(message)
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._abort_soon()
+
+    def shutdown(self) -> None:
+        """Close with 1012; a peer that does not take what was sent before will not take that either."""
+        if self.writable.is_set():
+            super().shutdown()
+            self._abort_soon()
+        else:
+            self.transport.abort()
+
+    def _abort_soon(self) -> None:
+        """Do not wait for ever until a peer takes what is left, or answers a close frame."""
+        if self._abort_timer is None:
+            self._abort_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which reports when it is ready and returns after a signal instead of dying of it."""
+
+    def __init__(self, config: Config, ready: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self.succeeded = False
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        try:
+            await self._ready()
+            self.succeeded = True
+        except Exception as error:
+            log_failed_start(error)
+            self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGINT and SIGTERM, also where SIGINT was ignored, as it is for the background jobs of a script."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()
+
+
+def serve(listening: socket.socket, ready: Callable[[], Awaitable[None]]) -> bool:
+    """Serve until SIGINT or SIGTERM; await `ready` once the runner runs. Return whether it did run."""
+    server = Server(Config(limits()), ready)
+    try:
+        asyncio.run(server.serve([listening]))
+    except SystemExit:  # uvicorn's word for a start that failed; the reason has been logged
+        return False
+    return server.succeeded

@@ -1,0 +1,54 @@
+"""What the console shows of the log: requests of strangers as one line, and nothing a thousand times."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+# So many records of one kind are shown in a window of so many seconds; the others are counted.
+BURST = 5
+WINDOW = 10.0
+
+
+class Strangers(logging.Filter):
+    """Show what a stranger's request brings about, such as a foreign Host header, as one line at INFO.
+
+    Django logs these as errors with a traceback, as often as anybody likes.
+    """
+
+    def __init__(self, level: str = "INFO") -> None:
+        super().__init__()
+        self._level = logging.getLevelName(level)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith("django.security."):
+            return True
+        record.levelno, record.levelname = logging.INFO, "INFO"
+        record.exc_info = record.exc_text = None
+        return bool(self._level <= logging.INFO)
+
+
+class Throttle(logging.Filter):
+    """Leave out records that repeat, and say how many they were: in an outage every client brings the same one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        # By kind: when its window began, and how many came in it.
+        self._windows: dict[tuple[str, int, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = (record.name, record.levelno, str(record.msg))
+        now = time.monotonic()
+        with self._lock:
+            began, count = self._windows.get(kind, (now, 0))
+            left_out = 0
+            if now - began >= WINDOW:
+                left_out, began, count = max(0, count - BURST), now, 0
+            self._windows[kind] = (began, count + 1)
+            if len(self._windows) > 1000:
+                self._windows = {key: found for key, found in self._windows.items() if now - found[0] < WINDOW}
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more like this were left out)", ()
+        return count < BURST

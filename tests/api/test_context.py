@@ -1,0 +1,166 @@
+"""What the model is sent next, and what it was sent, over the API."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, get_args
+
+import pytest
+from django.core.files.base import ContentFile
+
+from agents.messages import Message, Text
+from agents.providers.base import Request
+from agents.providers.forms import FORMS, preview
+from agents.providers.scripted import ScriptedProvider
+from chat import agents_setup
+from chat.api.projections import Form
+from chat.models import Attachment, Session, User
+from chat.services import editing
+from chat.services.sessions import create_session
+from tests.api.asking import Asker, code, token_of
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+from tests.support.house import CONFIG, House, ScriptedRegistry, let_in
+
+Json = dict[str, Any]
+TURN = [START, HI, TOOL, ANSWER, DONE]
+VISION = {**CONFIG, "providers": {"scripted": {"type": "demo", "vision": True, "models": {"one": {"max_tokens": 99}}}}}
+
+
+def ask(asker: Asker, session: Session, query: str = "") -> Json:
+    answer: Json = asker.get(f"/api/sessions/{session.pk}/context{query}").json()
+    return answer
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_context_is_what_is_sent_next(house: House, ana: User, form: str) -> None:
+    """CTX-01, CTX-02: the next request is the context and the new message, with tools and limits, and nothing else."""
+    sent: list[Request] = []
+
+    def answer(request: Request) -> list[str]:
+        sent.append(request)
+        return ["Answer"]
+
+    house.script(answer, VISION)
+    session = await house.session(ana)
+    asker = Asker(await house.do(token_of, ana))
+    for text in ("First", "Second"):
+        context = await house.do(ask, asker, session, f"?form={form}")
+        await house.send(session, ana, text)
+        await house.idle(session)
+        body = preview(form, sent[-1], "scripted")
+        said = preview(form, Request("one", (Message("user", (Text(text),)),)), "scripted").messages
+        assert [*context["messages"], *said] == body.messages
+        assert (context["tools"], context["system"]) == (body.tools, body.system)
+        assert context["parameters"] == body.parameters
+    assert [tool.get("name") or tool["function"]["name"] for tool in context["tools"]] == ["calculator", "current_time"]
+    assert 99 in context["parameters"].values()
+
+
+def test_forms_of_the_description_are_those_that_there_are() -> None:
+    """CTX-02."""
+    assert set(get_args(Form)) == set(FORMS)
+
+
+@pytest.mark.django_db
+def test_nothing_is_added_at_rest(asker: Asker, session: Session) -> None:
+    """CTX-02: an empty session has no messages, one at rest ends with the model, a blank prompt is none."""
+    asker.patch(f"/api/sessions/{session.pk}", {"system_prompt": "   "})
+    for form in FORMS:
+        empty = ask(asker, session, f"?form={form}")
+        assert (empty["messages"], empty["system"]) == ([], None)
+    fill(session, *TURN)
+    openai, anthropic = (ask(asker, session, f"?form={form}")["messages"] for form in ("openai", "anthropic"))
+    assert [each["role"] for each in openai] == ["user", "assistant", "tool", "assistant"]
+    assert [each["role"] for each in anthropic] == ["user", "assistant", "user", "assistant"]
+    assert "cache_control" not in str(anthropic)
+
+
+@pytest.mark.django_db
+def test_mode_and_tools_of_the_session_count(asker: Asker, session: Session) -> None:
+    """MSG-09: a chat has no tools; a conversation that used some defines them for Anthropic all the same."""
+    fill(session, *TURN)
+    assert asker.patch(f"/api/sessions/{session.pk}", {"mode": "chat"}).json()["mode"] == "chat"
+    assert ask(asker, session, "?form=openai")["tools"] == []
+    anthropic = ask(asker, session, "?form=anthropic")
+    assert [tool["name"] for tool in anthropic["tools"]] == ["double"]
+    assert anthropic["parameters"]["tool_choice"] == {"type": "none"}
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("own_files")
+def test_files_say_what_becomes_of_them(asker: Asker, ana: User) -> None:
+    """CTX-02: an image is sent to a model that takes images, text as text; bytes come only where they are asked for."""
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([]), VISION))
+    session = create_session(owner=ana)
+    row = fill(session, *TURN)[1]
+    for name, kind, text in (("cat.png", "image", ""), ("a.txt", "text", "Words"), ("b.pdf", "pdf", "")):
+        file = Attachment(session=session, message=row, user=ana, name=name, kind=kind, text=text, size=4)
+        file.width = file.height = 1
+        file.media_type = {"image": "image/png", "text": "text/plain", "pdf": "application/pdf"}[kind]
+        file.file.save(name, ContentFile(b"\x89PNG"))
+    context = ask(asker, session)
+    assert [(each["name"], each["sent_as"]) for each in context["files"]] == [
+        ("cat.png", "image"),
+        ("a.txt", "text"),
+        ("b.pdf", "name"),
+    ]
+    assert "not shown" in context["files"][2]["label"]
+    assert {each["message_id"] for each in context["files"]} == {row.pk}
+    picture = context["files"][0]["id"]
+    assert f"data:image/png;base64,attachment:{picture}" in str(context["messages"])
+    assert base64.b64encode(b"\x89PNG").decode() in str(ask(asker, session, "?file_data=true")["messages"])
+
+
+@pytest.mark.django_db
+def test_model_that_is_gone_is_a_problem_and_no_failure(asker: Asker, session: Session) -> None:
+    """RUN-16: the conversation is shown, and why nothing can be sent."""
+    fill(session, *TURN)
+    Session.objects.filter(pk=session.pk).update(provider="gone", model="none")
+    context = ask(asker, session)
+    assert "gone" in context["problem"]
+    roles = [each["role"] for each in context["messages"]]
+    assert (roles, context["tools"]) == (["system", "user", "assistant", "tool", "assistant"], [])
+
+
+@pytest.mark.django_db
+def test_estimate_says_what_is_left_out(asker: Asker, session: Session) -> None:
+    """MSG-09: message by message, in the order of the session."""
+    rows = fill(session, *TURN, START, HI, DONE)
+    asker.patch(f"/api/sessions/{session.pk}/messages/{rows[1].pk}", {"include_in_context": False})
+    estimate = asker.get(f"/api/sessions/{session.pk}/context/estimate").json()
+    reasons = {part["message_id"]: part["reason"] for each in estimate["messages"] for part in each["parts"]}
+    assert (reasons[rows[1].pk], reasons[rows[3].pk]) == ("left_out", None)
+    counted = sum(each["tokens"] for each in estimate["messages"] if each["role"])
+    assert estimate["tokens"] == pytest.approx(counted + estimate["system_tokens"] + estimate["tools_tokens"], abs=5)
+
+
+async def test_sent_request_is_read_again(house: House, ana: User, bo: User) -> None:
+    """ADM-02: as it was sent, whatever was edited since; what was removed since is for editors."""
+    sent: list[Request] = []
+
+    def answer(request: Request) -> list[str]:
+        sent.append(request)
+        return ["Answer"]
+
+    house.script(answer)
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "viewer")
+    for text in ("First", "Second"):
+        await house.send(session, ana, text)
+        await house.idle(session)
+    rows = {row.text: row for row in await house.rows(session)}
+    await house.do(editing.edit, session=session, author=ana, message_id=rows["Second"].pk, text="Other")
+    await house.do(editing.remove, session=session, author=ana, message_id=rows["First"].pk)
+    mine, his = Asker(await house.do(token_of, ana)), Asker(await house.do(token_of, bo))
+    address = f"/api/sessions/{session.pk}/requests"
+    newest = (await house.do(mine.get, f"{address}?limit=1")).json()
+    assert newest["next"] == newest["requests"][0]["response_id"]
+    oldest = (await house.do(mine.get, f"{address}?before={newest['next']}")).json()
+    assert (len(oldest["requests"]), oldest["next"]) == (1, None)
+    again, hidden = [
+        (await house.do(asker.get, f"{address}/{newest['next']}?form=openai")).json() for asker in (mine, his)
+    ]
+    assert again["messages"] == preview("openai", sent[1], "scripted").messages
+    assert again["tool_definitions"] == preview("openai", sent[1], "scripted").tools
+    assert (hidden["hidden"], "First" in str(hidden["messages"])) == (1, False)
+    assert code(await house.do(mine.get, f"{address}/r_none")) == (404, "no_such_request")

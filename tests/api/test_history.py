@@ -1,0 +1,69 @@
+"""Versions of messages and of the system prompt, and what was removed, over the API."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.models import Session, User
+from chat.services import editing, history, runs
+from tests.api.asking import Asker, code
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+
+pytestmark = pytest.mark.django_db
+TURN = [START, HI, TOOL, ANSWER, DONE]
+
+
+def path(session: Session, rest: str) -> str:
+    return f"/api/sessions/{session.pk}{rest}"
+
+
+def test_versions_are_listed_and_restored(
+    asker: Asker, reader: Asker, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-11: page by page, the newest first, down to the original; a restored one is an edit."""
+    monkeypatch.setattr(history, "PAGE", 2)
+    row = fill(session, *TURN)[1]
+    address = path(session, f"/messages/{row.pk}")
+    for text in ("One", "Two", "Three"):
+        asker.patch(address, {"text": text})
+    first = reader.get(f"{address}/versions").json()
+    second = reader.get(f"{address}/versions?before={first['next']}").json()
+    versions = [*first["versions"], *second["versions"]]
+    assert [(each["text"], each["kind"], each["by"]) for each in versions] == [
+        ("Three", "edit", "Ana"),
+        ("Two", "edit", "Ana"),
+        ("One", "edit", "Ana"),
+        ("Hi", "original", None),
+    ]
+    assert (versions[0]["version"], second["next"]) == (0, None)
+    assert code(reader.post(f"{address}/versions/{versions[-1]['version']}/restore")) == (403, "forbidden")
+    restored = asker.post(f"{address}/versions/{versions[-1]['version']}/restore").json()
+    assert (restored["text"], restored["edited"]) == ("Hi", True)
+    for unknown in (10**6, 10**30):
+        assert code(asker.post(f"{address}/versions/{unknown}/restore")) == (404, "no_such_version")
+    tool = path(session, f"/messages/{session.chat_messages.get(type='tool_group').pk}")
+    assert reader.get(f"{tool}/versions").json()["versions"][0]["result"] == "2"
+    assert code(asker.post(f"{tool}/versions/0/restore"))[0] == 422
+
+
+def test_versions_of_the_prompt_are_listed(asker: Asker, session: Session) -> None:
+    """MSG-11."""
+    for text in ("Be brief.", "Be long."):
+        asker.patch(path(session, ""), {"system_prompt": text})
+    versions = asker.get(path(session, "/system_prompt/versions")).json()["versions"]
+    assert [each["text"] for each in versions] == ["Be long.", "Be brief.", session.system_prompt]
+
+
+def test_removed_messages_are_found_and_put_back(asker: Asker, reader: Asker, session: Session, ana: User) -> None:
+    """MSG-11: with who removed them; what a retry replaced has no place to go back to."""
+    rows = fill(session, *TURN)
+    editing.remove(session=session, author=ana, message_id=rows[2].pk)
+    runs.retry(session=session, author=ana, message_id=rows[3].pk)
+    removed = asker.get(path(session, "/removed")).json()["removed"]
+    assert [(each["id"], each["by"], each["restorable"]) for each in removed] == [
+        (rows[3].pk, "Ana", False),
+        (rows[2].pk, "Ana", True),
+    ]
+    assert code(reader.get(path(session, "/removed"))) == (403, "forbidden")
+    assert code(reader.get(path(session, f"/messages/{rows[2].pk}/versions"))) == (404, "no_such_message")
+    assert asker.get(path(session, f"/messages/{rows[2].pk}/versions")).status_code == 200

@@ -1,0 +1,58 @@
+"""Sharing a session over the API."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.models import Invitation, Session, User
+from tests.api.asking import Asker, code, token_of
+from tests.support.house import person
+
+pytestmark = pytest.mark.django_db
+
+
+def path(session: Session, rest: str) -> str:
+    return f"/api/sessions/{session.pk}{rest}"
+
+
+def roles(asker: Asker, session: Session) -> list[tuple[str, str]]:
+    members = asker.get(path(session, "/members")).json()["members"]
+    return [(each["name"], each["role"]) for each in members]
+
+
+def test_owner_shares_changes_and_withdraws(asker: Asker, session: Session, bo: User) -> None:
+    """LIVE-06: with members of the workspace only, and only by the owner."""
+    his = Asker(token_of(bo))
+    for role in ("viewer", "editor"):
+        assert asker.put(path(session, f"/members/{bo.pk}"), {"role": role}).status_code == 204
+        assert roles(his, session) == [("Ana", "owner"), ("Bo", role)]
+    assert code(his.put(path(session, f"/members/{bo.pk}"), {"role": "viewer"})) == (403, "forbidden")
+    outside = person("Cy")
+    for user_id in (outside.pk, 10**9, 10**30, -1):
+        assert code(asker.put(path(session, f"/members/{user_id}"), {"role": "viewer"})) in (
+            (422, "not_a_member"),
+            (404, "not_found"),
+        )
+    assert code(asker.put(path(session, f"/members/{session.owner_id}"), {"role": "viewer"})) == (422, "is_owner")
+    assert code(asker.put(path(session, f"/members/{bo.pk}"), {"role": "owner"})) == (422, "malformed")
+    assert asker.delete(path(session, f"/members/{bo.pk}")).status_code == 204
+    assert code(his.get(path(session, ""))) == (404, "no_such_session")
+
+
+def test_invitation_lets_others_in_until_it_ends(asker: Asker, session: Session) -> None:
+    """LIVE-06: its token is shown once; ending one leaves the others."""
+    made = [asker.post(path(session, "/invitations"), {"role": role}) for role in ("viewer", "editor")]
+    assert [each.status_code for each in made] == [201, 201]
+    viewer, editor = (each.json() for each in made)
+    assert viewer["url"].endswith(f"/join/{viewer['token']}")
+    listed = asker.get(path(session, "/invitations")).json()["invitations"]
+    assert [each["role"] for each in listed] == ["editor", "viewer"]
+    assert viewer["token"] not in str(listed)
+    cy = Asker(token_of(person("Cy")))
+    assert cy.post("/api/invitations/accept", {"token": viewer["token"]}).json() == {"session": session.pk}
+    assert roles(cy, session) == [("Ana", "owner"), ("Cy", "viewer")]
+    assert asker.delete(path(session, f"/invitations/{listed[1]['id']}")).status_code == 204
+    assert code(cy.post("/api/invitations/accept", {"token": viewer["token"]})) == (404, "no_such_invitation")
+    assert cy.post("/api/invitations/accept", {"token": editor["token"]}).status_code == 200
+    assert asker.delete(path(session, "/invitations")).status_code == 204
+    assert not Invitation.objects.exists()

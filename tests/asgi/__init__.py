@@ -1,0 +1,1 @@
+"""Proofs of what happens to a connection before Django sees it."""

@@ -1,0 +1,103 @@
+"""What load balancers and service managers are told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from chat import schema
+from chat.asgi import health as module
+from chat.asgi.health import Health
+from chat.live.memory_layer import MemoryLayer
+from chat.models import Worker
+from tests.support.house import House
+
+Answer = tuple[int, str, dict[str, str]]
+
+
+@pytest_asyncio.fixture
+async def health(house: House) -> AsyncIterator[Health]:
+    health = Health()
+    health.state = "running"
+    yield health
+    await health.close()
+
+
+async def ask(health: Health, path: str, method: str = "GET") -> Answer:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": path, "method": method, "headers": [(b"host", b"10.0.0.7")]}
+    assert health.is_probe(scope)
+    await health.answer(scope, send)
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], sent[1]["body"].decode(), headers
+
+
+async def test_process_that_serves_is_alive_and_ready(health: Health) -> None:
+    status, body, headers = await ask(health, "/readyz")
+
+    assert (status, body, headers["cache-control"]) == (200, "ready\n", "no-store")
+    assert (await ask(health, "/healthz"))[:2] == (200, "ok\n")
+    status, body, headers = await ask(health, "/readyz", "HEAD")
+    assert (status, body, headers["content-length"]) == (200, "", "6")
+    assert (await ask(health, "/readyz", "POST"))[0] == 405
+
+
+@pytest.mark.parametrize("state", ["starting", "stopping"])
+async def test_process_that_starts_or_stops_is_alive_but_not_ready(health: Health, state: Any) -> None:
+    assert await health.problem() == ""
+    health.state = state
+
+    assert (await ask(health, "/readyz"))[:2] == (503, "not ready\n")
+    assert (await ask(health, "/healthz"))[0] == 200
+
+
+async def test_runner_without_a_lease_is_not_ready(health: Health, house: House) -> None:
+    await house.do(Worker.objects.all().delete)
+
+    assert await health.problem() == "the runner has no lease"
+
+
+async def test_database_of_an_older_version_is_not_ready(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "_migrations", lambda: frozenset({("chat", "9999_next")}))
+
+    assert await health.problem() == "1 migrations have not been applied"
+
+
+async def test_broken_layer_is_not_ready(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(layer: MemoryLayer, group: str, message: object) -> None:
+        raise ConnectionError("refused")
+
+    monkeypatch.setattr(MemoryLayer, "group_send", broken)
+
+    assert "channel layer" in await health.problem()
+
+
+async def test_hanging_database_holds_one_thread_and_no_probe(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ask: each is answered in time, and the first check is the only one that waits."""
+    checks: list[int] = []
+    answers = threading.Event()
+
+    def hanging(worker_id: str | None) -> str:
+        checks.append(1)
+        answers.wait()
+        return ""
+
+    monkeypatch.setattr(module, "_problem_of_rows", hanging)
+    monkeypatch.setattr(module, "TIME_LIMIT", 0.01)
+    monkeypatch.setattr(module, "CACHED_SECONDS", 0.0)
+    try:
+        assert [(await ask(health, "/readyz"))[0] for _ in range(3)] == [503, 503, 503]
+        assert (await ask(health, "/healthz"))[0] == 200
+        assert len(checks) == 1
+    finally:
+        answers.set()
+    monkeypatch.setattr(module, "TIME_LIMIT", 20.0)
+    assert (await ask(health, "/readyz"))[0] == 200

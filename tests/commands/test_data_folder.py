@@ -1,0 +1,82 @@
+"""The data folder is private, and the key in it is whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.data_folder import make_private, secret_key
+
+
+@pytest.fixture(autouse=True)
+def _own_umask() -> Iterator[None]:
+    """Making the folder private changes that of the process."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_what_others_could_read_is_taken_away_from_them(tmp_path: Path) -> None:
+    """The database holds people's words, and files their secrets. What the folders hold cannot be reached."""
+    tmp_path.chmod(0o755)
+    elsewhere = tmp_path.with_name("elsewhere.sqlite3")
+    for path in (tmp_path / "parley.sqlite3", elsewhere):
+        path.write_text("rows")
+        path.chmod(0o664)
+    (tmp_path / "files").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to("/etc/hostname")
+
+    assert make_private(tmp_path, elsewhere, tmp_path / "gone") == []
+
+    assert [mode(path) for path in (tmp_path, tmp_path / "files", tmp_path / "parley.sqlite3", elsewhere)] == [
+        0o700,
+        0o700,
+        0o600,
+        0o600,
+    ]
+    assert mode(Path("/etc/hostname")) & 0o044
+    (tmp_path / "new").write_text("rows")
+    assert mode(tmp_path / "new") == 0o600
+
+
+def test_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+
+    key = secret_key(data)
+
+    assert len(key) > 60
+    assert secret_key(data) == key
+    assert (mode(data), mode(data / "secret_key")) == (0o700, 0o600)
+    assert [path.name for path in data.iterdir()] == ["secret_key"]
+
+
+def test_key_of_another_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two first starts at once agree on one key."""
+    other = "k" * 60
+    link = os.link
+
+    def later(source: Path, target: Path) -> None:
+        target.write_text(other)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", later)
+
+    assert secret_key(tmp_path) == other
+    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"abc", b"\xff" * 100])
+def test_key_that_is_none_is_refused_with_its_remedy(tmp_path: Path, content: bytes) -> None:
+    """A power cut left an empty one behind, with which every page was an error."""
+    (tmp_path / "secret_key").write_bytes(content)
+
+    with pytest.raises(SystemExit, match=r"secret_key holds no usable key. Restore it from a backup, or delete it"):
+        secret_key(tmp_path)

@@ -1,0 +1,199 @@
+"""The events of a session as server-sent events, over connections that break."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from agents.providers.scripted import Gate
+from chat.live import hub as hubs
+from chat.live import outbox, step_stream
+from chat.live.hub import Hub
+from chat.models import ApiToken, Session, Share, User
+from chat.running import embedded
+from chat.services import api_tokens, sessions
+from tests.api.asking import token_of
+from tests.live.conversation import converse
+from tests.live.states import assert_shows, is_at, rows_state
+from tests.support.house import House, let_in
+from tests.support.step_viewer import EventViewer
+
+Json = dict[str, Any]
+
+
+async def bearer(house: House, user: User) -> dict[str, str]:
+    return {"Authorization": f"Bearer {await house.do(token_of, user, 'read')}"}
+
+
+async def assert_follows(house: House, session: Session, *viewers: EventViewer) -> None:
+    truth = await house.snapshot(session)
+    for viewer in viewers:
+        await viewer.until(lambda: is_at(viewer.client.events, truth))  # noqa: B023  # waits within the round
+        assert_shows(viewer.client.events, truth)
+        assert viewer.client.last_event_id == str(truth.revision)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User, seed: int) -> None:
+    """LIVE-01, LIVE-02: wherever connections break, the fold equals the rows, and no client ever has to ask."""
+    chance = Random(seed)
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "editor")
+    steady = await EventViewer(session, asked=await bearer(house, ana)).open()
+    asked = await bearer(house, bo)
+    viewers = [await EventViewer(session, asked=asked).open() for _ in range(2)]
+
+    async def now_and_then() -> None:
+        if chance.random() < 0.5:
+            viewer = chance.choice(viewers)
+            await viewer.cut(chance)
+            await viewer.open()
+
+    await converse(house, session, [ana, bo], chance, now_and_then)
+    await assert_follows(house, session, steady, *viewers)
+    for viewer in (steady, *viewers):
+        await viewer.cut()
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """LIVE-02: the stream finds the gaps for its client, who applies what comes."""
+    chance, hear = Random(seed), Hub._heard
+
+    def sometimes(hub: Hub, message: Json) -> None:
+        if message["type"] != "session.events" or chance.random() < 0.7:
+            hear(hub, message)
+
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
+    monkeypatch.setattr(Hub, "_heard", sometimes)
+    await house.restart()
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    await converse(house, session, [ana], Random(seed))
+    truth = await house.snapshot(session)
+    await viewer.until(lambda: viewer.client.events.revision == truth.revision)
+    assert viewer.client.events.rows == rows_state(truth)["messages"]
+    await viewer.cut()
+
+
+async def test_client_that_comes_again_in_mid_text_has_all_of_it(house: House, ana: User) -> None:
+    """LIVE-02: no revision counts the deltas that it has missed."""
+    begun, missed, more = Gate(), Gate(), Gate()
+    house.script([["Once ", begun, "upon ", missed, "a ", more, "time"]])
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    await house.send(session, ana, "Tell")
+    await viewer.until(lambda: "text_delta" in viewer.client.types)
+    await viewer.cut()
+    begun.open()
+    await missed.reached()
+    before = len(viewer.client.types)
+    await viewer.open()
+    await viewer.until(lambda: viewer.client.events.texts[-1:] == ["Once upon "])
+    assert viewer.client.types[before] == "changes"
+    for gate in (missed, more):
+        gate.open()
+    await house.idle(session)
+    await assert_follows(house, session, viewer)
+    await viewer.cut()
+
+
+async def test_slow_client_catches_up_from_the_rows(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: what it does not take is dropped; it is brought up to date when it reads again."""
+    monkeypatch.setattr(outbox, "MOST_FRAMES", 20)
+    house.script([["word "] * 300])
+    session = await house.session(ana)
+    slow = await EventViewer(session, asked=await bearer(house, ana)).open(room=1)
+    late = await EventViewer(session, asked=await bearer(house, ana)).open(room=2)
+    late.go_on()
+    await late.until(lambda: late.client.last_event_id)
+    await late.pause()
+    await house.send(session, ana, "Speak")
+    await house.idle(session)
+    for viewer in (slow, late):
+        viewer.go_on()
+    await assert_follows(house, session, late)
+    await late.cut()
+    await assert_follows(house, session, slow)
+    assert "resync" not in slow.client.types
+    await slow.cut()
+
+
+async def test_lost_event_is_made_good_by_the_beacon(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: what the layer loses the next look at the rows finds; the client is not asked to do anything."""
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
+    await house.restart()
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    await assert_follows(house, session, viewer)
+    await house.do(Session.objects.filter(pk=session.pk).update, title="Unheard", revision=session.revision + 1)
+    await viewer.until(lambda: viewer.client.events.session.get("title") == "Unheard")
+    assert "head" not in viewer.client.types
+    await viewer.cut()
+
+
+async def test_error_queue_and_end_are_told(house: House, ana: User) -> None:
+    """RUN-02, RUN-06: a program learns with a token that a message is queued, and that turns end."""
+    gate = Gate()
+    house.script([["One", gate], ["Two"]])
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    await house.send(session, ana, "First")
+    await gate.reached()
+    await house.send(session, ana, "Second")
+    await viewer.until(lambda: any(row["status"] == "queued" for row in viewer.client.events.rows))
+    gate.open()
+    await viewer.until(lambda: viewer.client.types.count("turn_done") == 2)
+    assert {"turn_start", "user_message", "response_done", "agent_status"} <= set(viewer.client.types)
+    await viewer.cut()
+
+
+async def test_silence_is_filled_and_nothing_holds_it_back(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: comments keep the connection alive; no cache, no compressor, no proxy keeps events."""
+    monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
+    session = await house.session(ana)
+    asked = {**await bearer(house, ana), "Accept-Encoding": "gzip"}
+    viewer = await EventViewer(session, asked=asked).open()
+    await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
+    assert viewer.headers["content-type"] == "text/event-stream"
+    assert (viewer.headers["cache-control"], viewer.headers["x-accel-buffering"]) == ("private, no-store", "no")
+    assert "content-encoding" not in viewer.headers
+    await viewer.cut()
+
+
+@pytest.mark.parametrize("how", ["share", "token", "server"])
+async def test_lost_access_ends_the_stream_at_once(
+    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """LIVE-06: without waiting for the beacon; nothing is told after it."""
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
+    await house.restart()
+    session = await house.session(ana)
+    await house.do(let_in, session, bo, "viewer")
+    viewer = await EventViewer(session, asked=await bearer(house, bo)).open()
+    await viewer.until(lambda: viewer.client.last_event_id)
+    match how:
+        case "share":
+            await house.do(lambda: Share.objects.get(session=session, user=bo).delete())
+        case "token":
+            token = await house.do(lambda: ApiToken.objects.get(user=bo).pk)
+            await house.do(api_tokens.revoke, user=bo, token_id=token)
+        case "server":
+            embedded.end_streams()
+    await viewer.until(lambda: viewer.over)
+    await house.do(sessions.rename, session=session, author=ana, title="Secret")
+    assert "Secret" not in viewer.text
+
+
+async def test_another_history_begins_again(house: House, ana: User) -> None:
+    """LIVE-02: after an older backup was restored the client is told that this is all there is."""
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana), since=999).open()
+    await viewer.until(lambda: "changes" in viewer.client.types)
+    assert '"anew":true' in viewer.text
+    await assert_follows(house, session, viewer)
+    await viewer.cut()

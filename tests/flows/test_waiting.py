@@ -1,0 +1,174 @@
+"""Sending a message and waiting for its turn in one request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from agents.errors import ProviderError
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate
+from chat.api import waiting
+from chat.models import ApiToken, ChatMessage, Session, User
+from chat.running import embedded
+from chat.services import api_tokens, messages
+from tests.api.asking import token_of
+from tests.support.house import House
+from tests.support.socket import PATIENCE
+from tests.support.step_viewer import Connection
+
+Json = dict[str, Any]
+
+
+class Waiter:
+    """A request that waits; `answer` reads its body."""
+
+    def __init__(self, session: Session, secret: str, body: Json, seconds: int = 60) -> None:
+        written = json.dumps(body).encode()
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": f"/api/sessions/{session.pk}/messages",
+            "query_string": f"wait={seconds}".encode(),
+            "headers": [
+                (b"host", b"testserver"),
+                (b"authorization", f"Bearer {secret}".encode()),
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(written)).encode()),
+                (b"accept-encoding", b"gzip"),
+            ],
+        }
+        self._connection = Connection(scope, 0, written)
+        self.text = ""
+        self.status = 0
+
+    async def begun(self) -> None:
+        start = await asyncio.wait_for(self._connection.sent.get(), PATIENCE)
+        self.status = start["status"]
+
+    async def answer(self) -> Json:
+        if not self.status:
+            await self.begun()
+        more = True
+        while more:
+            body = await asyncio.wait_for(self._connection.sent.get(), PATIENCE)
+            self.text += body.get("body", b"").decode()
+            more = body.get("more_body", False)
+        answer: Json = json.loads(self.text)
+        return answer
+
+
+@pytest.fixture
+async def secret(house: House, ana: User) -> str:
+    return await house.do(token_of, ana)
+
+
+async def test_answer_comes_with_the_turn(house: House, ana: User, secret: str) -> None:
+    """RUN-01, MSG-02: its messages and outcome; repeated with its key, the request finds the same turn."""
+    call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
+    house.script([["Let me see. ", call], ["Two."]])
+    session = await house.session(ana)
+    body = {"text": "1+1?", "key": "k"}
+    waiter = Waiter(session, secret, body)
+    told = await waiter.answer()
+    rows = await house.rows(session)
+    assert (waiter.status, told["id"], told["outcome"], told["more"]) == (201, rows[1].pk, "completed", False)
+    assert (told["turn_id"], told["sequence"], told["queued"], told["repeated"]) == (rows[1].run_id, 2, False, False)
+    assert [row["id"] for row in told["messages"]] == [row.pk for row in rows]
+    again = Waiter(session, secret, body)
+    assert await again.answer() == {**told, "repeated": True}
+    assert again.status == 200
+
+
+async def test_failure_and_stop_are_outcomes(house: House, ana: User, secret: str) -> None:
+    """RUN-08, RUN-10."""
+    gate = Gate()
+    house.script([[ProviderError("The model is away.")], ["Once", gate]])
+    session = await house.session(ana)
+    told = await Waiter(session, secret, {"text": "Go"}).answer()
+    assert told["outcome"] == "failed"
+    assert "The model is away." in next(row for row in told["messages"] if row["type"] == "error")["text"]
+    stopped = Waiter(session, secret, {"text": "Again"})
+    await gate.reached()
+    await house.cancel(session, ana)
+    told = await stopped.answer()
+    assert (told["outcome"], told["messages"][-1]["status"]) == ("interrupted", "interrupted")
+
+
+async def test_queued_message_is_waited_for(house: House, ana: User, secret: str) -> None:
+    """RUN-06: until its own turn is over; taken back, it has none."""
+    gate = Gate()
+    house.script([["One", gate], ["Two"]])
+    session = await house.session(ana)
+    first = Waiter(session, secret, {"text": "First"})
+    await gate.reached()
+    second, third = (Waiter(session, secret, {"text": text}) for text in ("Second", "Third"))
+    for waiter in (second, third):
+        await waiter.begun()
+    queued = await house.do(lambda: ChatMessage.objects.queued(session.pk).get(text="Third").pk)
+    await house.do(messages.withdraw, session=session, author=ana, message_id=queued)
+    assert (await third.answer())["outcome"] == "withdrawn"
+    gate.open()
+    told = [await waiter.answer() for waiter in (first, second)]
+    assert [each["outcome"] for each in told] == ["completed", "completed"]
+    assert told[1]["turn_id"] != told[0]["turn_id"]
+    assert [row["text"] for row in told[1]["messages"] if row["type"] == "text"] == ["Second", "Two"]
+
+
+async def test_time_runs_out_and_proxies_do_not(
+    house: House, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-01: the answer says that the turn runs, and how far it is; spaces keep the connection alive before it."""
+    monkeypatch.setattr(waiting, "KEEP_ALIVE", 0.05)
+    gate = Gate()
+    house.script([["Once", gate]])
+    session = await house.session(ana)
+    waiter = Waiter(session, secret, {"text": "Go"}, seconds=1)
+    told = await waiter.answer()
+    assert (told["outcome"], told["messages"][-1]["text"]) == ("running", "Once")
+    assert waiter.text.startswith("  ")
+    gate.open()
+    await house.idle(session)
+
+
+async def test_revoked_token_and_stopping_server_end_the_wait(house: House, ana: User, secret: str) -> None:
+    """LIVE-06: nothing of the turn is told any more."""
+    gate = Gate()
+    house.script([["Secret", gate]])
+    session = await house.session(ana)
+    other = await house.do(token_of, ana)
+    waiters = [Waiter(session, each, {"text": "Go", "key": "k"}) for each in (secret, other)]
+    await gate.reached()
+    for waiter in waiters:
+        await waiter.begun()
+    token = await house.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
+    await house.do(api_tokens.revoke, user=ana, token_id=token)
+    first = await waiters[0].answer()
+    embedded.end_streams()
+    told = [first, await waiters[1].answer()]
+    assert [(each["outcome"], each["messages"]) for each in told] == [("unknown", [])] * 2
+    gate.open()
+    await house.idle(session)
+
+
+async def test_waiting_holds_no_thread(house: House, ana: User, secret: str) -> None:
+    """RUN-01: many requests wait at the price of their memory."""
+    gate = Gate()
+    house.script([["Once", gate]])
+    session = await house.session(ana)
+    first = Waiter(session, secret, {"text": "Go", "key": "k"})
+    await gate.reached()
+    await first.begun()
+    threads = threading.active_count()
+    waiters = [Waiter(session, secret, {"text": "Go", "key": "k"}) for _ in range(8)]
+    for waiter in waiters:
+        await waiter.begun()
+    await asyncio.to_thread(lambda: None)
+    assert threading.active_count() - threads < len(waiters)
+    gate.open()
+    outcomes = {(await waiter.answer())["outcome"] for waiter in (first, *waiters)}
+    assert outcomes == {"completed"}

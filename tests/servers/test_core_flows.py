@@ -1,0 +1,92 @@
+"""What people and programs do, over real connections, on each server."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+from aiohttp import ClientWebSocketResponse, FormData
+
+from tests.servers.conftest import MAX_MESSAGE_CHARS, Person
+
+pytestmark = pytest.mark.server
+Json = dict[str, Any]
+
+
+async def heard(socket: ClientWebSocketResponse, **wanted: object) -> Json:
+    """Wait for an event with these fields."""
+    while True:
+        event: Json = await socket.receive_json()
+        if wanted.items() <= event.items():
+            return event
+
+
+async def test_a_conversation_by_socket(person: Person) -> None:
+    """RUN-01, RUN-07, RUN-13: ask, watch the answer grow, stop it, fork."""
+    session = await person.session()
+    async with await person.socket(session) as socket:
+        await socket.send_json({"type": "sync", "ref": "1"})
+        assert (await heard(socket, type="changes"))["messages"] == []
+        await socket.send_json({"type": "send", "ref": "2", "text": "slow", "key": "once"})
+        asked = await heard(socket, type="ack", ref="2")
+        await heard(socket, type="text_delta")
+        await socket.send_json({"type": "cancel", "ref": "3"})
+        assert (await heard(socket, type="ack", ref="3"))["stopping"] is True
+        await heard(socket, type="agent_cancelled")
+        await socket.send_json({"type": "fork", "ref": "4", "id": asked["id"]})
+        assert (await heard(socket, type="ack", ref="4"))["session"] != session
+
+
+async def test_a_conversation_by_rest_and_events(person: Person) -> None:
+    """LIVE-03: a program sends, follows the steps as they come, and exports what was said."""
+    session = await person.session()
+    async with person.http.get(f"/api/sessions/{session}/steps/stream") as stream:
+        assert stream.content_type == "text/event-stream"
+        async with person.http.post(f"/api/sessions/{session}/messages", json={"text": "Hello, 数据库 😀"}) as sent:
+            assert sent.status == 201
+        async for line in stream.content:
+            if line.startswith(b"data:") and json.loads(line[5:]).get("snapshot", {}).get("role") == "assistant":
+                break
+    async with person.http.get(f"/api/sessions/{session}/export") as export:
+        file = await export.read()
+    assert "Hello, 数据库 😀" in json.dumps(json.loads(file), ensure_ascii=False)
+    form = FormData()
+    form.add_field("file", file, filename="session.json")
+    form.add_field("ids", "new")
+    async with person.http.post("/api/sessions/import", data=form) as imported:
+        assert (imported.status, len((await imported.json())["sessions"])) == (201, 1)
+
+
+async def test_files_go_up_and_come_back(person: Person) -> None:
+    """A file of more than a megabyte, as a form and in chunks, from a script of the page and by the API."""
+    session = await person.session()
+    words = b"words and more words\n" * 70_000
+    for address in (f"/sessions/{session}/attachments", f"/api/sessions/{session}/attachments"):
+        form = FormData()
+        form.add_field("file", BytesIO(words), filename="words.txt", content_type="text/plain")
+        async with person.http.post(address, data=form, chunked=True if "api" in address else None) as taken:
+            assert taken.status == 201, await taken.text()
+            told = await taken.json()
+        async with person.http.get(f"/api/attachments/{told['id']}") as file:
+            assert await file.read() == words
+
+
+async def test_longest_message_is_taken_however_it_is_written(person: Person) -> None:
+    """MSG-12: escaped to twelve bytes a character, it is still a message that may be sent."""
+    session = await person.session()
+    text = "😀" * MAX_MESSAGE_CHARS
+    body = BytesIO(json.dumps({"text": text}).encode())
+    as_json = {"Content-Type": "application/json"}
+    async with person.http.post(f"/api/sessions/{session}/messages", data=body, headers=as_json) as sent:
+        assert sent.status == 201, await sent.text()
+
+
+async def test_a_page_and_its_errors(person: Person) -> None:
+    """The status line names the status (Twisted does not know all of them), and compression and caching are as ever."""
+    async with person.http.get("/") as home:
+        assert (home.status, home.headers["Server"]) == (200, "Parley")
+        assert "gzip" in home.headers["Content-Encoding"]
+    async with person.http.post("/settings/", data={"part": "revoke", "token": "0"}) as refused:
+        assert (refused.status, refused.reason) == (422, "Unprocessable Entity")

@@ -1,0 +1,92 @@
+"""Counting connections and the frames that sockets hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.servers import limits
+from chat.servers.limits import ConnectionLimit, FrameBudget
+
+KB = 1024
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_client_is_an_address_or_a_network_of_one_customer(address: str, network: str) -> None:
+    assert limits.network_of(address) == network
+
+
+def test_connections_are_bounded_by_address_and_in_all() -> None:
+    limit = ConnectionLimit(per_address=2, in_all=3)
+
+    assert [limit.admit(each) for each in ("192.0.2.1", "192.0.2.1", "192.0.2.1")] == [True, True, False]
+    assert [limit.admit(each) for each in ("2001:db8::1", "2001:db8::2", "192.0.2.9")] == [True, False, False]
+    limit.release("192.0.2.1")
+    assert limit.admit("2001:db8::ffff")
+
+
+def test_no_limit_is_no_limit() -> None:
+    limit = ConnectionLimit(per_address=0)
+
+    assert all(limit.admit("192.0.2.1") for _ in range(5000))
+
+
+class Socket:
+    """A socket that remembers by which code it was given up."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+
+    def give_up(self, code: int) -> None:
+        self.code = code
+
+
+async def test_largest_unfinished_frame_makes_room() -> None:
+    """A person with a message of some size is not the one to go when somebody fills the server."""
+    budget = FrameBudget(limit=1000 * KB)
+    honest, working, hostile = Socket(), Socket(), Socket()
+
+    budget.update(honest, unfinished=200 * KB, whole=0)
+    budget.update(working, unfinished=0, whole=500 * KB)
+    budget.update(hostile, unfinished=290 * KB, whole=0)
+    assert [each.code for each in (honest, working, hostile)] == [None, None, None]
+    budget.update(honest, unfinished=220 * KB, whole=0)
+    assert [each.code for each in (honest, working, hostile)] == [None, None, 1013]
+    assert budget.total == 720 * KB
+
+
+async def test_small_frames_and_closed_sockets_are_not_counted() -> None:
+    budget = FrameBudget(limit=100 * KB)
+    socket = Socket()
+
+    for each in [Socket() for _ in range(50)]:
+        budget.update(each, unfinished=60 * KB, whole=0)
+    assert budget.total == 0
+    budget.update(socket, unfinished=90 * KB, whole=0)
+    budget.forget(socket)
+    assert budget.total == 0
+
+
+async def test_frame_has_to_grow() -> None:
+    budget = FrameBudget(limit=10_000 * KB)
+    still, slow, quick, working = (Socket() for _ in range(4))
+    enough = int(limits.SLOWEST_BYTES_PER_SECOND * limits.SWEEP_SECONDS)
+
+    for each in (still, slow, quick):
+        budget.update(each, unfinished=100 * KB, whole=0)
+    budget.update(working, unfinished=0, whole=100 * KB)
+    budget.sweep()
+    budget.update(slow, unfinished=100 * KB + enough - 1, whole=0)
+    budget.update(quick, unfinished=100 * KB + enough, whole=0)
+    budget.sweep()
+    assert [each.code for each in (still, slow, quick, working)] == [4408, 4408, None, None]
+    budget.forget(quick)
+    budget.forget(working)

@@ -1,0 +1,66 @@
+"""A peer that takes nothing of a response is cut off; one that takes it slowly is not."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from chat.servers import uvicorn_server
+
+
+class Transport(asyncio.Transport):
+    """A connection with so many bytes to send, of which the peer takes some now and then."""
+
+    def __init__(self, unsent: int, takes: int) -> None:
+        super().__init__()
+        self.unsent, self.takes = unsent, takes
+        self.aborted = asyncio.Event()
+        self.asked = 0
+
+    def get_write_buffer_size(self) -> int:
+        self.asked += 1
+        self.unsent = max(0, self.unsent - self.takes)
+        return self.unsent
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+
+async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uvicorn_server, "STALL_SECONDS", 0.001)
+    still, slow = Transport(1000, takes=0), Transport(1000, takes=10)
+
+    timers = [uvicorn_server.StallTimer(each) for each in (still, slow)]
+    await still.aborted.wait()
+    while slow.asked < 5:  # noqa: ASYNC110  # a timer of its own asks
+        await asyncio.sleep(0)
+    assert not slow.aborted.is_set()
+    for timer in timers:
+        timer.cancel()
+
+
+async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chat.servers import daphne_server  # it installs an event loop of Twisted's beside that of the tests
+
+    monkeypatch.setattr(daphne_server, "STALL_SECONDS", 0.001)
+    server: Any = daphne_server.BoundedServer.__new__(daphne_server.BoundedServer)
+    pace = daphne_server.Pace()
+    pace.pauseProducing()
+    unsent = iter([1000, 900, 900, 900])  # twice in each round
+
+    class Connection:
+        offset = 0
+        _tempDataLen = 0  # noqa: N815  # Twisted's name
+
+        @property
+        def dataBuffer(self) -> bytes:  # noqa: N802  # likewise
+            return bytes(next(unsent))
+
+        def abortConnection(self) -> None:  # noqa: N802  # likewise
+            pace.stopProducing()
+
+    await server._drained(SimpleNamespace(pace=pace, transport=Connection()))
+    assert list(unsent) == []
