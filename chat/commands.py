@@ -89,6 +89,13 @@ class Withdraw(Command):
     id: Id
 
 
+class SendNow(Command):
+    """A held message; all of them without an `id`."""
+
+    type: Literal["send_now"]
+    id: Id | None = None
+
+
 class Typing(Command):
     type: Literal["typing"]
 
@@ -97,9 +104,29 @@ class CancelRun(Command):
     type: Literal["cancel"]
 
 
-class Retry(Command):
+class Withdrawing(Command):
+    """A command that may withdraw messages: refused where there are more than `at_most`, beside the last answer.
+
+    `preview` only asks what it would withdraw.
+    """
+
+    at_most: Number | None = None
+    preview: bool = False
+
+
+class Retry(Withdrawing):
     type: Literal["retry"]
     id: Id
+
+
+class RunTools(Withdrawing):
+    type: Literal["run_tools"]
+    id: Id
+
+
+class RestoreAttempt(Withdrawing):
+    type: Literal["restore_attempt"]
+    attempt: Id
 
 
 class Edit(Command):
@@ -107,6 +134,26 @@ class Edit(Command):
     id: Id
     text: str
     revision: Number | None = None
+
+
+class SuggestEdit(Command):
+    type: Literal["suggest_edit"]
+    id: Id
+    text: str
+    revision: Number | None = None
+
+
+class AcceptSuggestion(Command):
+    """`revision` is the message's that the suggestion was compared with."""
+
+    type: Literal["accept_suggestion"]
+    id: Id
+    revision: Number | None = None
+
+
+class DismissSuggestion(Command):
+    type: Literal["dismiss_suggestion"]
+    id: Id
 
 
 class Exclude(Command):
@@ -204,10 +251,16 @@ Request = (
     SendMessage
     | EditQueued
     | Withdraw
+    | SendNow
     | Typing
     | CancelRun
     | Retry
+    | RunTools
+    | RestoreAttempt
     | Edit
+    | SuggestEdit
+    | AcceptSuggestion
+    | DismissSuggestion
     | Exclude
     | Include
     | ExcludeBefore
@@ -264,10 +317,16 @@ _TYPES = {
     "send",
     "edit_queued",
     "withdraw",
+    "send_now",
     "typing",
     "cancel",
     "retry",
+    "run_tools",
+    "restore_attempt",
     "edit",
+    "suggest_edit",
+    "accept_suggestion",
+    "dismiss_suggestion",
     "exclude",
     "include",
     "exclude_before",

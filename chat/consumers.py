@@ -28,6 +28,7 @@ from chat.services import api_tokens
 from chat.services.access import session_for
 from chat.services.commands import execute
 from chat.services.errors import NoSuchSession, Refused
+from chat.services.senders import sender_in
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -109,14 +110,14 @@ class PersonConsumer(AsyncWebsocketConsumer):
         else:
             await self.obey(outbox, command)
 
-    def make_outbox(self, role: Role | None = None) -> Outbox:
+    def make_outbox(self, role: Role | None = None, name: str = "") -> Outbox:
         return Outbox(
             self.face,
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
             login=self._entry(),
-            name=self.user.sender,
+            name=name or self.user.sender,
             language=self.language(),
             role=role,
         )
@@ -186,14 +187,14 @@ class SessionConsumer(PersonConsumer):
         """Let whoever may see the session watch it."""
         self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
         try:
-            _session, role = await self.hub.threads.run(session_for, self.user, self.session_id)
+            role, name = await self.hub.threads.run(_role_and_name, self.user, self.session_id)
         except NoSuchSession:
             await self.close(NO_SUCH_SESSION)
         except (DatabaseError, InterfaceError) as error:
             logger.warning("A socket could not be let in: %s", error)
             await self.close(TRY_LATER)
         else:
-            self.outbox = self.make_outbox(role)
+            self.outbox = self.make_outbox(role, name)
             self.viewer = Viewer(self.outbox, self.hub.watch(self.session_id, self.outbox))
 
     async def disconnect(self, code: int) -> None:
@@ -231,6 +232,11 @@ class SessionConsumer(PersonConsumer):
             languages.speaking, outbox.language, execute, self.user, self.session_id, command
         )
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
+
+
+def _role_and_name(user: User, session_id: str) -> tuple[Role, str]:
+    session, role = session_for(user, session_id)
+    return role, sender_in(session, user)
 
 
 async def _answered(outbox: Outbox, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:

@@ -23,6 +23,14 @@ def attachment_id() -> str:
     return "a_" + secrets.token_hex(12)
 
 
+def suggestion_id() -> str:
+    return "e_" + secrets.token_hex(12)
+
+
+def attempt_id() -> str:
+    return "v_" + secrets.token_hex(12)
+
+
 def worker_id() -> str:
     return "w_" + secrets.token_hex(12)
 

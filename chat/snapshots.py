@@ -57,6 +57,8 @@ class MessageSnapshot:
     """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far.
 
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
+    `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
+    `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
     `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
@@ -86,6 +88,14 @@ class MessageSnapshot:
     mode: str = Session.Mode.AGENT.value
     agent_id: str = ""
     workflow_id: str = ""
+    edited_by: str = ""
+    edited_by_id: int | None = None
+    suggested_by: str = ""
+    suggestions: int = 0
+    end_reason: str = ""
+    stopped_by: str = ""
+    stopped_by_id: int | None = None
+    held: bool = False
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -113,6 +123,14 @@ class MessageSnapshot:
             tool=_tool(row) if row.type == "tool_group" else None,
             words=_words(row),
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
+            edited_by=row.edited_by_name,
+            edited_by_id=row.edited_by_id,
+            suggested_by=row.suggested_by_name,
+            suggestions=row.open_suggestions,
+            end_reason=row.end_reason,
+            stopped_by=row.stopped_by_name,
+            stopped_by_id=row.stopped_by_id,
+            held=row.held,
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,

@@ -47,6 +47,7 @@ urlpatterns = [
     path("sessions/<str:session_id>/history", history.message_history, name="session-history"),
     path("sessions/<str:session_id>/version", history.version, name="session-version"),
     path("sessions/<str:session_id>/removed", history.removed, name="session-removed"),
+    path("sessions/<str:session_id>/suggestions", messages.suggestions, name="session-suggestions"),
     path("sessions/<str:session_id>/compare", history.compare, name="session-compare"),
     path("sessions/<str:session_id>/find", messages.find, name="session-find"),
     path("sessions/<str:session_id>/attachments", attachments.upload, name="session-attachments"),

@@ -127,7 +127,7 @@ def test_unknown_link_signs_nobody_in(token: str) -> None:
 
 
 def test_registration_lets_in_by_invitation(session: Session, invitation: str) -> None:
-    ana, opened = register(invitation, username=" ana ", display_name=" Ana ")
+    ana, opened = register(invitation, username=" ana ", display_name=" \u202eAna\u200b ")
 
     assert (ana.username, ana.sender, ana.is_staff) == ("ana", "Ana", False)
     assert ana.check_password(PASSWORD)
@@ -141,6 +141,8 @@ def test_registration_lets_in_by_invitation(session: Session, invitation: str) -
     ("changes", "words"),
     [
         ({"username": "ADMIN"}, "ADMIN.*taken"),
+        ({"username": "аdmіn"}, "taken"),
+        ({"username": "pаul"}, "letters of one alphabet"),
         ({"username": ""}, "cannot be blank"),
         ({"username": "a b\n"}, "valid username"),
         ({"username": "x" * 200}, "at most 150"),

@@ -20,7 +20,7 @@ from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_40
 from chat.admin.list_actions import archive_one, restore_one, stop_one, undelete_one
 from chat.admin.message_rows import page_with
 from chat.models import ChatMessage, Session, Speaker, User
-from chat.services import editing, forking, runs
+from chat.services import editing, forking, runs, turn_attempts
 from chat.services.errors import NoSuchMessage, Refused
 from chat.services.rows import OpenSession
 
@@ -41,7 +41,12 @@ class Deed(StrEnum):
     REMOVE = "remove"
     PUT_BACK = "put_back"
     RETRY = "retry"
+    RESTORE_ATTEMPT = "restore_attempt"
     FORK = "fork"
+
+
+# What withdraws messages, and asks first how many.
+ASKING = (Deed.RETRY, Deed.RESTORE_ATTEMPT)
 
 
 # Django's words for what became of an object, and the field that it concerns.
@@ -51,6 +56,7 @@ LOGGED: dict[Deed, tuple[str, list[str] | None]] = {
     Deed.REMOVE: ("deleted", None),
     Deed.PUT_BACK: ("changed", [gettext_noop("Removal: undone")]),
     Deed.RETRY: ("changed", [gettext_noop("Answer")]),
+    Deed.RESTORE_ATTEMPT: ("added", None),
 }
 
 
@@ -79,17 +85,19 @@ def _with_session(request: StaffRequest, session: Session, deed: Callable[[User,
 def _with_message(request: StaffRequest, session: Session, deed: Deed, message_id: str) -> HttpResponse:
     try:
         row = message_of(session, message_id)
-        if deed == Deed.RETRY and request.POST.get("sure") != str(session.revision):
-            return _ask(request, session, row)
+        if deed in ASKING and request.POST.get("sure") != str(session.revision):
+            return _ask(request, session, row, deed)
         if deed == Deed.FORK:  # a large one takes several transactions
             return _fork(request, session, row)
         with transaction.atomic():
-            if deed == Deed.RETRY and OpenSession.lock(session.pk).session.revision != session.revision:
-                return _ask(request, session_or_404(request, session.pk, needs_change=True), row)
+            if deed in ASKING and OpenSession.lock(session.pk).session.revision != session.revision:
+                return _ask(request, session_or_404(request, session.pk, needs_change=True), row, deed)
             _carry_out(request.user, session, row, deed)
     except Refused as refused:
         messages.error(request, refused.message)
         return HttpResponseRedirect(_back(request, session))
+    if deed == Deed.RETRY:
+        messages.success(request, _("The agent answers again. What was replaced is among the removed messages."))
     row.refresh_from_db(fields=["sequence"])
     return HttpResponseRedirect(_back(request, session, row))
 
@@ -110,11 +118,13 @@ def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> No
         case Deed.EXCLUDE | Deed.INCLUDE:
             has_changed = editing.include(**about, included=deed == Deed.INCLUDE)
         case Deed.REMOVE:
-            editing.remove(**about)
+            editing.remove(**about, as_staff=True)
         case Deed.PUT_BACK:
-            has_changed = editing.restore(**about)
+            has_changed = editing.restore(**about, as_staff=True)
         case Deed.RETRY:
             runs.retry_here(**about)
+        case Deed.RESTORE_ATTEMPT:
+            turn_attempts.restore_attempt(session=session, author=user, attempt=row.attempt)
         case Deed.FORK:
             raise AssertionError("_fork does it")
     if has_changed:
@@ -130,15 +140,20 @@ def message_of(session: Session, message_id: str) -> ChatMessage:
     return row
 
 
-def _ask(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
-    """Ask whether somebody is sure, and say what a retry takes away; they are of what they have seen."""
-    following = ChatMessage.objects.live(session.pk).filter(sequence__gt=row.sequence or 0)
+def _ask(request: StaffRequest, session: Session, row: ChatMessage, deed: Deed) -> HttpResponse:
+    """Ask for a confirmation that says what is withdrawn; it holds for the session as it is now. Raises Refused."""
+    about: dict[str, Any] = {"session": session, "author": request.user, "preview": True}
+    if deed == Deed.RETRY:
+        title, found = _("Retry from here?"), runs.retry_here(**about, message_id=row.pk)
+    else:
+        title, found = _("Restore these messages?"), turn_attempts.restore_attempt(**about, attempt=row.attempt)
     values = {
-        **session_page.frame(request, session, _("Retry from here?")),
+        **session_page.frame(request, session, title),
         "row": row,
+        "deed": deed,
+        "found": found,
         "is_answer": row.role not in (Speaker.USER, Speaker.SYSTEM),
         "back": _back(request, session, row),
-        "following": following.exclude(type__in=editing.MARKERS).count(),
     }
     return render(request, "admin/chat/session/retry.html", values)
 

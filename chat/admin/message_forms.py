@@ -51,6 +51,7 @@ class TextForm(MessageForm):
             message_id=row.pk,
             text=self.cleaned_data["text"],
             seen=self.cleaned_data["revision"],
+            as_staff=True,
         )
 
     def present(self, current: Any) -> dict[str, str]:

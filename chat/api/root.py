@@ -17,6 +17,7 @@ from chat.api import (
     sessions,
     sharing,
     steps,
+    suggestions,
     transfer,
     turns,
 )
@@ -37,7 +38,7 @@ api = Described(
 )
 errors.install(api)
 PARTS = (
-    *(me, my_data, guests, catalogue, transfer, sessions, sharing, messages, leaving_out, history),
+    *(me, my_data, guests, catalogue, transfer, sessions, sharing, messages, leaving_out, suggestions, history),
     *(turns, files, events, steps, projections),
 )
 for part in PARTS:

@@ -2,24 +2,77 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.http import HttpResponse
 from django.urls import reverse
 from ninja import Body as BodyParam
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest
-from chat.api.doing import obey, obey_about
+from chat.api.doing import known, obey, obey_about
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
 from chat.api.schemas import SESSION_ID
 from chat.commands import Number
+from chat.models import Role
+from chat.services.access import session_for
+from chat.services.errors import NoSuchMessage
+from chat.services.turn_attempts import NoSuchAttempt, attempts_of
 
 router = Router(tags=["Turns"])
 
 
 class Cancellation(Schema):
     stopping: bool = Field(description="Whether a turn was running, which stops now")
+
+
+class HeldMessage(Body):
+    """Which held message is sent; all of them without an `id`."""
+
+    id: str | None = None
+
+
+class SentNow(Schema):
+    """How many messages were sent."""
+
+    sent: int
+
+
+class Limits(Schema):
+    """What a caller agrees to have withdrawn."""
+
+    at_most: Number | None = Field(
+        None, description="Refused as confirm if more messages than this would be withdrawn; the last answer may be"
+    )
+    preview: bool = Field(False, description="Only tell what would be withdrawn")
+
+
+class Withdrawn(Schema):
+    """How many messages were withdrawn, and of how many people some of them were; `others`: besides yourself."""
+
+    messages: int
+    people: int
+    others: int
+    last_answer: bool = Field(description="Whether nothing but the last answer was withdrawn")
+    attempt: str = Field(description="The attempt that restores them; empty if no message was withdrawn")
+    after: str = Field(description="The message that they followed, if it can be answered: fork there to keep both")
+
+
+class AttemptOut(Schema):
+    """An earlier attempt; `after` is the id of the message that it followed."""
+
+    id: str
+    after: str
+    messages: int
+    people: int
+    withdrawn_by: str
+    withdrawn_at: datetime
+
+
+class AttemptList(Schema):
+    attempts: list[AttemptOut]
 
 
 class NewFork(Body):
@@ -49,15 +102,71 @@ def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
 
 
 @router.post(
-    "/sessions/{session_id}/messages/{message_id}/retry",
-    response={204: None},
-    operation_id="retryMessage",
-    summary="Retry from a message",
+    "/sessions/{session_id}/send_now", response=SentNow, operation_id="sendHeldMessages", summary="Send held messages"
 )
-def retry_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """A user message stays and is answered again; of the agent's messages the whole response is replaced."""
-    obey_about(request, session_id, message_id, "retry")
-    return nothing()
+def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpResponse:
+    """Send a queued message that a stop has held, or all of them without an `id`: they begin a turn of their own."""
+    return answer(request, obey(request, session_id, "send_now", **body.model_dump()))
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/retry",
+    response=Withdrawn,
+    operation_id="retryMessage",
+    summary="Answer again",
+)
+def retry_message(request: ApiRequest, session_id: str, message_id: str, query: Query[Limits]) -> HttpResponse:
+    """What was said to the agent stays and is answered again; of what the agent said, the whole response goes."""
+    return answer(request, obey_about(request, session_id, message_id, "retry", **query.model_dump()))
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/run_tools",
+    response=Withdrawn,
+    operation_id="runToolsAgain",
+    summary="Run tools again",
+)
+def run_tools(request: ApiRequest, session_id: str, message_id: str, query: Query[Limits]) -> HttpResponse:
+    """Withdraw the tool results of the message's response and what follows, and run its tools again."""
+    return answer(request, obey_about(request, session_id, message_id, "run_tools", **query.model_dump()))
+
+
+@router.get(
+    "/sessions/{session_id}/attempts",
+    response=AttemptList,
+    operation_id="listAttempts",
+    summary="List earlier attempts",
+)
+def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
+    """What retries have replaced and could be made the current part again, the last one first. For editors."""
+    session, _role = session_for(request.user, session_id, Role.EDITOR)
+    found = [
+        {
+            "id": each.id,
+            "after": each.after,
+            "messages": each.messages,
+            "people": each.people,
+            "withdrawn_by": each.user.sender if each.user else "",
+            "withdrawn_at": each.at.isoformat(),
+        }
+        for each in attempts_of(session)
+    ]
+    return answer(request, {"attempts": found})
+
+
+@router.post(
+    "/sessions/{session_id}/attempts/{attempt}/restore",
+    response=Withdrawn,
+    operation_id="restoreAttempt",
+    summary="Restore an earlier attempt",
+)
+def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query: Query[Limits]) -> HttpResponse:
+    """Put it back in its place. What stands there now becomes an attempt, which the answer names."""
+    try:
+        name = known(attempt)
+    except NoSuchMessage:
+        raise NoSuchAttempt from None
+    return answer(request, obey(request, session_id, "restore_attempt", attempt=name, **query.model_dump()))
 
 
 @router.post(

@@ -106,8 +106,16 @@ _snapshot = TypeAdapter(MessageSnapshot)
 _after = TypeAdapter(Id)
 _count = TypeAdapter(Count)
 _flag = TypeAdapter(bool)
-_FLAGS = {"revision", "include_in_context", "after", "together"}
-_KNOWN = {*(field.name for field in fields(MessageSnapshot)), "provider_data", "after", "together"}
+_accepted_from = TypeAdapter(Name)
+_FLAGS = {"revision", "include_in_context", "after", "anchor", "together"}
+_KNOWN = {
+    *(field.name for field in fields(MessageSnapshot)),
+    "provider_data",
+    "after",
+    "together",
+    "accepted_from",
+    "anchor",
+}
 
 
 def _before(value: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +128,10 @@ def _before(value: dict[str, Any]) -> dict[str, Any]:
         else:
             _snapshot.validate_json(json.dumps(known), strict=True)
             _time(known["timestamp"])
-        _after.validate_python(known.get("after", ""))
+        for name in ("after", "anchor"):
+            _after.validate_python(known.get(name, ""))
         _count.validate_python(known.get("together", 0), strict=True)
+        _accepted_from.validate_python(known.get("accepted_from", ""))
         _plain_words(known)
         _plain_words(known.get("provider_data"))
     return known

@@ -21,7 +21,7 @@ from chat.imports.checks import (
     Time,
     among,
 )
-from chat.models import MessageRevision, MessageStatus, MessageType, Session, SessionRevision, Speaker
+from chat.models import EndReason, MessageRevision, MessageStatus, MessageType, Session, SessionRevision, Speaker
 from chat.projections.export_json import FORMAT
 
 MOST_MESSAGES = 50_000
@@ -121,6 +121,12 @@ class MessagePart(Part):
     first_token_latency_ms: Count | None = None
     provider_data: ProviderData | None = None
     edited_at: Time | None = None
+    edited_by_name: Name = ""
+    suggested_by_name: Name = ""
+    end_reason: Annotated[str, among(["", *EndReason.values])] = ""
+    stopped_by_name: Name = ""
+    attempt: Id = ""
+    attempt_place: Count | None = None
     removed_at: Time | None = None
     created_at: Time | None = None
     attachments: Annotated[list[AttachmentPart], Field(max_length=MOST_FILES)] = []

@@ -27,6 +27,7 @@ class Names:
         self.turns = self._kind(ids.turn_id)
         self.responses = self._kind(ids.response_id)
         self.attachments = self._kind(ids.attachment_id)
+        self.attempts = self._kind(ids.attempt_id)
 
     def _kind(self, make: Callable[[], str]) -> Callable[[str], str]:
         known: dict[str, str] = defaultdict(make)
@@ -75,6 +76,7 @@ def _message(message: MessagePart, names: Names, session_id: str) -> MessagePart
             "id": names.messages(message.id) or ids.message_id(),
             "run_id": names.turns(message.run_id),
             "response_id": names.responses(message.response_id),
+            "attempt": names.attempts(message.attempt),
             "attachments": attachments,
             "revisions": [_revision(each, names, session_id) for each in message.revisions],
         }
@@ -85,7 +87,7 @@ def _revision(revision: RevisionPart, names: Names, session_id: str) -> Revision
     before = revision.before
     if not before:
         return revision
-    after = {"after": names.messages(before["after"])} if "after" in before else {}
+    after = {name: names.messages(before[name]) for name in ("after", "anchor") if name in before}
     if "id" not in before:
         return revision.model_copy(update={"before": {**before, **after}})
     files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
@@ -96,6 +98,7 @@ def _revision(revision: RevisionPart, names: Names, session_id: str) -> Revision
         "response_id": names.responses(before["response_id"]),
         # Whoever it was there is nobody here.
         "user_id": None,
+        **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
     }
     return revision.model_copy(update={"before": {**before, **new, **after, **files}})
 

@@ -24,6 +24,7 @@ def at_rest(document: Document, now: datetime) -> Document:
     placed = list(_in_turns([_finished(each) for each in live]))
     for place, each in enumerate(placed, 1):
         each.sequence, each.revision = place, each.revision or place
+        each.attempt, each.attempt_place = "", None
     return document.model_copy(
         update={
             "messages": [*placed, *(_placeless(each, now) for each in others)],
@@ -63,6 +64,8 @@ def _placeless(message: MessagePart, now: datetime) -> MessagePart:
         message.status = MessageStatus.COMPLETE.value
     if message.status != MessageStatus.QUEUED:
         _finished(message)
+    if not message.attempt or message.attempt_place is None:
+        message.attempt, message.attempt_place = "", None
     message.removed_at = message.removed_at or message.created_at or message.timestamp or now
     return message
 

@@ -10,11 +10,13 @@ from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
     ChatMessage,
+    EndReason,
     MessageDelta,
     MessageRevision,
     MessageStatus,
     MessageType,
     Speaker,
+    Suggestion,
 )
 from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
@@ -30,6 +32,7 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "EndReason",
     "Erasure",
     "Invitation",
     "JobLease",
@@ -48,6 +51,7 @@ __all__ = [
     "Share",
     "SignInLink",
     "Speaker",
+    "Suggestion",
     "User",
     "Worker",
     "Workspace",

@@ -44,6 +44,13 @@ class MessageStatus(models.TextChoices):
     FAILED = "failed"
 
 
+class EndReason(models.TextChoices):
+    """Why a turn was interrupted; rows of before this was recorded do not say."""
+
+    STOPPED = "stopped"
+    RESTARTED = "restarted"
+
+
 # Rows at work: a dead process leaves them damaged.
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 # Rows that a run has still to bring to an end (MSG-07); a trigger refuses them while the session is idle.
@@ -59,6 +66,10 @@ class MessageQuerySet(models.QuerySet["ChatMessage"]):
         """What waits for the agent, in the order in which it was sent; editing changes no place (RUN-06)."""
         waiting = self.filter(session=session_id, status=MessageStatus.QUEUED, removed_at__isnull=True)
         return waiting.order_by("created_at", "pk")
+
+    def deliverable(self, session_id: str) -> Self:
+        """Return the queued messages that the next turn takes up by itself: held ones wait for a person."""
+        return self.queued(session_id).filter(held=False)
 
 
 class ChatMessage(models.Model):
@@ -114,6 +125,25 @@ class ChatMessage(models.Model):
     # A digest of the request that used the key, to refuse the key for another one (services/once.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     edited_at = models.DateTimeField(null=True, blank=True)
+    # Who made the last edit, unless it was the author; and who had suggested it, unless it was the editor's own idea.
+    # These two and `stopped_by` are looked up by message alone, so they have no index.
+    edited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
+    edited_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
+    suggested_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
+    open_suggestions = models.PositiveIntegerField(default=0, db_default=0)
+    # Of a turn_done row that is interrupted: why, and who stopped the turn.
+    end_reason = models.CharField(max_length=9, choices=EndReason.choices, blank=True, default="", db_default="")
+    stopped_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
+    stopped_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # Queued before a stop: waits until a person sends it (RUN-06).
+    held = models.BooleanField(default=False, db_default=False)
+    # Of a row that a retry replaced: the attempt that it belongs to, and its place in that, from 0 (RUN-12).
+    attempt = models.CharField(max_length=32, blank=True, default="", db_default="")
+    attempt_place = models.PositiveBigIntegerField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -145,6 +175,7 @@ class ChatMessage(models.Model):
             ),
             models.Index(fields=["session"], name="message_queued", condition=Q(status="queued")),
             models.Index(fields=["removed_at"], name="message_by_removal", condition=Q(removed_at__isnull=False)),
+            models.Index(fields=["attempt"], name="message_by_attempt", condition=~Q(attempt="")),
         )
 
     def __str__(self) -> str:
@@ -192,3 +223,38 @@ class MessageRevision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.message_id}"
+
+
+class Suggestion(models.Model):
+    """Another text for a person's message, by somebody who may not edit it; its author or the session's owner decides.
+
+    `revision` is the message's when it was suggested. A person has at most one open suggestion per message.
+    """
+
+    class Status(models.TextChoices):
+        OPEN = "open"
+        ACCEPTED = "accepted"
+        DISMISSED = "dismissed"
+
+    id = models.CharField(primary_key=True, max_length=32, default=ids.suggestion_id, editable=False)
+    message = models.ForeignKey(ChatMessage, models.CASCADE, related_name="suggestions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    user_name = models.CharField(max_length=200)
+    text = models.TextField()
+    revision = models.PositiveBigIntegerField()
+    status = models.CharField(max_length=9, choices=Status.choices, default=Status.OPEN)
+    created_at = models.DateTimeField(auto_now_add=True)
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("created_at", "pk")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["message", "user"], name="suggestion_open_once", condition=Q(status="open")
+            ),
+            models.CheckConstraint(condition=Q(status__in=["open", "accepted", "dismissed"]), name="suggestion_status"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.status} suggestion {self.id}"

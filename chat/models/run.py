@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 from chat import ids
@@ -34,13 +35,17 @@ class SessionRun(models.Model):
 
     `wanted` counts the requests to run, `done` those that were served: work is due while they differ. `owner` is
     the worker that has the claim, `epoch` the claim's number: every write of a run is conditional on it, so that a
-    worker which lost its claim cannot write (RUN-15). `state` and `turn_id` tell of the open turn.
+    worker which lost its claim cannot write (RUN-15). `state` and `turn_id` tell of the open turn, `stopped_by` who
+    asked to stop it.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="run")
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.IDLE)
     turn_id = models.CharField(max_length=32, blank=True)
     turn_started_at = models.DateTimeField(null=True, blank=True)
+    stopped_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     wanted = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
     epoch = models.PositiveBigIntegerField(default=0)

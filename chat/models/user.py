@@ -5,7 +5,14 @@ from __future__ import annotations
 import secrets
 
 from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils.translation import gettext as _
+
+from chat import names
+
+# Cleaning a name can make it longer; the columns hold at least so many characters.
+SHOWN_NAME = 80
 
 
 def picture_place(user: User, filename: str) -> str:
@@ -49,6 +56,17 @@ class User(AbstractUser):
 
     class Meta(AbstractUser.Meta):
         permissions = (("erase_user", "Can erase users for good"),)
+
+    def clean(self) -> None:
+        """Clean the names that others see, and refuse a new user name that could pass for another one."""
+        super().clean()
+        for name in ("display_name", "first_name", "last_name"):
+            setattr(self, name, names.clean(getattr(self, name))[:SHOWN_NAME])
+        is_kept = not self._state.adding and type(self).objects.filter(pk=self.pk, username=self.username).exists()
+        if not is_kept and names.mixes_scripts(self.username):
+            raise ValidationError(
+                {"username": _("Use letters of one alphabet in a user name: some of these look like others.")}
+            )
 
     @property
     def sender(self) -> str:

@@ -70,6 +70,12 @@ MESSAGE = (
     "first_token_latency_ms",
     "provider_data",
     "edited_at",
+    "edited_by_name",
+    "suggested_by_name",
+    "end_reason",
+    "stopped_by_name",
+    "attempt",
+    "attempt_place",
     "removed_at",
     "created_at",
 )
@@ -110,8 +116,7 @@ def _change(change: MessageRevision | SessionRevision) -> Json:
     # What was imported has no user of ours; the record itself says who it was.
     before = dict(change.before)
     by = before.pop("by", "")
-    if before.get("user_id") is not None:
-        before["user_id"] = None
+    before |= {name: None for name in ("user_id", "edited_by_id", "stopped_by_id") if before.get(name) is not None}
     return {"by": _name(change.user) or by, "at": change.created_at.isoformat(), "before": before}
 
 

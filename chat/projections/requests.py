@@ -73,6 +73,7 @@ def as_then(row: ChatMessage, before: Mapping[str, Any] | None, place: int) -> C
     for name in _OF_ROW:
         setattr(then, name, before[name])
     then.provider_data = before.get("provider_data")
+    then.edited_by_name = str(before.get("edited_by", ""))
     tool = before.get("tool") or {}
     for name, column in _OF_TOOL.items():
         setattr(then, column, tool.get(name, "" if name != "arguments" else None))

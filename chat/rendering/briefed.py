@@ -51,6 +51,7 @@ class LineView:
     by: MessageRevision | None = None
     since: str = ""
     now: Excerpt | None = None
+    edited_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *
         is_included=row.include_in_context,
         is_switch=may_switch and line.why != Why.ERROR and not line.is_result,
         by=left_out.get(row.pk) if line.why == Why.LEFT_OUT else None,
+        edited_by="" if line.is_result else row.edited_by_name,
     )
 
 

@@ -1,7 +1,7 @@
 """The one configured Markdown parser: from source to tokens, and from tokens to our markup (not yet sanitised).
 
-CommonMark without raw HTML, plus tables, strikethrough, task lists and formulas. Inline text is parsed only when it is
-drawn, so that a growing message can keep what has not changed.
+CommonMark without raw HTML, plus tables, strikethrough, task lists, formulas and links for plain addresses. Inline
+text is parsed only when it is drawn, so that a growing message can keep what has not changed.
 """
 
 import re
@@ -12,10 +12,11 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml, unescapeAll
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.rendering import formulas
+from chat.rendering import addresses, formulas
 from chat.rendering.highlight import highlight, known_as
 from chat.rendering.languages import label
 from chat.rendering.pictures import place
@@ -133,12 +134,45 @@ def _code(code: str, language: str, *, final: bool) -> str:
     )
 
 
+def _link_addresses(state: StateCore) -> None:
+    """Make links of the addresses in plain text; code, formulas and the text of other links stay as they are."""
+    for token in state.tokens:
+        if token.children and any(addresses.MARK.search(child.content) for child in token.children):
+            token.children = list(_with_links(token.children, state.md))
+
+
+def _with_links(tokens: Sequence[Token], md: MarkdownIt) -> Iterator[Token]:
+    links_around = 0
+    for token in tokens:
+        if token.tag == "a":
+            links_around += token.nesting
+        if token.type != "text" or links_around:
+            yield token
+            continue
+        before = 0
+        for address in addresses.find(token.content):
+            url = md.normalizeLink(address.url)
+            if not md.validateLink(url):
+                continue
+            yield _text(token.content[before : address.start])
+            yield Token("link_open", "a", 1, attrs={"href": url})
+            yield _text(token.content[address.start : address.end])
+            yield Token("link_close", "a", -1)
+            before = address.end
+        yield _text(token.content[before:])
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
 _md = _Parser(
     "commonmark",
     {"html": False, "xhtmlOut": False, "tasklists": True, "maxNesting": MAX_NESTING},
     renderer_cls=_Markup,
 ).enable(["table", "strikethrough"])
 formulas.use(_md)
+_md.core.ruler.push("addresses", _link_addresses)
 
 
 def parse(source: str, references: References) -> list[Token]:

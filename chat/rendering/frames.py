@@ -168,11 +168,16 @@ def _is_long(text: str) -> bool:
 def turn_words(message: MessageSnapshot) -> str:
     """Say how a turn ended; nothing for a short one that went well (UI-04)."""
     seconds = message.duration_seconds or 0
-    interrupted = message.status == "interrupted"
-    if seconds < SHORT_TURN_SECONDS:
-        return _("Interrupted") if interrupted else ""
-    words = _("Interrupted after %(time)s") if interrupted else _("Worked for %(time)s")
-    return words % {"time": figures.spelled_duration(seconds)}
+    is_long = seconds >= SHORT_TURN_SECONDS
+    if message.status != "interrupted":
+        words = _("Worked for %(time)s") if is_long else ""
+    elif message.stopped_by:
+        words = _("Stopped by %(name)s after %(time)s") if is_long else _("Stopped by %(name)s")
+    elif message.end_reason == "restarted":
+        words = _("Interrupted by a restart after %(time)s") if is_long else _("Interrupted by a restart")
+    else:
+        words = _("Interrupted after %(time)s") if is_long else _("Interrupted")
+    return words % {"time": figures.spelled_duration(seconds), "name": message.stopped_by}
 
 
 def _render(name: str, values: Json) -> SafeString:

@@ -11,6 +11,7 @@ from typing import Protocol
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.token import Token
 
+from chat.rendering import addresses
 from chat.rendering.engine import Drawing, References, draw_inline
 from chat.rendering.sanitize import clean, escape
 
@@ -53,8 +54,10 @@ class Prose:
         """Add plain text as it is; draw the paragraph again for anything else in the same line."""
         if "\n" in delta or "#" in delta or "]:" in self._content[-1:] + delta:
             return False
+        is_plain = self._plain is not None and self._plain.fullmatch(delta) is not None
+        is_plain = is_plain and not addresses.may_continue(self._content, delta)
         self._content += delta
-        if self._plain is not None and self._plain.fullmatch(delta):
+        if is_plain:
             text = self._gap + delta
             self._gap = text[len(text.rstrip(" ")) :]
             self._inner += escape(text.rstrip(" "))

@@ -9,11 +9,11 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
+from chat.rendering import addresses
+
 _FENCE = re.compile(r"^(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)", re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
-_LINK = re.compile(r"https?://[^\s<>\"'`“”«»、。，；：？！（）「」【】《》]+", re.IGNORECASE)
-_TRAILING = ".,;:!?*_~"
-_PAIRS = {")": "(", "]": "[", "}": "{"}
+_LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer nofollow"'
 
 Part = Callable[[str], str]
 
@@ -55,7 +55,12 @@ def _outside(text: str) -> str:
 
 
 def _linked(text: str) -> str:
-    return "".join(_split(text, _found(_LINK, text), _link, escape))
+    html, before = [], 0
+    for address in addresses.find(text):
+        shown, url = escape(text[address.start : address.end]), escape(address.url)
+        html += [escape(text[before : address.start]), f'<a href="{url}" {_LINK_ATTRIBUTES}>{shown}</a>']
+        before = address.end
+    return "".join([*html, escape(text[before:])])
 
 
 def _found(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -68,19 +73,3 @@ def _fence(text: str) -> str:
 
 def _code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
-
-
-def _link(address: str) -> str:
-    """Link to an address; the full stop behind it, and a bracket that was opened before it, are not its own."""
-    url, rest = escape(address[: (end := _end_of(address))]), escape(address[end:])
-    return f'<a href="{url}" target="_blank" rel="noopener noreferrer nofollow">{url}</a>{rest}'
-
-
-def _end_of(address: str) -> int:
-    surplus = {closing: address.count(closing) - address.count(opening) for closing, opening in _PAIRS.items()}
-    end = len(address)
-    while address[end - 1] in _TRAILING or surplus.get(address[end - 1], 0) > 0:
-        end -= 1
-        if address[end] in surplus:
-            surplus[address[end]] -= 1
-    return end

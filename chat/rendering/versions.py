@@ -26,7 +26,7 @@ _DONE: dict[str, tuple[str, StrPromise]] = {
     Kind.INCLUDE: ("eye", _("Included in the context")),
     Kind.REMOVE: ("trash-2", _("Removed")),
     Kind.RESTORE: ("archive-restore", _("Restored")),
-    Kind.RETRY: ("rotate-ccw", _("Withdrawn by a retry")),
+    Kind.RETRY: ("rotate-ccw", _("Replaced by a retry")),
     Kind.WITHDRAW: ("x", _("Taken back before it was delivered")),
 }
 _PARTS = {"arguments": _("Arguments"), "result": _("Result")}
@@ -55,6 +55,7 @@ class Version:
     parts: list[Part]
     number: int
     is_now: bool
+    suggested_by: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -63,12 +64,13 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What somebody removed, or withdrew by a retry, at once."""
+    """What somebody removed, or replaced by a retry, at once; `attempt` restores all of it."""
 
     user: User | None
     at: datetime
     comes_back: bool
     rows: list[Removed]
+    attempt: str = ""
 
 
 def told(history: History) -> list[Version]:
@@ -98,7 +100,8 @@ def acts(rows: Sequence[Removed]) -> list[Act]:
     found = []
     for _when, group in groupby(rows, lambda row: (row.message.removed_at, row.comes_back)):
         together = list(group)
-        found.append(Act(together[0].user, together[0].at, together[0].comes_back, together[::-1]))
+        last = together[0]
+        found.append(Act(last.user, last.at, last.comes_back, together[::-1], last.message.attempt))
     return found
 
 
@@ -106,4 +109,5 @@ def _version(change: Change, now: Words) -> Version:
     icon, done = _DONE.get(change.kind, ("pencil", _("Edited")))
     changed = [name for name in change.after if change.before.get(name, "") != change.after[name]]
     parts = [Part(_PARTS.get(name, ""), shown(change.before.get(name, ""), change.after[name])) for name in changed]
-    return Version(icon, done, change.user, change.at, parts, change.made, change.after == now)
+    is_now = change.after == now
+    return Version(icon, done, change.user, change.at, parts, change.made, is_now, change.suggested_by)

@@ -66,5 +66,5 @@ def _request(session: Session, rows: Sequence[ChatMessage], agent: Agent) -> Rec
 
 
 def has_queued(session_id: str) -> bool:
-    """Whether somebody has said something since (RUN-06)."""
-    return ChatMessage.objects.queued(session_id).exists()
+    """Tell whether a queued message is to be delivered at the next break (RUN-06)."""
+    return ChatMessage.objects.deliverable(session_id).exists()

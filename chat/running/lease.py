@@ -13,7 +13,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from chat import ids
 from chat.models import RunState, SessionRun, Worker
@@ -101,13 +101,17 @@ def give_back(claim: Claim) -> None:
     SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch).update(owner=None)
 
 
-def ask_to_stop(session_id: str) -> bool:
-    """Turn a running turn into a cancelling one, inside the caller's transaction. False: nothing runs."""
+def ask_to_stop(session_id: str, user_id: int | None) -> bool:
+    """Turn a running turn into a cancelling one, inside the caller's transaction. False: nothing runs.
+
+    Of several people who stop a turn the first is remembered. `user_id` is None where no person stops it.
+    """
     open_turn = SessionRun.objects.filter(session=session_id, state__in=[RunState.RUNNING, RunState.CANCELLING])
     turn_id = open_turn.select_for_update().values_list("turn_id", flat=True).first()
     if turn_id is None:
         return False
-    open_turn.update(state=RunState.CANCELLING)
+    stopped_by = {} if user_id is None else {"stopped_by": Coalesce("stopped_by", user_id)}
+    open_turn.update(state=RunState.CANCELLING, **stopped_by)
     transaction.on_commit(lambda: nudge.send(nudge.Nudge.STOP, session_id, turn_id))
     return True
 

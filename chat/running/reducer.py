@@ -317,7 +317,7 @@ def _cut(row: OpenText, **fields: object) -> UpdateMessage:
     return UpdateMessage(row.id, "message_updated", {"status": "interrupted", **fields}, compact=True)
 
 
-def _close(state: TurnState, now: Now, status: str, *, for_queued: bool = False) -> Reduced:
+def _close(state: TurnState, now: Now, status: str, *, reason: str = "", for_queued: bool = False) -> Reduced:
     seconds = round(now.mono - state.began + state.lead, 3)
     done = InsertMessage(
         now.message_id(),
@@ -325,6 +325,7 @@ def _close(state: TurnState, now: Now, status: str, *, for_queued: bool = False)
         {
             "type": "turn_done",
             "status": status,
+            "end_reason": reason,
             "run_id": state.turn_id,
             "mode": state.mode,
             "timestamp": now.wall,
@@ -349,7 +350,7 @@ def _fail(state: TurnState, text: str, now: Now) -> Reduced:
 
 def _stop(state: TurnState, now: Now) -> Reduced:
     state, changes = _settle(state, now, TOOL_INTERRUPTED)
-    state, closing = _close(state, now, "interrupted")
+    state, closing = _close(state, now, "interrupted", reason="stopped")
     return state, [*changes, closing[0], TellCancelled(state.turn_id), *closing[1:]]
 
 
@@ -368,7 +369,7 @@ def _lost(state: TurnState, resume: bool, now: Now) -> Reduced:
     state = replace(state, open=None, tools=kept, spoken=())
     if resume:
         return state, [*changes, *([TellStatus("thinking")] if begun else [])]
-    state, closing = _close(state, now, "interrupted")
+    state, closing = _close(state, now, "interrupted", reason="restarted")
     return state, [*changes, *closing]
 
 

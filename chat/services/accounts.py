@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
 from chat.models import ApiToken, Invitation, Session, SignInLink, User
+from chat.names import look
 from chat.services import sharing
 from chat.services.act_log import log_act
 from chat.services.errors import Invalid, Refused
@@ -82,7 +83,8 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
         display_name=display_name.strip(),
         can_own_workspace=False,
     )
-    if User.objects.filter(username__iexact=user.username).exists():
+    taken = User.objects.values_list("username", flat=True)
+    if any(look(name) == look(user.username) for name in taken.iterator()):
         raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
     try:
         validate_password(password, user)

@@ -9,8 +9,10 @@ from typing import Any, assert_never
 from django.urls import reverse
 
 from chat.commands import (
+    AcceptSuggestion,
     CancelRun,
     Configure,
+    DismissSuggestion,
     Edit,
     EditQueued,
     Exclude,
@@ -23,18 +25,33 @@ from chat.commands import (
     Rename,
     Request,
     Restore,
+    RestoreAttempt,
     Retry,
+    RunTools,
     SaveDraft,
     SendMessage,
+    SendNow,
     SetAgent,
     SetModel,
     SetSystemPrompt,
+    SuggestEdit,
     Typing,
     Withdraw,
 )
 from chat.live import publish
 from chat.models import User
-from chat.services import attachments, editing, forking, leaving_out, messages, participation, runs, sessions
+from chat.services import (
+    attachments,
+    editing,
+    forking,
+    leaving_out,
+    messages,
+    participation,
+    runs,
+    sessions,
+    suggestions,
+    turn_attempts,
+)
 from chat.services.access import require_no_guest, session_for
 from chat.services.once import once
 
@@ -58,15 +75,30 @@ def execute(user: User, session_id: str, command: Request) -> Json:
         case Withdraw():
             files = messages.withdraw(session=session, author=user, message_id=command.id)
             return {"attachments": [attachments.described(file) for file in files]}
+        case SendNow():
+            return {"sent": messages.send_now(session=session, author=user, message_id=command.id)}
         case Typing():
             publish.typing(session.pk, user.pk)
         case CancelRun():
             return {"stopping": runs.cancel(session=session, author=user)}
-        case Retry():
-            runs.retry_here(session=session, author=user, message_id=command.id)
+        case Retry(id=message_id) | RunTools(id=message_id):
+            do = runs.retry_here if isinstance(command, Retry) else runs.run_tools
+            limits: Json = {"at_most": command.at_most, "preview": command.preview}
+            return asdict(do(session=session, author=user, message_id=message_id, **limits))
+        case RestoreAttempt(attempt=attempt):
+            limits = {"at_most": command.at_most, "preview": command.preview}
+            return asdict(turn_attempts.restore_attempt(session=session, author=user, attempt=attempt, **limits))
         case Edit(id=message_id, text=text, revision=seen):
             revision = editing.edit(session=session, author=user, message_id=message_id, text=text, seen=seen)
             return {"revision": revision}
+        case SuggestEdit(id=message_id, text=text, revision=seen):
+            suggested = suggestions.suggest(session=session, author=user, message_id=message_id, text=text, seen=seen)
+            return {"suggestion": suggested.pk}
+        case AcceptSuggestion(id=suggestion_id, revision=seen):
+            revision = suggestions.accept(session=session, author=user, suggestion_id=suggestion_id, seen=seen)
+            return {"revision": revision}
+        case DismissSuggestion(id=suggestion_id):
+            suggestions.dismiss(session=session, author=user, suggestion_id=suggestion_id)
         case Exclude() | Include():
             included = isinstance(command, Include)
             editing.include(session=session, author=user, message_id=command.id, included=included)

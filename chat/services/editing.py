@@ -23,9 +23,10 @@ from chat.models import (
 )
 from chat.services import messages
 from chat.services.errors import Busy, NoSuchMessage, Refused
-from chat.services.places import put_back, stands_after, take_out
-from chat.services.rows import OpenSession, remember
+from chat.services.places import fits, put_back, stands_after, take_out
+from chat.services.rows import OpenSession, record_of, remember
 from chat.services.seen import require_seen
+from chat.services.senders import sender_in
 from chat.services.texts import bounded, storable, storable_object
 
 Kind = MessageRevision.Kind
@@ -35,25 +36,35 @@ MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 @transaction.atomic
-def edit(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> int:
+def edit(
+    *,
+    session: Session,
+    author: User,
+    message_id: str,
+    text: str,
+    seen: int | None = None,
+    as_staff: bool = False,
+) -> int:
     """Change the words of a message, from the next response on for the model too (ADM-02); returns its revision.
 
     `seen` is the message's revision that the author had before them: Refused as "stale", with the `current` text and
-    `revision`, when somebody has edited the message since. A queued message is its sender's.
+    `revision`, when somebody has edited the message since. A queued message is its sender's; a person's message is
+    edited by them, by the session's owner, and by staff in the admin (`as_staff`): Refused as "not_yours" for others.
     """
-    opened, row = _open(session, message_id)
+    opened, row = open_row(session, message_id)
     text = storable(text, may_be_empty=bool(attached_to(row)))
     if row.type not in WORDS:
         raise Refused("not_editable", _("This message has no text that could be edited."))
+    if not as_staff and row.status != MessageStatus.QUEUED and not may_edit(opened.session, row, author):
+        words = _("Only its author and the session’s owner can edit this message. You can suggest an edit instead.")
+        raise Refused("not_yours", words)
     require_seen(row, seen, row.text)
     if text == row.text:
         return row.revision
     if row.status == MessageStatus.QUEUED:
         return messages.edit_queued(session=session, author=author, message_id=message_id, text=text)
-    _require_rest(opened, row)
-    remember(row, author, Kind.EDIT)
-    # A signature is of the words as they were; the record keeps it.
-    opened.update("message_updated", row, {"text": text, "edited_at": timezone.now(), "provider_data": None})
+    require_at_rest(opened, row)
+    edit_row(opened, row, author, text)
     opened.save()
     return row.revision
 
@@ -74,7 +85,7 @@ def edit_tool_call(
     `arguments` is a JSON object. Refused as "stale" when somebody has changed either since the revision `seen`, with
     all three as `current`; as "not_a_tool_call" for other messages.
     """
-    opened, row = _open(session, message_id)
+    opened, row = open_row(session, message_id)
     if row.type != MessageType.TOOL_GROUP:
         raise Refused("not_a_tool_call", _("This message is no tool call."))
     wanted = {"arguments": storable_object(arguments), "result": bounded(result), "is_error": is_error}
@@ -82,9 +93,10 @@ def edit_tool_call(
     require_seen(row, seen, present)
     if json.dumps(wanted) == json.dumps(present):  # in Python, true would be 1
         return
-    _require_rest(opened, row)
+    require_at_rest(opened, row)
     remember(row, author, Kind.EDIT)
-    opened.update("message_updated", row, {**wanted, **_consequences(row, wanted), "edited_at": timezone.now()})
+    marks = edit_marks(opened, row, author)
+    opened.update("message_updated", row, {**wanted, **_consequences(row, wanted), **marks})
     opened.save()
 
 
@@ -124,12 +136,12 @@ def include(*, session: Session, author: User, message_id: str, included: bool) 
 
     Returns whether that was otherwise before.
     """
-    opened, row = _open(session, message_id)
+    opened, row = open_row(session, message_id)
     if row.type not in SAID:
         raise Refused("never_sent", _("The model is never sent this."))
     if row.status == MessageStatus.QUEUED:
         raise Refused("queued", _("This message is still queued. Its sender can change it or take it back."))
-    _require_rest(opened, row)
+    require_at_rest(opened, row)
     if row.include_in_context == included:
         return False
     remember(row, author, Kind.INCLUDE if included else Kind.EXCLUDE)
@@ -139,9 +151,13 @@ def include(*, session: Session, author: User, message_id: str, included: bool) 
 
 
 @transaction.atomic
-def remove(*, session: Session, author: User, message_id: str) -> None:
-    """Take a message out of view and context; `restore` brings it back. What is left of its turn goes with it."""
-    opened, row = _open(session, message_id)
+def remove(*, session: Session, author: User, message_id: str, as_staff: bool = False) -> None:
+    """Take a message out of view and context; `restore` brings it back. What is left of its turn goes with it.
+
+    A person's message is removed and restored by those who may edit it: Refused as "not_yours" for others.
+    """
+    opened, row = open_row(session, message_id)
+    _require_own(opened, row, author, as_staff=as_staff)
     _require_idle(opened)
     if row.type in MARKERS:
         raise Refused("not_removable", _("This goes with the messages of its turn."))
@@ -150,18 +166,19 @@ def remove(*, session: Session, author: User, message_id: str) -> None:
 
 
 @transaction.atomic
-def restore(*, session: Session, author: User, message_id: str) -> bool:
+def restore(*, session: Session, author: User, message_id: str, as_staff: bool = False) -> bool:
     """Put a removed message back in its place; returns whether it was removed.
 
     Refused as "replaced" when that place has gone: a retry has withdrawn what was around it.
     """
-    opened, row = _open(session, message_id, removed=True)
+    opened, row = open_row(session, message_id, removed=True)
+    _require_own(opened, row, author, as_staff=as_staff)
     _require_idle(opened)
     if row.removed_at is None:
         return False
     rows = _with_its_markers_again(row)
     after = stands_after(opened, rows[0])
-    if not _fits(rows[0], after) or not _was_removed(row):
+    if not fits(rows[0], after) or not _was_removed(row):
         raise Refused("replaced", _("A retry has replaced this part of the session: the message has no place there."))
     for each in rows:
         remember(each, author, Kind.RESTORE)
@@ -170,7 +187,32 @@ def restore(*, session: Session, author: User, message_id: str) -> bool:
     return True
 
 
-def _open(session: Session, message_id: str, *, removed: bool = False) -> tuple[OpenSession, ChatMessage]:
+def may_edit(session: Session, row: ChatMessage, user: User) -> bool:
+    """Whether an editor of the session may change and remove a message: a person's is theirs and the owner's."""
+    return row.type != MessageType.TEXT or row.role != Speaker.USER or user.pk in (row.user_id, session.owner_id)
+
+
+def edit_row(opened: OpenSession, row: ChatMessage, editor: User, text: str, *, suggested_by: str = "") -> None:
+    """Give a text or reasoning other words, and keep what it was."""
+    more = {"accepted_from": suggested_by} if suggested_by else {}
+    MessageRevision.objects.create(message=row, user=editor, kind=Kind.EDIT, before=record_of(row, Kind.EDIT, **more))
+    # A signature is of the words as they were; the record keeps it.
+    words = {"text": text, "provider_data": None}
+    opened.update("message_updated", row, {**words, **edit_marks(opened, row, editor, suggested_by)})
+
+
+def edit_marks(opened: OpenSession, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:
+    """Return the columns that say who edited a row, and when; an author's own edit names nobody (MSG-11)."""
+    is_author = row.role == Speaker.USER and row.user_id == editor.pk
+    return {
+        "edited_at": timezone.now(),
+        "edited_by": None if is_author else editor,
+        "edited_by_name": "" if is_author else sender_in(opened.session, editor),
+        "suggested_by_name": suggested_by,
+    }
+
+
+def open_row(session: Session, message_id: str, *, removed: bool = False) -> tuple[OpenSession, ChatMessage]:
     opened = OpenSession.lock(session.pk)
     opened.require_active()
     rows = ChatMessage.objects.filter(session=session.pk, pk=message_id)
@@ -187,10 +229,16 @@ def _standing(opened: OpenSession, message_id: str) -> ChatMessage:
     return row
 
 
-def _require_rest(opened: OpenSession, row: ChatMessage) -> None:
+def require_at_rest(opened: OpenSession, row: ChatMessage) -> None:
     """Refuse what the agent is at work on: it would write over the change, or not know of it."""
     if opened.run.state != RunState.IDLE and row.run_id == opened.run.turn_id:
         raise Busy(_("The agent is at work on this part. Stop it first, or wait until it is done."))
+
+
+def _require_own(opened: OpenSession, row: ChatMessage, author: User, *, as_staff: bool) -> None:
+    if not as_staff and not may_edit(opened.session, row, author):
+        words = _("Only its author and the session’s owner can remove this message. You can leave it out instead.")
+        raise Refused("not_yours", words)
 
 
 def _require_idle(opened: OpenSession) -> None:
@@ -214,7 +262,7 @@ def _written(session: Session, author: User, role: str, text: str) -> ChatMessag
         session=session, type=MessageType.TEXT, role=role, text=text, mode=session.mode, timestamp=timezone.now()
     )
     if role == Speaker.USER:
-        row.user, row.sender = author, author.sender[:200]
+        row.user, row.sender = author, sender_in(session, author)
     if role == Speaker.ASSISTANT:
         row.model, row.provider = session.model, session.provider
     return row
@@ -268,12 +316,3 @@ def _was_removed(row: ChatMessage) -> bool:
     return (
         MessageRevision.objects.filter(message=row).order_by("pk").values_list("kind", flat=True).last() == Kind.REMOVE
     )
-
-
-def _fits(first: ChatMessage, after: ChatMessage | None) -> bool:
-    """Whether a place is inside the row's turn; a whole turn stands between two others."""
-    if not first.run_id:
-        return True
-    if first.type == MessageType.TURN_START:
-        return after is None or after.type == MessageType.TURN_DONE or not after.run_id
-    return after is not None and after.run_id == first.run_id

@@ -43,7 +43,7 @@ def close(session_id: str) -> bool:
             opened = OpenSession.lock(session_id)
         except NoSuchSession:
             return False
-        lease.ask_to_stop(session_id)
+        lease.ask_to_stop(session_id, None)
         lease.revoke(session_id)
         people = people_in([session_id])
         Session.objects.filter(pk=session_id).update(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from django.contrib.admin.models import LogEntry
 from django.db import transaction
@@ -30,6 +31,7 @@ from chat.models import (
     Share,
     SignInLink,
     Speaker,
+    Suggestion,
     User,
     Workspace,
 )
@@ -37,14 +39,22 @@ from chat.services import accounts, attachments, staff, titles
 from chat.services.attachments import fetch_attachments
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.erasing import erase_rows
+from chat.services.erasing_names import ERASED_SENDER, erase_names
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.log_scrubbing import scrub_session, scrub_user
 from chat.services.purging import delete_messages
 from chat.services.rows import OpenSession
 
-# What stands in the rows, which the model reads too, as with interruptions.
+# What the model reads too, as with interruptions.
 ERASED_TEXT = "[erased]"
-ERASED_SENDER = "Deleted user"
+# What else of a message is cleared with its text.
+CLEARED: dict[str, Any] = {
+    **dict.fromkeys(("key", "key_digest", "provider_data", "edited_at", "edited_by")),
+    **dict.fromkeys(("edited_by_name", "suggested_by_name"), ""),
+    "open_suggestions": 0,
+}
+# What a revision keeps of where a message stood.
+PLACE = ("revision", "include_in_context", "after", "anchor")
 # Something of a user's may appear while they are erased: a copy that another user is just making.
 ATTEMPTS = 3
 
@@ -98,7 +108,7 @@ def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | 
                 counts["handed_over"] += 1
             elif not erase_rows(session.pk, counts, deadline):
                 return False
-        if not _erase_words(user, counts, deadline):
+        if not _erase_words(user, counts, deadline) or not erase_names(user, deadline):
             return False
         _delete_unsent(user)
         if _delete_account(user):
@@ -147,7 +157,10 @@ def _erase_words(user: User, counts: Counts, deadline: Deadline) -> bool:
 
 
 def _erase_batch(session_id: str, user: User) -> int:
-    """Replace some of a user's messages in a session by the mark, and delete those that nobody sees any more."""
+    """Replace some of a user's messages in a session by the mark, and delete those that cannot come back.
+
+    Those that a retry replaced are marked too: their attempt can be restored, and keeps its order.
+    """
     with transaction.atomic():
         try:
             opened = OpenSession.lock(session_id)
@@ -160,7 +173,8 @@ def _erase_batch(session_id: str, user: User) -> int:
             return 0
         _erase_title(opened, user)
         live = list(theirs.filter(pk__in=names, sequence__isnull=False).order_by("sequence"))
-        _erase_live(opened, live)
+        _erase_rows(opened, live)
+        _erase_rows(opened, list(theirs.filter(pk__in=names, sequence__isnull=True).exclude(attempt="")))
         others = theirs.filter(pk__in=names, sequence__isnull=True)
         for message_id in others.filter(removed_at=None).values_list("pk", flat=True):
             opened.events.append(MessageRemoved(opened.next_revision(), message_id))
@@ -171,18 +185,26 @@ def _erase_batch(session_id: str, user: User) -> int:
     return len(names)
 
 
-def _erase_live(opened: OpenSession, rows: list[ChatMessage]) -> None:
+def _erase_rows(opened: OpenSession, rows: list[ChatMessage]) -> None:
     """Replace messages by the mark, and delete their files and what was kept of them."""
     names = [row.pk for row in rows]
-    MessageRevision.objects.filter(message__in=names).delete()
+    kept = MessageRevision.objects.filter(message__in=names, kind=MessageRevision.Kind.RETRY)
+    MessageRevision.objects.filter(message__in=names).exclude(pk__in=kept.values("pk")).delete()
+    for record in kept:  # it has the place of an attempt
+        flags = {name: value for name, value in record.before.items() if name in PLACE}
+        MessageRevision.objects.filter(pk=record.pk).update(before=flags)
+    Suggestion.objects.filter(message__in=names).delete()
     attached = Attachment.objects.filter(message__in=names)
     files = list(attached.values_list("file", flat=True))
     attached.delete()
     attachments.delete_unused(files)
     fetch_attachments(rows)
     for row in rows:
-        erased = {"text": ERASED_TEXT, "sender": ERASED_SENDER, "user": None, "key": None}
-        opened.update("message_updated", row, {**erased, "provider_data": None, "edited_at": None})
+        values = {"text": ERASED_TEXT, "sender": ERASED_SENDER, "user": None, **CLEARED}
+        if row.sequence is None:
+            ChatMessage.objects.filter(pk=row.pk).update(**values)
+        else:
+            opened.update("message_updated", row, values)
 
 
 def _erase_title(opened: OpenSession, user: User) -> None:

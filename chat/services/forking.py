@@ -55,8 +55,8 @@ READ = (
     "output_tokens",
 )
 # What a copy gets of its own, and what it has none of: a message that is removed while it is copied stays in the copy.
-OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id")
-NONE = ("key", "key_digest", "removed_at")
+OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "open_suggestions", "attempt")
+NONE = ("key", "key_digest", "removed_at", "attempt_place")
 
 
 @dataclass(slots=True)
@@ -214,7 +214,7 @@ def _copy(made: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
     for place, row in enumerate(rows, len(copying.copies) + 1):
         turn, response = copying.turns[row.run_id], copying.responses[row.response_id]
         copying.copies[row.pk] = ids.message_id()
-        parameters.append((copying.copies[row.pk], made.pk, place, place, turn, response, row.pk))
+        parameters.append((copying.copies[row.pk], made.pk, place, place, turn, response, 0, "", row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
     _copy_attachments(made, {row.pk: copying.copies[row.pk] for row in rows})
@@ -234,7 +234,14 @@ def _reword(message_id: str, author: User, text: str) -> None:
     said = ChatMessage.objects.filter(pk=message_id)
     said.update(include_in_context=True)
     said.exclude(text=text).update(
-        text=text, user=author, sender=author.sender[:200], timestamp=timezone.now(), edited_at=None
+        text=text,
+        user=author,
+        sender=author.sender[:200],
+        timestamp=timezone.now(),
+        edited_at=None,
+        edited_by=None,
+        edited_by_name="",
+        suggested_by_name="",
     )
 
 

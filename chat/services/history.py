@@ -24,7 +24,10 @@ MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What somebody did, `user` is None where nobody is known. `made` is the version that came of it."""
+    """What somebody did, `user` is None where nobody is known. `made` is the version that came of it.
+
+    `suggested_by` names who suggested an edit that somebody else has accepted.
+    """
 
     id: int
     kind: str
@@ -33,6 +36,7 @@ class Change:
     before: Words
     after: Words
     made: int
+    suggested_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +88,10 @@ def version_of(row: ChatMessage, version: int) -> Words | None:
     """What a message was; None: no such version."""
     if not version:
         return words_of_row(row)
-    later = MessageRevision.objects.filter(message=row, pk__gte=version).order_by("pk").values_list("pk", "before")
-    first = later.first()
-    if first is None or first[0] != version:
+    records = MessageRevision.objects.filter(message=row)
+    if not records.filter(pk=version).exists():
         return None
-    # A revision without content did not change it: the message said what the next content revision kept.
-    kept = next((before for _pk, before in later.iterator() if keeps_content(before)), None)
-    return words_of_row(row) if kept is None else _words(kept)
+    return _words_before(records, version) or words_of_row(row)
 
 
 def version_of_prompt(session: Session, version: int) -> Words | None:
@@ -141,12 +142,13 @@ def _removed(record: MessageRevision, excerpt: str) -> Removed:
 def _history(records: QuerySet[Any], now: Words, before: int | None) -> History:
     newer = records.filter(pk=before).first() if before is not None else None
     page = list((records if newer is None else records.filter(pk__lt=newer.pk))[: PAGE + 1])
-    made, after = (newer.pk, _words(newer.before)) if newer else (0, now)
+    made, after = (newer.pk, _words_before(records, newer.pk) or now) if newer else (0, now)
     newest = page[0].pk if page and newer is None else 0
     changes = []
     for record in page[:PAGE]:
         was = _words(record.before) if keeps_content(record.before) else after
-        changes.append(Change(record.pk, record.kind, _who(record), record.created_at, was, after, made))
+        suggested_by = str(record.before.get("accepted_from", ""))
+        changes.append(Change(record.pk, record.kind, _who(record), record.created_at, was, after, made, suggested_by))
         if was != after:
             after, made = was, record.pk
     older = changes[-1].id if len(page) > PAGE else None
@@ -164,6 +166,16 @@ def words_of_row(row: ChatMessage) -> Words:
     if row.type == MessageType.TOOL_GROUP:
         return {"arguments": _pretty(row.arguments or {}), "result": row.result}
     return {"text": row.text}
+
+
+def _words_before(records: QuerySet[Any], pk: int) -> Words | None:
+    """Return the content before a revision; None: it is the present one.
+
+    A revision without content did not change it: it was then what the next revision with content kept.
+    """
+    later = records.filter(pk__gte=pk).order_by("pk").values_list("before", flat=True)
+    kept = next((before for before in later.iterator() if keeps_content(before)), None)
+    return None if kept is None else _words(kept)
 
 
 def keeps_content(before: Mapping[str, Any]) -> bool:

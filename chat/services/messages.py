@@ -27,8 +27,9 @@ from chat.services.errors import NoSuchMessage, Refused
 from chat.services.once import request_digest, require_same_request
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
+from chat.services.senders import sender_in
 from chat.services.texts import exact, storable
-from chat.services.turns import open_turn
+from chat.services.turns import deliver, open_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def send_message(
         type=MessageType.TEXT,
         role=Speaker.USER,
         text=text,
-        sender=author.sender[:200],
+        sender=sender_in(session, author),
         user=author,
         mode=opened.session.mode,
         key=key,
@@ -116,21 +117,59 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
 
 @transaction.atomic
 def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachment]:
-    """Take one's own message back while it is queued; returns its files, which are unsent again. Raises Refused."""
+    """Take a message out of the queue: one's own, or anybody's as the session's owner.
+
+    Returns the files of one's own message, which are unsent again; those of other people's stay on record with it.
+    Raises Refused.
+    """
     opened = OpenSession.lock(session.pk)
-    row = _own_queued(opened, author, message_id)
+    row = _queued(opened, message_id)
+    is_own = row.user_id == author.pk
+    if not is_own and opened.session.owner_id != author.pk:
+        raise Refused("not_yours", _("Only its sender and the session’s owner can remove a queued message."))
     opened.withdraw(row, author)
-    files = attachments.give_back(message=row)
+    files = attachments.give_back(message=row) if is_own else []
     opened.save()
     return files
 
 
+@transaction.atomic
+def send_now(*, session: Session, author: User, message_id: str | None = None) -> int:
+    """Send a message that a stop has held, or all of them; returns how many were sent (RUN-06).
+
+    They begin a turn of their own. While the agent works they join the queue again. Raises Refused.
+    """
+    opened = OpenSession.lock(session.pk)
+    opened.require_active()
+    if message_id is None:
+        rows = list(ChatMessage.objects.queued(session.pk).filter(held=True))
+    else:
+        row = _queued(opened, message_id)
+        rows = [row] if row.held else []
+    if not rows:
+        return 0
+    if opened.run.state == RunState.IDLE:
+        deliver(opened, rows)
+    else:
+        attachments.fetch_attachments(rows)
+        for row in rows:
+            opened.update("message_updated", row, {"held": False})
+    opened.save()
+    lease.request(session.pk)
+    return len(rows)
+
+
 def _own_queued(opened: OpenSession, author: User, message_id: str) -> ChatMessage:
+    row = _queued(opened, message_id)
+    if row.user_id != author.pk:
+        raise Refused("not_yours", _("Only its sender can change a queued message."))
+    return row
+
+
+def _queued(opened: OpenSession, message_id: str) -> ChatMessage:
     row = ChatMessage.objects.filter(session_id=opened.session.pk, pk=message_id, removed_at__isnull=True).first()
     if row is None:
         raise NoSuchMessage
-    if row.user_id != author.pk:
-        raise Refused("not_yours", _("Only its sender can change a queued message."))
     if row.status != MessageStatus.QUEUED:
         raise Refused("already_delivered", _("This message has been delivered already."))
     return row

@@ -110,7 +110,7 @@ def delete(user: User, session_id: str) -> None:
     """
     session, _role = session_for(user, session_id, Role.OWNER)
     _change(session, status=Session.Status.DELETED, deleted_at=timezone.now())
-    lease.ask_to_stop(session.pk)
+    lease.ask_to_stop(session.pk, user.pk)
 
 
 @transaction.atomic

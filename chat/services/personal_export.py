@@ -30,6 +30,7 @@ from chat.models import (
     Participation,
     Session,
     Share,
+    Suggestion,
     User,
 )
 from chat.projections import export_json as as_json
@@ -52,6 +53,7 @@ ACCOUNT = (
     *("language", "theme", "clock", "send_key", "notify"),
 )
 TOKEN = ("name", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
+SUGGESTION = ("text", "status", "created_at", "decided_at")
 INVITATION = ("session_id", "role", "uses", "max_uses", "created_at", "expires_at")
 
 
@@ -99,6 +101,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
         yield from _session(session, zone)
     others = ChatMessage.objects.filter(user=user).exclude(session__owner=user)
     yield "other-sessions/messages.json", _array(_messages(user, others))
+    yield "other-sessions/suggestions.json", _array(_suggestions(user))
     files = Attachment.objects.filter(user=user).exclude(session__owner=user).defer("text").order_by("pk")
     for file in files.iterator(chunk_size=200):
         yield from _file("other-sessions/files", file)
@@ -137,6 +140,13 @@ def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
         for row in (found[name] for name in names if name in found):
             record = as_json.message_record(row, row.text, changes.get(row.pk, []), [])
             yield {"session": row.session_id, "title": titles.get(row.session_id), **record}
+
+
+def _suggestions(user: User) -> Iterator[Json]:
+    """Describe the edits that a user suggested, which are all of messages of others."""
+    rows = Suggestion.objects.filter(user=user).select_related("message").order_by("created_at", "pk")
+    for each in rows.defer("message__text").iterator(chunk_size=20):
+        yield {"session": each.message.session_id, "message": each.message_id, **_columns(each, SUGGESTION)}
 
 
 def _account(user: User) -> Json:
@@ -189,7 +199,7 @@ def _readme(user: User) -> str:
         _("security-events.json: what the security log holds about you"),
         _("sessions: the sessions that you own, to import again (session.json) and to read (session.md), with files"),
         _("deleted-sessions: those that you deleted and that are not purged yet"),
-        _("other-sessions: your messages and files in sessions of others"),
+        _("other-sessions: your messages, suggested edits and files in sessions of others"),
     ]
     return "\n".join(lines) + "\n"
 

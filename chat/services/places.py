@@ -6,14 +6,14 @@ removed before it. By these records every removed row keeps its place among the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
 from chat.events import MessageRemoved, MessagesShifted
-from chat.models import ChatMessage, MessageRevision, User
+from chat.models import ChatMessage, MessageRevision, MessageType, User
 from chat.services.participation import carry_readers
 from chat.services.rows import OpenSession, record_of
 
@@ -21,18 +21,28 @@ PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
 BATCH = 500
 
 
-def take_out(opened: OpenSession, rows: Sequence[ChatMessage], author: User, kind: MessageRevision.Kind) -> None:
-    """Take neighbours out of view and context, the rest closes up; they and what they were stay on record (MSG-11)."""
+def take_out(
+    opened: OpenSession, rows: Sequence[ChatMessage], author: User, kind: MessageRevision.Kind, *, attempt: str = ""
+) -> None:
+    """Take neighbours out of view and context, the rest closes up; they and what they were stay on record (MSG-11).
+
+    With an `attempt` they keep their order in it, and the first one's record names the row before them as `anchor`.
+    """
     first, beyond = _place(rows[0]), _place(rows[-1]) + 1
     before = list(opened.live().filter(sequence=first - 1).values_list("pk", flat=True))
-    _remember_all(opened, rows, before[0] if before else "", author, kind)
+    anchor = {"anchor": before[0] if before else ""} if attempt else {}
+    _remember_all(opened, rows, before[0] if before else "", author, kind, anchor)
     base = opened.next_revision() - first
     for row in rows:
         opened.events.append(MessageRemoved(base + _place(row), row.pk))
     opened.session.revision = base + beyond - 1
     # In one statement: they may be thousands.
     opened.live().filter(sequence__range=(first, beyond - 1)).update(
-        revision=F("sequence") + base, sequence=None, removed_at=timezone.now()
+        revision=F("sequence") + base,
+        attempt=attempt,
+        attempt_place=F("sequence") - first if attempt else None,
+        sequence=None,
+        removed_at=timezone.now(),
     )
     _shift(opened, beyond, first - beyond)
 
@@ -55,23 +65,42 @@ def stands_after(opened: OpenSession, row: ChatMessage) -> ChatMessage | None:
 
 
 def close_gaps(session_id: str, going: Collection[str]) -> None:
-    """Prepare the deletion of removed rows: what was removed next to them is placed after the row before them."""
+    """Prepare the deletion of removed rows: what stood after them is placed after the row before them."""
     before = _removed_after(session_id)
-    moved = {}
-    for message_id in before.keys() - set(going):
-        after, steps = before[message_id], len(before)
-        while after in going and steps >= 0:
-            after, steps = before.get(after, ""), steps - 1
-        if after != before[message_id]:
-            moved[message_id] = after
-    records = MessageRevision.objects.filter(message__in=list(moved), kind__in=PLACED)
+
+    def remaining(name: str) -> str:
+        steps = len(before)
+        while name in going and steps >= 0:
+            name, steps = before.get(name, ""), steps - 1
+        return name
+
+    removed = MessageRevision.objects.filter(message__session=session_id, message__removed_at__isnull=False)
+    placed = removed.filter(kind__in=PLACED).exclude(message__in=going)
+    places = placed.values_list("pk", "before__after", "before__anchor")
+    moved = [pk for pk, *names in places if any(name in going for name in names if name)]
+    records = list(MessageRevision.objects.filter(pk__in=moved))
     for record in records:
-        record.before = {**record.before, "after": moved[record.message_id]}
+        known = {name: remaining(record.before[name]) for name in ("after", "anchor") if name in record.before}
+        record.before = {**record.before, **known}
     MessageRevision.objects.bulk_update(records, ["before"], batch_size=BATCH)
 
 
+def fits(first: ChatMessage, after: ChatMessage | None) -> bool:
+    """Whether a place is inside the row's turn; a whole turn stands between two others."""
+    if not first.run_id:
+        return True
+    if first.type == MessageType.TURN_START:
+        return after is None or after.type == MessageType.TURN_DONE or not after.run_id
+    return after is not None and after.run_id == first.run_id
+
+
 def _remember_all(
-    opened: OpenSession, rows: Sequence[ChatMessage], before: str, author: User, kind: MessageRevision.Kind
+    opened: OpenSession,
+    rows: Sequence[ChatMessage],
+    before: str,
+    author: User,
+    kind: MessageRevision.Kind,
+    anchor: Mapping[str, str],
 ) -> None:
     following = {after: removed for removed, after in _removed_after(opened.session.pk).items()}
     records = []
@@ -80,7 +109,9 @@ def _remember_all(
         while before in following and before not in seen:
             seen.add(before)
             before = following[before]
-        records.append(MessageRevision(message=row, user=author, kind=kind, before=record_of(row, kind, after=before)))
+        more = anchor if row is rows[0] else {}
+        record = record_of(row, kind, after=before, **more)
+        records.append(MessageRevision(message=row, user=author, kind=kind, before=record))
         before = row.pk
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
 

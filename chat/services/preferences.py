@@ -15,6 +15,7 @@ from PIL import Image, ImageOps
 from chat.files import images
 from chat.files.contents import Unusable
 from chat.models import User
+from chat.names import clean
 from chat.services.errors import Invalid
 
 SIDE = 256
@@ -47,8 +48,8 @@ def choose(*, user: User, values: dict[str, str]) -> None:
 @transaction.atomic
 def rename(*, user: User, name: str) -> None:
     """Change the name that others see, from their next message on. Raises Refused."""
-    name = " ".join(name.split())
-    if not name or len(name) > LONGEST_NAME or "\0" in name:
+    name = clean(name)
+    if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
     user.display_name = name
     user.save(update_fields=["display_name"])

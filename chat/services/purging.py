@@ -61,9 +61,9 @@ def _deleted_sessions(before: datetime) -> QuerySet[Session]:
 
 
 def _removed_messages(before: datetime) -> QuerySet[ChatMessage]:
-    """Return what users removed. What a retry withdrew is an earlier attempt, and stays as long as its session."""
+    """Return what users removed. What a retry replaced is an earlier attempt, and stays as long as its session."""
     last = MessageRevision.objects.filter(message=OuterRef("pk")).order_by("-pk").values("kind")[:1]
-    removed = ChatMessage.objects.filter(removed_at__lt=before).annotate(last_change=Subquery(last))
+    removed = ChatMessage.objects.filter(removed_at__lt=before, attempt="").annotate(last_change=Subquery(last))
     return removed.filter(Q(last_change=None) | ~Q(last_change=MessageRevision.Kind.RETRY))
 
 

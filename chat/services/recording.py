@@ -10,7 +10,7 @@ from typing import assert_never
 from django.db import transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
-from chat.models import ChatMessage, MessageDelta, ModelRequest, RunState, Session, SessionRun
+from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
 from chat.running.changes import (
     AppendText,
     Change,
@@ -23,6 +23,7 @@ from chat.running.changes import (
     UpdateMessage,
 )
 from chat.services.rows import OpenSession
+from chat.services.senders import sender_in
 from chat.services.turns import deliver_queued
 
 
@@ -108,7 +109,7 @@ def _lock(with_rows: set[str], with_text: set[str]) -> tuple[dict[str, OpenSessi
 
 def _in_vain(opened: OpenSession, job: Job) -> bool:
     """Whether a turn would end for queued messages that have been withdrawn meanwhile."""
-    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.queued(opened.session.pk).exists()
+    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.deliverable(opened.session.pk).exists()
 
 
 def _compacted(jobs: Iterable[Job]) -> set[str]:
@@ -139,6 +140,8 @@ def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: 
     for change in job.changes:
         match change:
             case InsertMessage(message_id, name, fields, details):
+                if fields.get("end_reason") == EndReason.STOPPED:
+                    fields = {**fields, **_stopper(opened)}
                 rows[message_id] = opened.insert(name, ChatMessage(id=message_id, **fields), details)
             case UpdateMessage(message_id, name, fields, details, compact):
                 row = rows[message_id]
@@ -159,6 +162,11 @@ def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: 
             case _:
                 assert_never(change)
     return next_turn
+
+
+def _stopper(opened: OpenSession) -> dict[str, object]:
+    user = opened.run.stopped_by
+    return {"stopped_by": user, "stopped_by_name": sender_in(opened.session, user)} if user else {}
 
 
 def _whole_text(row: ChatMessage, folded: dict[str, list[str]]) -> str:
@@ -186,7 +194,7 @@ def _close_turn(opened: OpenSession) -> str:
     run = opened.run
     if deliver_queued(opened):
         return run.turn_id
-    run.state, run.turn_id, run.turn_started_at = RunState.IDLE, "", None
+    run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None
-    run.save(update_fields=["state", "turn_id", "turn_started_at", "done", "owner"])
+    run.save(update_fields=["state", "turn_id", "turn_started_at", "stopped_by", "done", "owner"])
     return ""

@@ -113,7 +113,9 @@ def _name(pair: Sequence[Any]) -> Name:
 
 def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
     """Fetch the session's own rows: the names may have come with a file, and name anybody's."""
-    rows = ChatMessage.objects.filter(session=session).only(*CONTEXT_FIELDS, "revision", "removed_at", "model")
+    rows = ChatMessage.objects.filter(session=session).only(
+        *CONTEXT_FIELDS, "revision", "removed_at", "model", "edited_by_name"
+    )
     return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
 
 

@@ -1,50 +1,101 @@
-"""What people ask of a run: stop it, or try again."""
+"""What people ask of a run: stop it, answer again, or run tools again."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.models import ChatMessage, MessageRevision, MessageStatus, MessageType, RunState, Session, Speaker, User
+from chat import ids
+from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session, Speaker, User
 from chat.running import lease
+from chat.services.editing import same_response
 from chat.services.errors import Busy, NoSuchMessage, Refused
-from chat.services.places import take_out
 from chat.services.rows import OpenSession
-from chat.services.turns import resume_turn
+from chat.services.turn_attempts import Withdrawal, measure, withdraw
+from chat.services.turns import hold_queued, resume_turn
 
 SAID = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 
 @transaction.atomic
 def cancel(*, session: Session, author: User) -> bool:
-    """Stop the running turn (RUN-07). Repeating it does no harm; False: nothing runs (any more)."""
-    return lease.ask_to_stop(session.pk)
+    """Stop the running turn (RUN-07) and hold what is queued behind it, whoever sent it (RUN-06).
+
+    Repeating it does no harm. Returns False when nothing runs (any more): then nothing is held either.
+    """
+    # A stop must not wait for the session's lock, which a batch of rows may have, unless there is something to hold.
+    opened = OpenSession.lock(session.pk) if ChatMessage.objects.deliverable(session.pk).exists() else None
+    is_stopping = lease.ask_to_stop(session.pk, author.pk)
+    if opened is not None and is_stopping:
+        hold_queued(opened)
+        opened.save()
+    return is_stopping
 
 
 @transaction.atomic
-def retry(*, session: Session, author: User, message_id: str) -> None:
+def retry(
+    *, session: Session, author: User, message_id: str, at_most: int | None = None, preview: bool = False
+) -> Withdrawal:
     """Withdraw the rows from a message on and go on from the last one kept (RUN-12).
 
-    Raises Refused: the agent works, the session is archived, the message has gone, or nothing before it could be
-    answered.
+    Returns what was withdrawn; `preview` only says what would be. Raises Refused: the agent works, the session is
+    archived, the message has gone, nothing before it could be answered, or more would go than `at_most` messages.
     """
     opened, row = _at_rest(session, message_id)
-    _withdraw_from(opened, row, author)
+    rows = list(_live(session.pk).filter(sequence__gte=row.sequence))
+    return _answer_again(opened, rows, author, measure(rows, author), at_most, preview=preview)
 
 
 @transaction.atomic
-def retry_here(*, session: Session, author: User, message_id: str) -> None:
-    """Retry as a person means it who points at a message: words that were said to the agent stay and are answered
-    anew, and what the agent said is asked for anew as a whole, which is a response and not a part of it.
+def retry_here(
+    *, session: Session, author: User, message_id: str, at_most: int | None = None, preview: bool = False
+) -> Withdrawal:
+    """Retry as a person means it who points at a message: a text that was said to the agent stays and is answered
+    again; of what the agent said, the whole response is withdrawn, from its first row on.
 
-    Raises Refused as `retry`.
+    Returns and raises as `retry` does.
     """
     opened, row = _at_rest(session, message_id)
-    first = _after_what_was_said(row) if _is_said(row) else _first_of_response(row)
+    is_said = _is_said(row)
+    first = _after_what_was_said(row) if is_said else _first_of_response(row)
     if first is None:
         raise _nothing()
-    _withdraw_from(opened, first, author)
+    rows = list(_live(session.pk).filter(sequence__gte=first.sequence))
+    return _answer_again(opened, rows, author, measure(rows, author, whole_turn=is_said), at_most, preview=preview)
+
+
+@transaction.atomic
+def run_tools(
+    *, session: Session, author: User, message_id: str, at_most: int | None = None, preview: bool = False
+) -> Withdrawal:
+    """Run the tools of a message's response again, and go on from their results (RUN-12).
+
+    The response's rows from its first tool call on, and what follows, are withdrawn as an attempt; the calls come
+    again without results. Calls that are excluded from the context are copied with theirs. Returns and raises as
+    `retry` does; Refused as "no_tools" when the response has no tool call that the model is sent.
+    """
+    opened, row = _at_rest(session, message_id)
+    response = _response_of(row)
+    calls = [each for each in response if each.type == MessageType.TOOL_GROUP]
+    if not row.run_id or not any(call.include_in_context for call in calls):
+        raise Refused("no_tools", _("This response has no tool calls that could run again."))
+    again = [each for each in response if (each.sequence or 0) >= (calls[0].sequence or 0)]
+    rows = list(_live(session.pk).filter(sequence__gte=calls[0].sequence))
+    found = measure(rows, author, own_response=row.response_id)
+    if preview:
+        return found
+    done = withdraw(opened, rows, author, found, at_most)
+    resume_turn(opened, row.run_id)
+    for each in again:
+        opened.insert("message_updated", _called_again(each))
+    opened.save()
+    return done
 
 
 def can_go_on(last: ChatMessage) -> bool:
@@ -74,16 +125,50 @@ def _at_rest(session: Session, message_id: str) -> tuple[OpenSession, ChatMessag
     return opened, row
 
 
-def _withdraw_from(opened: OpenSession, row: ChatMessage, author: User) -> None:
-    rows = _live(opened.session.pk)
-    last = rows.filter(sequence__lt=row.sequence).order_by("-sequence").first()
+def _answer_again(
+    opened: OpenSession,
+    rows: Sequence[ChatMessage],
+    author: User,
+    found: Withdrawal,
+    at_most: int | None,
+    *,
+    preview: bool,
+) -> Withdrawal:
+    """Withdraw the session's last rows and resume the turn of the row before them."""
+    last = _live(opened.session.pk).filter(sequence__lt=rows[0].sequence).last()
     if last is None or not can_go_on(last):
         raise _nothing()
     if not is_heard(last):
         raise Refused("nothing_to_retry", _("The message to be answered is left out of the context. Include it first."))
-    take_out(opened, list(rows.filter(sequence__gte=row.sequence)), author, MessageRevision.Kind.RETRY)
+    found = replace(found, after=last.pk)
+    if preview:
+        return found
+    done = withdraw(opened, rows, author, found, at_most)
     resume_turn(opened, last.run_id)
     opened.save()
+    return done
+
+
+def _response_of(row: ChatMessage) -> list[ChatMessage]:
+    """The live rows of a row's response, in order; hand-written calls belong to the text before them."""
+    turn = list(_live(row.session_id).filter(run_id=row.run_id))
+    start = end = turn.index(row)
+    while start > 0 and same_response(turn[start - 1], turn[start]):
+        start -= 1
+    while end + 1 < len(turn) and same_response(turn[end], turn[end + 1]):
+        end += 1
+    return turn[start : end + 1]
+
+
+def _called_again(row: ChatMessage) -> ChatMessage:
+    """Copy a row of a response; a call that the model is sent has not begun yet."""
+    made = copy.copy(row)
+    made._state.adding = True
+    made.pk, made.sequence, made.timestamp = ids.message_id(), None, timezone.now()
+    if row.type == MessageType.TOOL_GROUP and row.include_in_context:
+        made.status, made.result, made.is_error = MessageStatus.PENDING, "", False
+        made.ended_at = made.duration_ms = None
+    return made
 
 
 def _is_said(row: ChatMessage) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import Max, Min, Q, QuerySet
 
 from chat.models import ChatMessage, MessageStatus, MessageType, Session, Speaker
-from chat.projections.context import Around, call_ids, speaker, who
+from chat.projections.context import Around, call_ids, labels, named, speaker
 from chat.projections.segments import TurnSegments, segments
 from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected, gone
 from chat.projections.steps import AT_WORK, Sourced, Step, growing, steps
@@ -113,14 +113,16 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
 
 
 def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:
-    """Whether there may have been one speaker then and be several now, or the other way round (CTX-06)."""
+    """Tell whether people who spoke before may be named otherwise now: one speaks no more alone, or again (CTX-06)."""
     news = [row for row in changed if speaker(row) == Speaker.USER]
     if not news:
         return False
-    stayed = {who(row) for row in _speakers(_turns(session_id).filter(revision__lte=since))}
-    if len(stayed) > 1:
-        return False
-    return len(stayed | {who(row) for row in news}) > 1 or any(row.user_id is None for row in news)
+    stayed = frozenset(map(named, _speakers(_turns(session_id).filter(revision__lte=since))))
+    everyone = stayed | frozenset(map(named, news))
+    if len({person for person, _name in stayed}) < 2:
+        return len({person for person, _name in everyone}) > 1 or any(row.user_id is None for row in news)
+    before, now = labels(stayed), labels(everyone)
+    return any(before[person] != now[person] for person in stayed)
 
 
 def _people_changed(session_id: str, since: int) -> bool:
@@ -152,10 +154,10 @@ def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatM
 def _around(session_id: str, start: int) -> Around:
     before = ChatMessage.objects.live(session_id).filter(sequence__lt=start, include_in_context=True)
     calls = before.filter(type=MessageType.TOOL_GROUP).order_by("sequence").values_list("pk", "tool_call_id")
-    return Around(frozenset(map(who, _speakers(_turns(session_id)))), call_ids(calls))
+    return Around(frozenset(map(named, _speakers(_turns(session_id)))), call_ids(calls))
 
 
 def _speakers(turns: QuerySet[ChatMessage]) -> list[ChatMessage]:
-    """Read one row for each person, or name."""
+    """Read one row for each name of each person."""
     people = turns.order_by().values_list("user_id", "sender").distinct()
     return [ChatMessage(user_id=user_id, sender=sender) for user_id, sender in people]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.utils import timezone
 
 from chat import ids
@@ -18,7 +20,8 @@ def open_turn(opened: OpenSession) -> str:
     opened.run.turn_id = turn_id
     opened.run.turn_started_at = now
     opened.run.state = RunState.RUNNING
-    opened.run.save(update_fields=["turn_id", "turn_started_at", "state"])
+    opened.run.stopped_by = None
+    opened.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by"])
     marker = ChatMessage(type=MessageType.TURN_START, run_id=turn_id, mode=opened.session.mode, timestamp=now)
     opened.insert("turn_start", marker)
     return turn_id
@@ -28,16 +31,29 @@ def deliver_queued(opened: OpenSession) -> bool:
     """Give the queued messages their places in a new turn (RUN-06). False: there were none, or nobody to answer to."""
     if opened.session.status == Session.Status.DELETED:
         return False
-    queued = list(ChatMessage.objects.queued(opened.session.pk))
+    queued = list(ChatMessage.objects.deliverable(opened.session.pk))
     if not queued:
         return False
+    deliver(opened, queued)
+    return True
+
+
+def deliver(opened: OpenSession, queued: Sequence[ChatMessage]) -> None:
+    """Give these queued messages their places in a new turn."""
     fetch_attachments(queued)
     turn_id = open_turn(opened)
     for row in queued:
-        place = {"status": MessageStatus.COMPLETE, "sequence": opened.next_sequence(), "run_id": turn_id}
+        place = {"status": MessageStatus.COMPLETE, "sequence": opened.next_sequence(), "run_id": turn_id, "held": False}
         opened.update("user_message", row, place, {"model": opened.session.model})
     opened.events.append(StatusChanged("thinking"))
-    return True
+
+
+def hold_queued(opened: OpenSession) -> None:
+    """Let the queued messages wait until a person sends them (RUN-06)."""
+    queued = list(ChatMessage.objects.deliverable(opened.session.pk))
+    fetch_attachments(queued)
+    for row in queued:
+        opened.update("message_updated", row, {"held": True})
 
 
 def resume_turn(opened: OpenSession, turn_id: str) -> None:
@@ -45,6 +61,7 @@ def resume_turn(opened: OpenSession, turn_id: str) -> None:
     opened.run.turn_id = turn_id
     opened.run.turn_started_at = timezone.now()
     opened.run.state = RunState.RUNNING
-    opened.run.save(update_fields=["turn_id", "turn_started_at", "state"])
+    opened.run.stopped_by = None
+    opened.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by"])
     opened.events.append(StatusChanged("thinking"))
     lease.request(opened.session.pk)

@@ -53,7 +53,7 @@ def _answer(session: Session, message_id: str) -> ChatMessage:
 
 
 def _next_values(session: Session, role: Role, until: int | None) -> Json:
-    found = next_request(session, *MEASURED)
+    found = next_request(session, *MEASURED, "edited_by_name")
     laid, measure = found.estimate()
     page = page_of(laid, until)
     left_out = left_out_by(line.row.pk for block in page.blocks for line in block.lines if line.why == Why.LEFT_OUT)
@@ -64,7 +64,7 @@ def _next_values(session: Session, role: Role, until: int | None) -> Json:
         "page": page,
         "can_edit": may_switch,
         "is_working": SessionRun.objects.get(pk=session.pk).state != RunState.IDLE,
-        "queued": ChatMessage.objects.queued(session.pk).count(),
+        "queued": ChatMessage.objects.deliverable(session.pk).count(),
         "left_out": sum(line.why == Why.LEFT_OUT for block in laid for line in block.lines),
         "own_prompt": prompt_row(found.rows) is None,
     }

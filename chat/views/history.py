@@ -12,11 +12,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from chat import ids
-from chat.models import ChatMessage, MessageType, Role, Session
+from chat.models import ChatMessage, MessageType, Role, Session, User
 from chat.rendering import versions
 from chat.rendering.difference import shown
 from chat.services import history
 from chat.services.access import session_for
+from chat.services.editing import may_edit
 from chat.views.requests import SignedInRequest, number, signed_in
 
 # What stands in the place of a message's id.
@@ -37,7 +38,7 @@ def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
         "history": told,
         "versions": versions.told(told),
         "first": versions.first(told),
-        "can_restore": _may_change(session, role) and _has_versions(row),
+        "can_restore": _may_change(session, role) and _has_versions(row) and _may_edit(session, row, request.user),
     }
     page = "chat/history_page.html" if before is not None else "chat/history.html"
     return render(request, page, values)
@@ -71,7 +72,9 @@ def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
     session, role = session_for(request.user, session_id, Role.EDITOR)
     before = _number(request, "before")
     rows, older = history.removed_from(session, before)
-    values = {"acts": versions.acts(rows), "older": older, "can_restore": _may_change(session, role)}
+    can_restore = _may_change(session, role)
+    restorable = {row.message.pk for row in rows if can_restore and may_edit(session, row.message, request.user)}
+    values = {"acts": versions.acts(rows), "older": older, "can_restore": can_restore, "restorable": restorable}
     return render(request, "chat/removed_page.html" if before is not None else "chat/removed.html", values)
 
 
@@ -91,6 +94,10 @@ def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 def _may_change(session: Session, role: Role) -> bool:
     return role.covers(Role.EDITOR) and session.status == Session.Status.ACTIVE
+
+
+def _may_edit(session: Session, row: ChatMessage | None, user: User) -> bool:
+    return row is None or may_edit(session, row, user)
 
 
 def _has_versions(row: ChatMessage | None) -> bool:

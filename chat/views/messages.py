@@ -10,10 +10,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat import ids
-from chat.models import Session
+from chat.models import ChatMessage, Role, Session
 from chat.rendering.as_markdown import as_markdown
+from chat.rendering.difference import shown
 from chat.services import finding, history, presets, reading
 from chat.services.access import session_for
+from chat.services.editing import may_edit
+from chat.services.suggestions import open_suggestions
 from chat.snapshots import MessageSnapshot
 from chat.views.requests import SignedInRequest, absolute, signed_in
 
@@ -42,6 +45,32 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
         "changes": history.number_of_changes(message.id),
     }
     return render(request, "chat/messages/details.html", values)
+
+
+@never_cache
+@require_GET
+@signed_in
+def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Show a message's open suggestions, each as what it would change."""
+    session, role = session_for(request.user, session_id)
+    asked = request.GET.get("id", "")
+    rows = (
+        ChatMessage.objects.live(session.pk).filter(pk=asked) if ids.may_be_one(asked) else ChatMessage.objects.none()
+    )
+    row = rows.first()
+    if row is None:
+        raise Http404
+    is_active = session.status == Session.Status.ACTIVE and role.covers(Role.EDITOR)
+    values = {
+        "row": row,
+        "suggestions": [
+            {"row": each, "pieces": shown(row.text, each.text), "is_own": each.user_id == request.user.pk}
+            for each in open_suggestions(row)
+        ],
+        "can_withdraw": is_active,
+        "can_decide": is_active and may_edit(session, row, request.user),
+    }
+    return render(request, "chat/messages/suggestions.html", values)
 
 
 @never_cache

@@ -83,7 +83,9 @@ def _sent(past: PastRequest, then: _Then, hidden: set[str], until: int | None) -
 
 
 def _compared(session: Session, past: PastRequest, then: _Then) -> Json:
-    live = list(ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "model").order_by("sequence"))
+    live = list(
+        ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "model", "edited_by_name").order_by("sequence")
+    )
     before = rows_before(live, past.made.response_id)
     fresh = new_rows(before, past.now)
     fetch_attachments(fresh, with_text=True)

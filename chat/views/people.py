@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 from chat.rendering import figures
 from chat.services import sharing
 from chat.services.access import session_for
+from chat.services.senders import senders
 from chat.services.sharing import Member
 from chat.views.pictures import address
 from chat.views.requests import SignedInRequest, signed_in
@@ -20,11 +21,12 @@ from chat.views.requests import SignedInRequest, signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
     """List everybody in a session, its owner first."""
     row, _role = session_for(request.user, session_id)
-    return JsonResponse({"people": [_described(member) for member in sharing.members(row)]})
+    members = sharing.members(row)
+    names = senders(member.user for member in members)
+    return JsonResponse({"people": [_described(member, names[member.user.pk]) for member in members]})
 
 
-def _described(member: Member) -> dict[str, str | int | bool]:
-    name = member.user.sender
+def _described(member: Member, name: str) -> dict[str, str | int | bool]:
     return {
         "id": member.user.pk,
         "name": name,

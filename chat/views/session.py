@@ -17,6 +17,7 @@ from chat.rendering.frames import message_html, session_parts, status_html
 from chat.services import presets, reading
 from chat.services.access import session_for
 from chat.services.participation import participation_of
+from chat.services.senders import senders
 from chat.services.sharing import members
 from chat.services.workspaces import Places, enter, places_of
 from chat.styles import STYLES
@@ -34,7 +35,8 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
-    people = members(row)
+    inside = members(row)
+    people = [member.user for member in inside]
     own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
@@ -42,10 +44,12 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "queued": [message_html(message) for message in page.queued],
         "thinking": status_html("thinking", ""),
         "can_edit": role.covers(Role.EDITOR),
+        "role": role.value,
         "can_share": role.covers(Role.OWNER),
-        "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in people),
+        "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
-        "faces": json.dumps({member.user.pk: address(member.user) for member in people}),
+        "faces": json.dumps({user.pk: address(user) for user in people}),
+        "viewer_name": senders(people).get(request.user.pk, request.user.sender),
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": participation_of(request.user, row),

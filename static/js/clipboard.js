@@ -1,7 +1,7 @@
 // Copying: code blocks, outputs and links, with a word on whether it worked.
 import { on } from "./actions.js";
 import { copyText } from "./copying.js";
-import { notice, say } from "./notice.js";
+import { notice, say, settle } from "./notice.js";
 import { words } from "./words.js";
 
 const SHOWN_MS = 2000;
@@ -15,6 +15,7 @@ async function copyFor(button) {
   const copied = await copyText(textOf(source), source);
   if (button.firstChild) showWords(button, copied);
   else if (copied) showMark(button);
+  if (copied) settle();
   if (copied) say(words.copied);
   else if (!button.firstChild) notice(words.notCopied);
 }

@@ -6,7 +6,7 @@ import { field, restore, sends, TOUCH, write } from "./field.js";
 import * as history from "./history.js";
 import { fits } from "./limit.js";
 import * as mentions from "./mentions.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { Outbox } from "./outbox.js";
 import { live, page } from "./page.js";
 import { pendingOf, showPending } from "./pending.js";
@@ -89,7 +89,7 @@ export class Composer {
   #submit(event) {
     event.preventDefault();
     if (field.readOnly || slash.commanded(field.value) || !fits(field.value)) return;
-    if (uploads.hasFailed()) return notice(words.uploadsFailed);
+    if (uploads.hasFailed()) return notice(words.uploadsFailed, { about: "uploads" });
     if (uploads.isUploading()) return this.#wait(true);
     const text = slash.said(field.value);
     const files = uploads.take();
@@ -111,6 +111,7 @@ export class Composer {
 
   #uploaded() {
     const waited = this.#waiting;
+    if (!uploads.hasFailed()) settle("uploads");
     if (uploads.isUploading()) return;
     this.#wait(false);
     if (waited && !uploads.hasFailed()) form.requestSubmit();

@@ -1,5 +1,5 @@
 // Who and what made a message, when, and what it cost: beside it, without moving anything.
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { parse } from "./patch.js";
 import { openBox, place, unlessOvertaken } from "./popover.js";
 import { textAt } from "./server.js";
@@ -13,6 +13,7 @@ export async function show(message, anchor) {
   if (html === null) return notice(words.notLoaded);
   const box = openBox(anchor.isConnected ? anchor : message, { className: "details", label: words.actionDetails });
   if (!box) return;
+  settle();
   box.append(parse(html));
   localise(box);
   place();

@@ -59,6 +59,7 @@ export class Inbox {
         break;
       case "remove":
         this.#streams.forget(frame.id);
+        queue.removed(document.getElementById(frame.id));
         remove(frame.id);
         break;
       case "shift":

@@ -1,5 +1,5 @@
 // How long a message may be. A longer one is refused, and a much longer one would end the connection (MSG-12).
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { fill, words } from "./words.js";
 
 const limit = Number(document.getElementById("composer")?.dataset.limit);
@@ -10,9 +10,10 @@ export const isWithin = (text) => charactersOf(text) <= limit;
 
 /** Whether the server takes a text of this length; tells the person if not. */
 export function fits(text) {
-  if (isWithin(text)) return true;
-  notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }));
-  return false;
+  const isShort = isWithin(text);
+  if (isShort) settle("limit");
+  else notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }), { about: "limit" });
+  return isShort;
 }
 
 // The server counts characters, a string's length are UTF-16 units.

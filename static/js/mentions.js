@@ -28,8 +28,13 @@ export function callsMe(element) {
   const me = page.dataset.viewerName;
   if (!me || element.classList.contains("mine")) return false;
   const said = element.querySelector(".plain")?.textContent ?? "";
-  const at = said.indexOf(`@${me}`);
-  return at >= 0 && !/^[\p{L}\p{N}_]/u.test(said.slice(at + me.length + 1));
+  // Somebody whose name looks like another's is called by both forms of it: "Ana (ana)" and "Ana".
+  return isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u);
+}
+
+function isCalled(said, name, goesOn) {
+  const at = said.indexOf(`@${name}`);
+  return at >= 0 && !goesOn.test(said.slice(at + name.length + 1));
 }
 
 function fits({ name, username }, query) {

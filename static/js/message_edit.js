@@ -1,10 +1,11 @@
-// Changing a message in its place; nothing that somebody types there is lost, and nothing is written over unseen.
+// Editing a message in its place, or suggesting an edit of it; nothing that is typed there is lost, or written over unseen.
 import * as clash from "./clash.js";
 import { composing, restore } from "./field.js";
 import { fits } from "./limit.js";
-import { retry, sourceOf } from "./message_menu.js";
-import { notice, say } from "./notice.js";
-import { live } from "./page.js";
+import { sourceOf } from "./message_menu.js";
+import { notice, say, settle } from "./notice.js";
+import { live, mayEdit } from "./page.js";
+import { askToRetry, retry } from "./retry.js";
 import { leave } from "./scroll.js";
 import { keepInTab, keptInTab } from "./store.js";
 import { toast } from "./toast.js";
@@ -18,6 +19,7 @@ const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 class Edit {
   constructor(message, now, draft) {
     this.message = message;
+    this.isSuggestion = !mayEdit(message);
     this.form = template.content.firstElementChild.cloneNode(true);
     this.field = this.form.querySelector("textarea");
     this.place = this.form.querySelector(".clash-place");
@@ -30,7 +32,11 @@ class Edit {
   open() {
     const { message, form, field } = this;
     form.dataset.own = "";
-    for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for);
+    if (this.isSuggestion) {
+      form.querySelector("[data-name=save]").textContent = words.suggestionSend;
+      form.querySelector("label > span").textContent = words.actionSuggest;
+    }
+    for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.#cancel());
     field.addEventListener("keydown", (event) => this.#keys(event));
@@ -62,10 +68,19 @@ class Edit {
     if (!value.trim() || !fits(value)) return;
     if (how === "fork") return this.#fork(value);
     if (clash.isOpen(this.place)) return clash.point(this.place);
+    const atMost = how === "again" ? await this.#askToRetry(event.submitter) : 0;
+    if (atMost === null) return;
+    if (atMost === "fork") return this.#fork(value);
     if (value !== this.before && !(await this.#save(value, event.submitter))) return;
     if (this.form.isConnected && this.field.value !== value) return this.#remember(); // somebody has gone on writing
     this.#close();
-    if (how === "again") await retry(this.message);
+    if (how === "again") await retry(this.message, insist, atMost);
+  }
+
+  /** Asks what goes before anything is saved: how many messages may, "fork" for a fork instead, null for nothing. */
+  #askToRetry(submitter) {
+    const redo = async () => this.form.requestSubmit(submitter);
+    return insist(() => askToRetry(this.message.id), { label: words.stopAndSave, redo, about: `edit:${this.message.id}` });
   }
 
   async #fork(text) {
@@ -79,17 +94,20 @@ class Edit {
   /** Whether the change was taken; if somebody else has changed the message meanwhile, both texts are shown. */
   async #save(text, submitter) {
     this.saving = true;
-    const command = { type: "edit", id: this.message.id, text, revision: Number(this.revision) };
+    const type = this.isSuggestion ? "suggest_edit" : "edit";
+    const command = { type, id: this.message.id, text, revision: Number(this.revision) };
     const redo = async () => this.form.requestSubmit(submitter);
-    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), { label: words.stopAndSave, redo });
+    const about = `edit:${this.message.id}`;
+    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), { label: words.stopAndSave, redo, about });
     this.saving = false;
-    if (done) Object.assign(this, { before: text, revision: done.revision });
+    if (done && this.isSuggestion) toast(words.suggestionSent);
+    else if (done) Object.assign(this, { before: text, revision: done.revision });
     return done !== null;
   }
 
   async #stale(refusal) {
     if (refusal.code !== "stale") throw refusal;
-    if (!(await this.#clash()) && this.form.isConnected) notice(refusal.message);
+    if (!(await this.#clash()) && this.form.isConnected) notice(refusal.message, { about: `edit:${this.message.id}` });
     return null;
   }
 
@@ -147,6 +165,7 @@ class Edit {
   #close() {
     this.watcher.disconnect();
     keepInTab(nameOf(this.message.id), null);
+    settle(`edit:${this.message.id}`);
     const hadFocus = this.form.contains(document.activeElement);
     this.form.remove();
     if (hadFocus) this.message.focus({ preventScroll: true });
@@ -158,7 +177,7 @@ class Edit {
     this.watcher.disconnect();
     if (this.field.value === this.before) return;
     restore(this.field.value);
-    notice(words.editRescued);
+    notice(words.editRescued, { about: "send" });
   }
 
   /** What is being made of a message outlasts the page in its tab, with what it was made of. */

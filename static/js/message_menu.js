@@ -3,11 +3,12 @@ import { copyWords } from "./clipboard.js";
 import { TOUCH } from "./field.js";
 import { late } from "./late.js";
 import { openMenu } from "./menu.js";
-import { isOver } from "./messages.js";
-import { notice } from "./notice.js";
-import { canEdit, isGuest, live, page } from "./page.js";
+import { isOver, lastMessage } from "./messages.js";
+import { notice, settle } from "./notice.js";
+import { canEdit, isGuest, live, mayEdit, page } from "./page.js";
 import { showHistory } from "./past.js";
 import { swallowClick, unlessOvertaken } from "./popover.js";
+import { retry, runTools } from "./retry.js";
 import { textAt } from "./server.js";
 import { toast } from "./toast.js";
 import { insist, stopFirst } from "./unhindered.js";
@@ -20,22 +21,23 @@ const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
 const separator = { separator: true };
 
 // {name, label, icon, key, can, run}; those without a key are in the menu only. What has a `stopping` label as well is
-// never done while the agent works: the menu, which says so, stops it first.
+// never done while the agent works: the menu, which says so, stops it first. `keyIs` limits for which messages a key is.
 const ACTIONS = [
   { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
   { name: "select", label: () => words.actionSelect, icon: "text-select", can: () => TOUCH.matches, run: select },
   { name: "source", label: labelOfSource, icon: "code", key: "s", can: (message) => !message.matches(".error, .tool_group"), run: toggleSource },
   { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
   separator,
-  { name: "edit", label: () => words.actionEdit, icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
-  { name: "retry", label: () => words.actionRetry, stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", can: mayChange, run: retry },
+  { name: "edit", label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest), icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
+  { name: "retry", label: (message) => (message ? words.actionRetry : words.lastRetry), stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", keyIs: (message) => message === lastMessage(), can: mayChange, run: (message, _anchor, how) => retry(message, how) },
+  { name: "run-tools", label: () => words.actionRunTools, stopping: () => words.stopAndRunTools, icon: "play", can: (message) => mayChange(message) && message.matches(".tool_group"), run: (message, _anchor, how) => runTools(message, how) },
   { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: (message) => !isGuest && isOver(message), run: fork },
   { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
   { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
   separator,
   { name: "history", label: () => words.actionHistory, icon: "history", key: "h", can: isOver, run: ({ id }) => showHistory(id) },
   { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
-  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: mayChange, run: remove },
+  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: (message) => mayChange(message) && mayEdit(message), run: remove },
 ];
 
 /** The actions that make sense for a message now. */
@@ -49,7 +51,8 @@ export function keysOfMessages() {
 
 /** Does an action by its name or key, if it makes sense; whether it did. */
 export function act(message, wanted, anchor = message) {
-  const action = actionsFor(message).find(({ name, key }) => name === wanted || key === wanted);
+  const isMeant = ({ name, key, keyIs }) => name === wanted || (key === wanted && (keyIs?.(message) ?? true));
+  const action = actionsFor(message).find(isMeant);
   action?.run(message, anchor);
   return Boolean(action);
 }
@@ -64,7 +67,8 @@ export function openFor(message, anchor, { byPress = false } = {}) {
 
 function itemOf(action, message, anchor) {
   if (action.separator) return action;
-  const { icon, danger, key = "" } = action;
+  const { icon, danger } = action;
+  const key = (action.keyIs?.(message) ?? true) ? action.key ?? "" : "";
   const stops = action.stopping && page.dataset.status !== "idle";
   const label = stops ? action.stopping() : action.label(message);
   return { label, icon, danger, keys: shown(key), run: () => action.run(message, anchor, stops ? stopFirst : insist) };
@@ -93,8 +97,9 @@ function copyLink(message) {
 }
 
 async function put(text, done) {
-  if (await copyWords(text)) toast(done);
-  else notice(words.notCopied);
+  if (!(await copyWords(text))) return notice(words.notCopied);
+  settle();
+  toast(done);
 }
 
 function select(message) {
@@ -116,11 +121,6 @@ export async function edit(message) {
 
 async function showDetails(message, anchor) {
   (await unlessOvertaken(late(() => import("./details.js"))))?.show(message, anchor);
-}
-
-/** Lets the agent answer again from here on; the server knows what stays and what goes. */
-export function retry({ id }, _anchor = null, how = insist) {
-  return how(() => live.request({ type: "retry", id }), { label: words.stopAndRetry });
 }
 
 export function fork({ id }) {

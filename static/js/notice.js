@@ -1,17 +1,37 @@
-// Words to the person at this page: why something was refused, what was kept.
+// Notices: why something was refused, what was kept. Each one stays until what it is about is over.
 import { on } from "./actions.js";
+import { TOUCH } from "./field.js";
 
-on("dismiss", (button) => {
-  button.closest(".notice").remove();
-  (document.getElementById("text") ?? document.getElementById("main")).focus();
-});
+const region = document.getElementById("notices");
 
-/** Shows one notice, with one thing that can be done about it; the next one takes its place. */
-export function notice(text, { action = null } = {}) {
+on("dismiss", (button) => leave(button.closest(".notice")));
+
+/**
+ * Shows a notice with an optional action; the next notice takes its place. `about` names what it is about, one or
+ * several words: `settle` with one of them takes it away. Without it, it goes with the next thing that succeeds.
+ */
+export function notice(text, { action = null, about = "" } = {}) {
   const element = document.getElementById("notice").content.firstElementChild.cloneNode(true);
+  element.dataset.about = about;
   element.querySelector("span").textContent = text;
-  document.getElementById("notices").replaceChildren(element);
+  region.replaceChildren(element);
   if (action) addAction(element, action);
+}
+
+/** Takes the notice away that is about something which has succeeded or is over, and one that is about nothing special. */
+export function settle(about = "") {
+  const shown = region?.firstElementChild;
+  const subjects = shown?.dataset.about.split(" ") ?? [];
+  if (shown && (subjects[0] === "" || subjects.includes(about))) leave(shown);
+}
+
+/** Removes a notice. Focus that was in it goes to the composer, but not where that would open a keyboard. */
+function leave(element) {
+  const hadFocus = element.contains(document.activeElement);
+  element.remove();
+  if (!hadFocus) return;
+  const field = TOUCH.matches ? null : document.getElementById("text");
+  (field ?? document.getElementById("main")).focus({ preventScroll: true });
 }
 
 /** Whoever came by keyboard, from a message, goes on with it at once, and back from there. */

@@ -65,7 +65,7 @@ async function save() {
     written();
     if (!isChanged()) show(words.promptSaved);
   } catch (refusal) {
-    if (refusal.code !== "stale" || !(await choose())) notice(refusal.message);
+    if (refusal.code !== "stale" || !(await choose())) notice(refusal.message, { about: "set_system_prompt" });
   } finally {
     saving = null;
   }

@@ -2,7 +2,7 @@
 import * as clash from "./clash.js";
 import { composing } from "./field.js";
 import { fits } from "./limit.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { live } from "./page.js";
 import { textOf } from "./queue.js";
 import { keepInTab, keptInTab } from "./store.js";
@@ -53,7 +53,7 @@ async function save(message, form, seen) {
     const { revision } = await live.request({ type: "edit_queued", id: message.id, text: value, revision: Number(seen.revision) });
     Object.assign(seen, { text: value, revision, saving: null });
   } catch (refusal) {
-    return refusal.code === "stale" ? choose(message, form, seen) : notice(refusal.message);
+    return refusal.code === "stale" ? choose(message, form, seen) : notice(refusal.message, { about: `edit:${message.id}` });
   }
   // What somebody has gone on writing must not be lost.
   if (!form.isConnected) return;
@@ -89,6 +89,7 @@ function cancel(message, form, seen) {
 function close(message, form) {
   if (!form.isConnected) return;
   keepInTab(nameOf(message.id), null);
+  settle(`edit:${message.id}`);
   const hadFocus = form.contains(document.activeElement);
   form.remove();
   if (hadFocus) message.querySelector("[data-action=edit-queued]").focus();

@@ -2,13 +2,13 @@
 import { offer } from "./deeds.js";
 import { isBehind, withControl } from "./keyboard.js";
 import { late } from "./late.js";
-import { copy, edit, retry } from "./message_menu.js";
+import { copy, edit } from "./message_menu.js";
 import { isOver, lastMessage } from "./messages.js";
 import { canEdit, page } from "./page.js";
+import { retry } from "./retry.js";
 import { toEnd } from "./scroll.js";
 import { fullTime } from "./time.js";
 import { words } from "./words.js";
-
 
 async function find(text = "") {
   (await late(() => import("./find.js")))?.open(text);

@@ -12,9 +12,9 @@ import "./forking.js";
 import "./header.js";
 import "./images.js";
 import { Inbox } from "./inbox.js";
-import { retry } from "./message_menu.js";
+import { late } from "./late.js";
 import { adopt } from "./messages.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import "./notifications.js";
 import { ask, canEdit, live, page } from "./page.js";
 import "./panel_opener.js";
@@ -22,6 +22,7 @@ import { showIdleAgain, showThinking } from "./parts.js";
 import "./pictures.js";
 import * as presence from "./presence.js";
 import * as reader from "./reader.js";
+import { retry } from "./retry.js";
 import * as rail from "./rail.js";
 import * as reading from "./reading.js";
 import * as scroll from "./scroll.js";
@@ -46,7 +47,10 @@ live.addEventListener("state", ({ detail: { state } }) => state === "closed" && 
 live.addEventListener("answer", ({ detail: answer }) => {
   const [kind, key] = String(answer.ref ?? "").split(":");
   if (answer.type === "refused") refused(kind, key, answer.message);
-  else if (kind === "send") composer.confirmed(key, at(answer.id) !== null);
+  else if (kind === "send") {
+    settle("send");
+    composer.confirmed(key, at(answer.id) !== null);
+  }
 });
 
 on("expand", (button) => {
@@ -54,18 +58,19 @@ on("expand", (button) => {
   button.closest(".message").focus({ preventScroll: true });
   button.remove();
 });
+on("suggestions", async (button) => (await late(() => import("./suggestions.js")))?.toggle(button));
 on("prompt", (button) => composer.suggest(button.textContent));
-on("retry", (button) => retry(button.dataset));
+for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
 
 function refused(kind, key, message) {
   if (kind === "send") composer.refused(key);
   showIdleAgain();
-  notice(message);
+  notice(message, { about: kind });
 }
 
 function overtaken(text) {
   restore(text);
-  notice(words.delivered);
+  notice(words.delivered, { about: "send" });
 }
 
 adopt([...at("messages").children]);
@@ -83,5 +88,5 @@ atMidnight(() => {
   localise(document.body);
   renew(at("messages"));
 });
-if (composer?.restoreStale()) notice(words.kept);
+if (composer?.restoreStale()) notice(words.kept, { about: "send" });
 live.connect();

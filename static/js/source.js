@@ -1,6 +1,6 @@
 // A message as it was written, in the place of what it looks like.
 import { wholeOf } from "./message_menu.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { words } from "./words.js";
 
 /** Shows the Markdown of a message, or what it looks like again. */
@@ -9,6 +9,7 @@ export async function toggle(message) {
   if (shown) return shown.remove();
   const text = await wholeOf(message);
   if (text === null) return notice(words.notLoaded);
+  settle();
   if (message.querySelector(":scope > .source")) return; // asked for twice
   const element = document.createElement("pre");
   element.className = "source";

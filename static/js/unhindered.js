@@ -1,18 +1,21 @@
 // What the agent's work is in the way of: it is said so, and one press stops the agent and does it then.
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { live } from "./page.js";
 import { words } from "./words.js";
 
 /**
  * Does something that the session may refuse (`deed` asks for it and returns what comes of it); resolves to that, or
- * to null after saying why not. Refused for the agent's work, it is offered as `label`: a stop, and then `redo`.
+ * to null after saying why not. Refused for the agent's work, it is offered as `label`: a stop, and then `redo`. The
+ * notice is `about` something that the next success of the same settles; the offer goes when the agent is idle, too.
  */
-export async function insist(deed, { label = words.stopAndDo, tell = notice, redo = deed } = {}) {
+export async function insist(deed, { label = words.stopAndDo, tell = notice, redo = deed, about = "action" } = {}) {
   try {
-    return await deed();
+    const result = await deed();
+    if (result !== null) settle(about);
+    return result;
   } catch (refusal) {
-    const action = { label, run: () => stopFirst(redo, { label, tell }) };
-    tell(refusal.message, refusal.code === "busy" ? { action } : {});
+    const action = { label, run: () => stopFirst(redo, { label, tell, about }) };
+    tell(refusal.message, refusal.code === "busy" ? { action, about: `${about} agent` } : { about });
     return null;
   }
 }
@@ -26,7 +29,7 @@ export function stopFirst(deed, options) {
   return insist(later, options);
 }
 
-/** Resolves when the agent is at rest, by the session's own word; it may take up what is queued right after that. */
+/** Resolves when the agent is at rest, by the session's own word. What is queued is held by the stop. */
 function stopped() {
   const life = new AbortController();
   return new Promise((resolve, reject) => {

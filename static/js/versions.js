@@ -1,8 +1,9 @@
 // A dialog with what was: versions of a text, or what was removed; followed live, and brought back from there.
 import { on } from "./actions.js";
-import { notice } from "./notice.js";
+import { notice, settle } from "./notice.js";
 import { live } from "./page.js";
 import { parse } from "./patch.js";
+import { restoreAttempt } from "./retry.js";
 import { textAt, valueAt } from "./server.js";
 import { localise } from "./time.js";
 import { toast } from "./toast.js";
@@ -20,6 +21,7 @@ let due = 0;
 export async function show(path) {
   const html = await textAt(location.pathname + path);
   if (html === null) return notice(words.notLoaded);
+  settle();
   dialog?.remove();
   address = location.pathname + path;
   shown = html;
@@ -119,6 +121,7 @@ async function older(button) {
   first.focus({ preventScroll: true });
 }
 
+on("restore-attempt", (button) => restoreAttempt(button.dataset.id, toast));
 on("version-whole", toggleWhole);
 on("version-restore", restoreVersion);
 on("restore-removed", restoreRemoved);

@@ -17,10 +17,11 @@ from django.test.client import MULTIPART_CONTENT as MULTIPART
 from django.urls import get_resolver
 
 from chat.api.root import api
-from chat.models import Attachment, ModelRequest
+from chat.models import Attachment, ModelRequest, Suggestion
 from chat.services import api_tokens
 from tests.access.people import (
     ANONYMOUS,
+    EDITOR,
     EVERYBODY,
     GUEST,
     MESSAGE,
@@ -41,6 +42,7 @@ TOKENS = {READ_TOKEN: (OWNER, "read"), WRITE_TOKEN: (OWNER, "write"), VIEWERS_TO
 ACTORS = (*EVERYBODY, *TOKENS)
 JSON = "application/json"
 ATTACHMENT = "a_" + "1" * 24
+SUGGESTION = "e_" + "1" * 24
 UPLOAD = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("a.txt", b"Hi")})
 S, M = "/sessions/{session_id}", "/sessions/{session_id}/messages/{message_id}"
 
@@ -104,6 +106,7 @@ MATRIX = [
     Row("POST", f"{S}/leave", {**seeing(204), OWNER: 422}),
     Row("POST", f"{S}/read", seeing(204), {"revision": 0}),
     Row("POST", f"{S}/cancel", editing(200)),
+    Row("POST", f"{S}/send_now", editing(200), {}),
     Row("GET", f"{S}/members", seeing(200)),
     Row("PUT", f"{S}/members/{{user_id}}", owning(204), {"role": "viewer"}),
     Row("DELETE", f"{S}/members/{{user_id}}", owning(204)),
@@ -115,7 +118,7 @@ MATRIX = [
     Row("GET", f"{S}/removed", editing(200)),
     Row("GET", f"{S}/system_prompt/versions", seeing(200)),
     Row("GET", f"{M}/versions", seeing(200)),
-    Row("POST", f"{M}/versions/{{version}}/restore", editing(200)),
+    Row("POST", f"{M}/versions/{{version}}/restore", owning(200)),
     Row("GET", f"{S}/requests", seeing(200)),
     Row("GET", f"{S}/requests/{{response_id}}", seeing(200)),
     Row("GET", f"{S}/context/estimate", seeing(200)),
@@ -134,15 +137,22 @@ MATRIX = [
     Row("GET", f"{S}/messages", seeing(200)),
     Row("POST", f"{S}/messages", editing(201), {"text": "Hi"}),
     Row("GET", M, seeing(200)),
-    Row("PATCH", M, editing(200), {"text": "Hi"}),
+    Row("PATCH", M, owning(200), {"text": "Hi"}),
     Row("PATCH", M, editing(200), {"include_in_context": False}),
     Row("PATCH", M, seeing(200), {}),
-    Row("DELETE", M, editing(204)),
+    Row("DELETE", M, owning(204)),
+    Row("GET", f"{M}/suggestions", seeing(200)),
+    Row("POST", f"{M}/suggestions", {**editing(201), OWNER: 422}, {"text": "Hi"}),
+    Row("POST", f"{S}/suggestions/{{suggestion_id}}/accept", owning(200), {}),
+    Row("POST", f"{S}/suggestions/{{suggestion_id}}/dismiss", editing(204)),
     Row("POST", f"{M}/exclude_before", editing(200)),
     Row("POST", f"{M}/include_before", editing(200), {}),
-    Row("POST", f"{M}/restore", editing(200)),
-    Row("POST", f"{M}/withdraw", editing(403)),
+    Row("POST", f"{M}/restore", owning(200)),
+    Row("POST", f"{M}/withdraw", editing(409)),
     Row("POST", f"{M}/retry", editing(422)),
+    Row("POST", f"{M}/run_tools", editing(422)),
+    Row("GET", f"{S}/attempts", editing(200)),
+    Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
     Row("POST", f"{M}/fork", {**seeing(201), GUEST: 403}, {}),
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
@@ -174,6 +184,7 @@ def _sent_file(people: People, own_files: None) -> None:
     file = Attachment(pk=ATTACHMENT, session=people.session, message_id=MESSAGE, name="a.txt", kind="text", size=2)
     file.media_type = "text/plain"
     file.file.save("a.txt", ContentFile(b"Hi"))
+    Suggestion.objects.create(pk=SUGGESTION, message_id=MESSAGE, user=people[EDITOR], text="Hey", revision=0)
     ModelRequest.objects.create(response_id=RESPONSE, session=people.session, revision=0, rows=[[MESSAGE, 0]])
     IDS.update(
         workspace_id=people.session.workspace_id,
@@ -189,7 +200,14 @@ def ask(
 ) -> tuple[int, bytes]:
     """Ask, and undo what it has done; what streams for ever is not read."""
     path = row.path.format(
-        **{**IDS, "session_id": session_id, "message_id": message_id, "attachment_id": attachment_id}
+        **{
+            **IDS,
+            "session_id": session_id,
+            "message_id": message_id,
+            "attachment_id": attachment_id,
+            "suggestion_id": SUGGESTION,
+            "attempt": "v_none",
+        }
     )
     is_file = isinstance(row.body, bytes)
     body = row.body if is_file else b"" if row.body is None else json.dumps(row.body).encode()

@@ -86,6 +86,7 @@ MATRIX = [
     Row("GET", "session-history", seeing(200), {"id": "system_prompt"}),
     Row("GET", "session-version", seeing(200), {"id": MESSAGE, "at": "0"}),
     Row("GET", "session-removed", editing(200)),
+    Row("GET", "session-suggestions", seeing(200), {"id": MESSAGE}),
     Row("POST", "session-compare", editing(200), {"id": MESSAGE, "mine": "Hi"}),
     Row("GET", "session-find", seeing(200), {"q": "plan"}),
     Row("POST", "session-attachments", {**editing(422), ANONYMOUS: 401}),

@@ -51,10 +51,16 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "send": {"text": "Hi"},
     "edit_queued": {"id": "m_none", "text": "Hi"},
     "withdraw": {"id": "m_none"},
+    "send_now": {},
     "typing": {},
     "cancel": {},
     "retry": {"id": "m_none"},
+    "run_tools": {"id": "m_none"},
+    "restore_attempt": {"attempt": "v_none"},
     "edit": {"id": "m_none", "text": "Hi"},
+    "suggest_edit": {"id": "m_none", "text": "Hi"},
+    "accept_suggestion": {"id": "e_none"},
+    "dismiss_suggestion": {"id": "e_none"},
     "exclude": {"id": "m_none"},
     "include": {"id": "m_none"},
     "exclude_before": {"id": "m_none"},
@@ -71,11 +77,12 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "draft": {"text": "Hm"},
 }
 FOR_VIEWERS = {"read", "fork"}
-NOT_FOR_GUESTS = ("fork", "set_model", "set_agent")
+NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
 OF_A_MESSAGE = [
     *("edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
-    *("exclude", "include", "exclude_before", "include_before"),
+    *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
 ]
+OF_A_SUGGESTION = ["accept_suggestion", "dismiss_suggestion"]
 
 
 def cookie_of(user: User | None) -> tuple[bytes, bytes]:
@@ -163,9 +170,11 @@ async def test_commands_are_for_editors(house: House, people: People, actor: str
         assert await house.do(lambda: Session.objects.get().revision) == 0
     else:
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
+        missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
         missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
-        assert {**codes, "retry": ""} == {**dict.fromkeys(COMMANDS, "ack"), **missing, "retry": ""}
-        assert codes["retry"] in ("busy", "no_such_message")
+        at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt"), "")
+        assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
+        assert {codes[kind] for kind in at_rest_only} <= {"busy", "no_such_message", "no_such_attempt"}
     await house.idle(people.session)
 
 

@@ -67,7 +67,7 @@ def test_retry_asks_first(admin: Client, session: Session) -> None:
     """ADM-03, RUN-12: what it takes away is said before it is done, and again when it has become more."""
     rows = fill(session, START, HI, ANSWER, DONE)
     page = do(admin, session, "retry", rows[1])
-    assert "1 message stands after it." in said(page)
+    assert "1 message will be removed." in said(page)
     assert SessionRun.objects.get().state == "idle"
     sure = form_in(page, "retry_form")
     Session.objects.update(revision=99)
@@ -75,6 +75,21 @@ def test_retry_asks_first(admin: Client, session: Session) -> None:
     admin.post(deed_page(session), {**sure, "sure": "99"})
     assert [row.pk for row in live(session)] == [rows[0].pk, rows[1].pk]
     assert (SessionRun.objects.get().state, SessionRun.objects.get().wanted) == ("running", 1)
+
+
+def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
+    """ADM-03, RUN-12: from the removed messages, as a whole, after saying what goes instead."""
+    rows = fill(session, START, HI, ANSWER, DONE, START, {**HI, "sender": "Bo"}, ANSWER, DONE)
+    page = do(admin, session, "retry", rows[1])
+    assert "3 messages will be removed. Some of them were written by 1 person." in " ".join(said(page).split())
+    admin.post(deed_page(session), form_in(page, "retry_form"))
+    SessionRun.objects.update(state="idle", turn_id="")
+    assert "Restore with the messages around it" in said(admin.get(f"{page_of(session)}?removed="))
+    page = do(admin, session, "restore_attempt", rows[5])
+    admin.post(deed_page(session), form_in(page, "retry_form"))
+    assert live(session) == rows
+    assert do(admin, session, "restore_attempt", rows[5]).status_code == 302
+    assert "not there any more" in said(admin.get(page_of(session)))
 
 
 def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from chat.models import ChatMessage, MessageRevision, Role, Session, User
+from chat.models import ChatMessage, MessageRevision, Role, Session, SessionRun, User
 from chat.services.reading import message_snapshot
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
@@ -78,7 +78,7 @@ def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> Non
 
 def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User) -> None:
     """MSG-11: the second is told what there is now; by tag or by revision."""
-    row = fill(session, *TURN)[1]
+    row = fill(session, *TURN)[3]
     let_in(session, bo, Role.EDITOR)
     seen = asker.get(path(session, row))
     Asker(token_of(bo)).patch(path(session, row), {"text": "Bo's"})
@@ -111,8 +111,55 @@ def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
     assert (forked["agent_status"], forked["forked_from"]) == ("thinking", session.pk)
     still = asker.post(path(session, rows[1], "/fork"), {"text": "Other", "run": False}).json()["session"]
     assert asker.get(f"/api/sessions/{still}").json()["agent_status"] == "idle"
-    assert asker.post(path(session, rows[3], "/retry")).status_code == 204
+    assert asker.post(path(session, rows[3], "/retry")).status_code == 200
     assert code(asker.post(path(session, rows[1], "/retry"))) == (409, "busy")
+
+
+def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: Session) -> None:
+    """RUN-12: no more than was agreed to; the attempt is listed and restored; tools are run again likewise."""
+    rows = fill(session, *TURN, *TURN)
+    refused = asker.post(path(session, rows[1], "/retry?at_most=0"))
+    assert (code(refused), refused.json()["messages"], refused.json()["people"]) == ((409, "confirm"), 5, 1)
+    told = {"messages": 5, "people": 1, "others": 1, "last_answer": False, "after": rows[1].pk}
+    assert asker.post(path(session, rows[1], "/retry?preview=true")).json() == {**told, "attempt": ""}
+    done = asker.post(path(session, rows[1], "/retry?at_most=5")).json()
+    assert done == {**told, "attempt": done["attempt"]}
+    SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
+    address = f"/api/sessions/{session.pk}/attempts"
+    (listed,) = asker.get(address).json()["attempts"]
+    assert (listed["id"], listed["after"], listed["messages"]) == (done["attempt"], rows[1].pk, 5)
+    assert asker.post(f"{address}/{done['attempt']}/restore").json()["messages"] == 0
+    assert [row["id"] for row in asker.get(path(session)).json()["messages"]] == [row.pk for row in rows]
+    assert code(asker.post(f"{address}/{done['attempt']}/restore")) == (404, "no_such_attempt")
+    assert asker.post(path(session, rows[7], "/run_tools")).json()["messages"] == 2
+
+
+def test_others_suggest_edits(asker: Asker, session: Session, ana: User, bo: User) -> None:
+    """MSG-11: an editor's edit of a person's message is refused; what they suggest is listed, and decided."""
+    row = fill(session, START, {**HI, "user": ana}, DONE)[1]
+    let_in(session, bo, Role.EDITOR)
+    editor, about = Asker(token_of(bo)), path(session, row, "/suggestions")
+    assert code(editor.patch(path(session, row), {"text": "Yo"})) == (403, "not_yours")
+    made = editor.post(about, {"text": "Yo"})
+    (listed,) = asker.get(made["Location"]).json()["suggestions"]
+    assert (listed["id"], listed["name"], listed["text"]) == (made.json()["suggestion"], "Bo", "Yo")
+    assert asker.get(path(session, row)).json()["suggestions"] == 1
+    address = f"/api/sessions/{session.pk}/suggestions/{listed['id']}"
+    assert code(editor.post(f"{address}/accept", {})) == (403, "not_yours")
+    revision = asker.post(f"{address}/accept", {}).json()["revision"]
+    told = asker.get(path(session, row)).json()
+    assert (told["text"], told["suggested_by"], told["edited_by"], told["revision"]) == ("Yo", "Bo", "", revision)
+    assert code(asker.post(f"{address}/dismiss")) == (404, "no_such_suggestion")
+
+
+def test_held_messages_are_sent(asker: Asker, session: Session) -> None:
+    """RUN-06: what a stop has held goes when somebody says so."""
+    asker.post(path(session), {"text": "Hi"})
+    asker.post(path(session), {"text": "And?"})
+    asker.post(f"/api/sessions/{session.pk}/cancel")
+    assert [each["held"] for each in asker.get(path(session)).json()["queued"]] == [True]
+    assert asker.post(f"/api/sessions/{session.pk}/send_now", {}).json() == {"sent": 1}
+    assert [each["held"] for each in asker.get(path(session)).json()["queued"]] == [False]
 
 
 def test_viewer_changes_nothing_and_may_fork(reader: Asker, session: Session) -> None:

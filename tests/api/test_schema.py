@@ -27,7 +27,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from chat.api.root import api
-from chat.models import Attachment, Invitation, ModelRequest, Role, Session, User, Workspace
+from chat.models import Attachment, Invitation, ModelRequest, Role, Session, Suggestion, User, Workspace
 from chat.services import sharing
 from chat.services.sessions import create_session
 from tests.api.asking import token_of
@@ -83,12 +83,16 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         response_id=f"r_{session.pk[2:]}", session=session, revision=5, rows=[[rows[1].pk, 2]]
     )
     sharing.invite(session=session, author=owner, role=Role.VIEWER)
+    suggestion = Suggestion.objects.create(message=rows[1], user=owner, text=f"Suggested {word}", revision=0)
     return {
         "session_id": session.pk,
         "message_id": rows[1].pk,
         "attachment_id": file.pk,
         "response_id": request.pk,
         "version": 0,
+        "suggestion_id": suggestion.pk,
+        # Making one would leave a turn to run, which most other operations wait for.
+        "attempt": "v_none",
         "invitation_id": Invitation.objects.get(session=session).pk,
         "user_id": owner.pk,
         "workspace_id": session.workspace_id,

@@ -88,7 +88,7 @@ async def test_everything_is_done_by_keyboard(ana: Person, model: WireServer) ->
         await page.keyboard.type(words)
         await press(ana, "Enter")
     await expect(ana.queue).to_have_count(2)
-    await reach(ana, ana.queue.nth(1).get_by_role("button", name="Withdraw"), "Shift+Tab")
+    await reach(ana, ana.queue.nth(1).get_by_role("button", name="Remove"), "Shift+Tab")
     await press(ana, "Enter")
     await expect(ana.queue).to_have_count(1)
     await expect(ana.composer).to_be_focused()

@@ -18,14 +18,14 @@ async def said(house: House, session: Session, text: str) -> str:
     return row.pk
 
 
-async def test_next_answer_is_to_what_stands_there_now(house: House, ana: User, bo: User) -> None:
+async def test_next_answer_is_to_what_stands_there_now(house: House, ana: User) -> None:
     """ADM-02, MSG-09, MSG-11: edited words are told, excluded and removed ones are not, restored ones are again."""
     provider = house.script([["One."], ["Two."], ["Three."], ["Four."]])
     session = await house.session(ana)
     for text in ("First", "Second"):
         await house.send(session, ana, text)
         await house.idle(session)
-    await house.do(edit, session=session, author=bo, message_id=await said(house, session, "First"), text="Before")
+    await house.do(edit, session=session, author=ana, message_id=await said(house, session, "First"), text="Before")
     await house.do(include, session=session, author=ana, message_id=await said(house, session, "One."), included=False)
     gone = await said(house, session, "Two.")
     await house.do(remove, session=session, author=ana, message_id=gone)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.db import transaction
 from pytest_django.fixtures import Settings
 
 from agents.errors import RateLimited
@@ -19,6 +20,8 @@ from chat.models import ChatMessage, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED
 from chat.running import nudge
 from chat.running.runner import Runner
+from chat.services import messages, runs
+from chat.services.reading import page_of
 from tests.support.house import House, ScriptedRegistry
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
@@ -245,20 +248,96 @@ async def test_late_stop_does_not_stop_the_next_turn(house: House, ana: User) ->
     assert (await house.shown(session))[-2:] == [("text", "complete", "Two and three."), ("turn_done", "complete", "")]
 
 
-async def test_queued_messages_run_after_a_stop(house: House, ana: User, bo: User) -> None:
-    """RUN-07, RUN-06: Stop ends a turn, not the conversation; and it does not reach over into the next one."""
+async def test_stop_holds_the_queue(house: House, ana: User, bo: User) -> None:
+    """RUN-06, RUN-07: what two people have queued waits until a person sends it, whoever stopped the turn.
+
+    A new message begins a turn with itself alone; the held ones stay, over a restart too.
+    """
     gate = Gate()
-    house.script([["Once", gate], ["Fine", "."]])
+    provider = house.script([["Once", gate], ["Fine."], ["All right."], ["Good."]])
     session = await house.session(ana)
     await house.send(session, ana, "Go")
     await gate.reached()
-    await house.send(session, bo, "Something else")
+    first = await house.send(session, bo, "Something else")
+    await house.send(session, ana, "And this")
+    await house.cancel(session, bo)
+    await house.idle(session)
+    queued = (await house.do(page_of, session)).queued
+    assert [(message.text, message.held) for message in queued] == [("Something else", True), ("And this", True)]
+    end = (await house.do(page_of, session)).messages[-1]
+    assert (end.status, end.end_reason, end.stopped_by, end.stopped_by_id) == ("interrupted", "stopped", "Bo", bo.pk)
+    await house.restart()
+    await house.send(session, ana, "Rather this")
+    await house.idle(session)
+    assert [message.text for message in provider.requests[-1].messages][-1] == "Rather this"
+    assert len((await house.do(page_of, session)).queued) == 2
+    assert await house.do(messages.send_now, session=session, author=ana, message_id=first.id) == 1
+    await house.idle(session)
+    assert await house.do(messages.send_now, session=session, author=bo) == 1
+    await house.idle(session)
+    said = [(row.text, row.held) for row in await house.rows(session) if row.type == "text"]
+    assert said[-4:] == [("Something else", False), ("All right.", False), ("And this", False), ("Good.", False)]
+    assert await house.do(messages.send_now, session=session, author=bo) == 0
+    await house.do(check_rest, session)
+
+
+async def test_held_message_joins_the_queue_while_the_agent_works(house: House, ana: User) -> None:
+    """RUN-06: sent during another turn, it is delivered when that turn ends."""
+    gates = Gate(), Gate()
+    house.script([["One", gates[0]], ["Two", gates[1]], ["Three."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gates[0].reached()
+    held = await house.send(session, ana, "Wait")
     await house.cancel(session, ana)
     await house.idle(session)
-    assert [text for kind, _, text in await house.shown(session) if kind == "text"] == [
-        "Go",
-        "Once",
-        "Something else",
-        "Fine.",
-    ]
+    await house.send(session, ana, "On")
+    await gates[1].reached()
+    await house.do(messages.send_now, session=session, author=ana, message_id=held.id)
+    assert [message.held for message in (await house.do(page_of, session)).queued] == [False]
+    gates[1].open()
+    await house.idle(session)
+    texts = [text for kind, _, text in await house.shown(session) if kind == "text"]
+    assert texts == ["Go", "One", "On", "Two", "Wait", "Three."]
     await house.do(check_rest, session)
+
+
+async def test_message_sent_while_the_turn_stops_is_answered(house: House, ana: User) -> None:
+    """RUN-06, RUN-08: it came after the stop, so it begins the next turn; what was queued before stays held."""
+    gate = Gate()
+    house.script([["Once", gate], ["Yes."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.send(session, ana, "Before")
+
+    def stop_and_send() -> None:
+        with transaction.atomic():
+            runs.cancel(session=session, author=ana)
+            messages.send_message(session=session, author=ana, text="After")
+
+    await house.do(stop_and_send)
+    await house.idle(session)
+    texts = [(text, status) for kind, status, text in await house.shown(session) if kind == "text"]
+    assert texts[-3:] == [("After", "complete"), ("Yes.", "complete"), ("Before", "queued")]
+
+
+async def test_first_person_to_stop_is_named(house: House, ana: User, bo: User) -> None:
+    """MSG-11: later stops of the same turn change nothing, and the next turn knows nobody."""
+    gate = Gate()
+    house.script([["Once", gate], ["Fine."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+
+    def stop_twice() -> None:
+        with transaction.atomic():
+            runs.cancel(session=session, author=bo)
+            runs.cancel(session=session, author=ana)
+
+    await house.do(stop_twice)
+    await house.idle(session)
+    await house.send(session, ana, "On")
+    await house.idle(session)
+    ends = [row for row in await house.rows(session) if row.type == "turn_done"]
+    assert [(row.stopped_by_name, row.end_reason) for row in ends] == [("Bo", "stopped"), ("", "")]

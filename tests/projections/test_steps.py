@@ -13,7 +13,7 @@ from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.openai_request import Dialect, to_request
 from chat.models import ChatMessage, Session
-from chat.projections.context import Around, call_ids, context, speaker, system_prompt, who
+from chat.projections.context import Around, call_ids, context, named, speaker, system_prompt
 from chat.projections.steps import AT_WORK, Step, as_context, steps
 from tests.projections.test_context_random import any_rows
 
@@ -106,7 +106,7 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
     if at >= len(rows) or not rows[at].include_in_context or speaker(rows[at]) != "user":
         return
     before = [each for each in rows[:at] if each.include_in_context]
-    people = frozenset(who(each) for each in rows if each.include_in_context and speaker(each) == "user")
+    people = frozenset(named(each) for each in rows if each.include_in_context and speaker(each) == "user")
     around = Around(people, call_ids((each.id, each.tool_call_id) for each in before if each.type == "tool_group"))
     end = [each.step for each in steps(rows[at:], around)]
     assert end == [step for step in projected(rows) if step.sequence > 2 * at + 1]

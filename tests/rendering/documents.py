@@ -89,6 +89,10 @@ TRAPS = (
     "![a *b*](https://c) [![d](https://e)](https://f) ![](https://g)",
     "<https://a.b/c?d=e&f> <x@y.z> <b>&amp;&#35;&#x22;&nope;</b> &am",
     "&nbsp;a&nbsp;\u00a0b\u3000",
+    "see https://a.b/c_d(e). www.f.gh, then x",
+    "（https://a.b/c）www.d.ef。www.g https:// ftp://h",
+    "**https://a.b**c [x https://d.e](https://f) `https://g` <https://h>i ![https://j.k](https://l)",
+    "| https://a.b | www.c.de |\n|--|--|\n| https://f.g | h |\n\n- https://i.j\n- www.k.lm",
     "\\*a\\* \\[b] \\",
     "a\u2028b\u2029c\x0bd\x0ce\x85f\x1cg",
     "x\r\ny\rz\r\n\r\n- a\r\n- b",
@@ -116,6 +120,7 @@ _ATOMS = (
     *("|", " | ", "|-|-|\n", "| a | b |\n", "|:-|-:|\n", "- [x] ", "[ ] ", "x] "),
     *("[", "]", "(", ")", "[a]", "[a]: /u", "[a]: https://u", '[b]: https://v "t"\n', '"', "'", "(t)", "](https://x)"),
     *("![", "![a](https://i)", "<", "<https://a.b>", "<b>", "&", "&amp;", ";", "&#32;", "amp;", "\\"),
+    *("https://", "http", "://", "www.", "www.a.bc", "https://a.b/c", "a.b", ".c"),
     *("$", "$$", "$x$", "\n$$\n", "$$\n", "\\(", "\\)", "\\[", "\\]", "\\frac{a}{b}", "x^2", "$$\\a"),
     *("!", "?", ".", ":", "/", ",", "=", "{", "}", "$", "%", "^", "@", "\ud83d", "\ude00", "\u2028", "\x0c", "\ufeff"),
 )

@@ -131,15 +131,32 @@ def test_turn_start_is_never_drawn() -> None:
         (59.9, "complete", ""),
         (60.0, "complete", "Worked for 1 minute"),
         (90.0, "complete", "Worked for 1 minute 30 seconds"),
-        (3.0, "interrupted", "Interrupted"),
-        (90.0, "interrupted", "Interrupted after 1 minute 30 seconds"),
+        (3.0, "interrupted", "Interrupted Continue"),
+        (90.0, "interrupted", "Interrupted after 1 minute 30 seconds Continue"),
         (None, "complete", ""),
     ],
 )
 def test_turn_done_tells_of_long_and_interrupted_turns(seconds: float | None, status: str, words: str) -> None:
-    """UI-04: under 60 s nothing; from 60 s a line; an interrupted turn says so."""
+    """UI-04: under 60 s nothing; from 60 s a line; an interrupted turn says so, and can be continued."""
     html = frames.message_html(message(type="turn_done", role="", duration_seconds=seconds, status=status))
     assert text_of(html) == words
+
+
+@pytest.mark.parametrize(
+    ("reason", "name", "seconds", "words"),
+    [
+        ("stopped", "Ana <b>", 3.0, "Stopped by Ana &lt;b&gt;"),
+        ("stopped", "Ana %(time)s", 90.0, "Stopped by Ana %(time)s after 1 minute 30 seconds"),
+        ("stopped", "", 3.0, "Interrupted"),
+        ("restarted", "", 3.0, "Interrupted by a restart"),
+        ("restarted", "", 90.0, "Interrupted by a restart after 1 minute 30 seconds"),
+    ],
+)
+def test_interrupted_turn_says_why(reason: str, name: str, seconds: float, words: str) -> None:
+    """UI-04, MSG-11: who stopped it, or that the process died; rows of before say neither."""
+    end = message(type="turn_done", role="", status="interrupted", duration_seconds=seconds)
+    html = frames.message_html(replace(end, end_reason=reason, stopped_by=name))
+    assert text_of(html).replace("Continue", "").strip() == words
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,10 @@ REL = 'rel="noopener noreferrer nofollow"'
 @pytest.mark.parametrize(
     ("text", "html"),
     [
+        ("See https://a.b/c_d(e).", f'See <a href="https://a.b/c_d(e)" target="_blank" {REL}>https://a.b/c_d(e)</a>.'),
+        ("**www.a.bc**", f'<strong><a href="https://www.a.bc" target="_blank" {REL}>www.a.bc</a></strong>'),
+        ("`https://a.b` main.py www.a ftp://b.c", "<code>https://a.b</code> main.py www.a ftp://b.c"),
+        ("[see https://a.b](https://c.d)", f'<a href="https://c.d" target="_blank" {REL}>see https://a.b</a>'),
         ("[a](https://b.c 'd')", f'<a href="https://b.c" title="d" target="_blank" {REL}>a</a>'),
         ("<mailto:a@b.c>", f'<a href="mailto:a@b.c" target="_blank" {REL}>mailto:a@b.c</a>'),
         ("[a](/b)", "[a](/b)"),

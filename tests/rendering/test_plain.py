@@ -54,6 +54,8 @@ def test_not_a_character_is_changed(text: str) -> None:
         ("See https://example.org/a?b=1&c=2.", ["https://example.org/a?b=1&amp;c=2"]),
         ("(https://en.wikipedia.org/wiki/A_(b))", ["https://en.wikipedia.org/wiki/A_(b)"]),
         ("看https://example.org/中文。好", ["https://example.org/中文"]),
+        ("看www.example.org。(www.b.org/c)", ["https://www.example.org", "https://www.b.org/c"]),
+        ("main.py, www.x, a.www.b.c, x@www.b.c, https:// and https://.", []),
         ("HTTPS://X.Y and http://z", ["HTTPS://X.Y", "http://z"]),
         ('https://x.y/"onclick="alert(1)', ["https://x.y/"]),
         ("javascript:alert(1) ftp://x data:text/html,x", []),
@@ -84,7 +86,7 @@ def test_code_stands_out(text: str, code: list[str]) -> None:
 
 def test_long_runs_of_marks_are_quick() -> None:
     """MSG-12: a megabyte of anything is a page, not a standstill."""
-    for piece in ("`", "``` ", "```\n", "https://", "(", "~~~\n", "`a"):
+    for piece in ("`", "``` ", "```\n", "https://", "(", "~~~\n", "`a", "www.", "www.a.", 'https://a/"', "https://a)"):
         text = piece * (200_000 // len(piece))
         assert shown(text) == text
 

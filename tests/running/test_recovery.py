@@ -152,6 +152,8 @@ async def test_turn_of_a_dead_process_heals(
     await asleep.start()
     await asleep.idle(session)
     assert await asleep.shown(session) == [*START, *(resumed if recovery == "resume" else closed)]
+    ends = [row for row in await asleep.rows(session) if row.type == "turn_done"]
+    assert [row.end_reason for row in ends] == ["restarted" if row.status == "interrupted" else "" for row in ends]
     await asleep.do(check_rest, session)
     await asleep.send(session, ana, "Next")
     await asleep.idle(session)
@@ -169,6 +171,7 @@ async def test_turn_that_was_being_stopped_is_stopped(asleep: House, ana: User, 
     await asleep.idle(session)
     answered = point in ("after the answer", "after an error")
     assert (await asleep.shown(session))[-1] == ("turn_done", "complete" if answered else "interrupted", "")
+    assert (await asleep.rows(session))[-1].end_reason == ("" if answered else "stopped")
     cut = [row for row in await asleep.rows(session) if row.type == "tool_group" and row.status == "interrupted"]
     assert {row.result for row in cut} <= {TOOL_INTERRUPTED}
     assert asleep.provider.requests == []

@@ -24,7 +24,7 @@ from agents.events import (
 from agents.messages import Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageStatus, Session, SessionRun
 from chat.running.turn_state import Stopped, TurnEvent, TurnState
-from chat.services import editing, leaving_out, messages, purging, runs, sessions
+from chat.services import editing, leaving_out, messages, purging, runs, sessions, suggestions, turn_attempts
 from chat.services.forking import fork
 from tests.services.history_checks import CheckedSession, committed
 from tests.support.player import Player
@@ -122,6 +122,36 @@ class People(CheckedSession):
     @rule(at=whichever, literally=st.booleans())
     def retry(self, at: int, literally: bool) -> None:
         self.do(runs.retry if literally else runs.retry_here, message_id=self.row(at))
+
+    @rule(at=whichever, literally=st.booleans())
+    def retry_and_undo(self, at: int, literally: bool) -> None:
+        """Stop the answer that was asked for, and take the retry back."""
+        done = self.do(runs.retry if literally else runs.retry_here, message_id=self.row(at))
+        if done is not None and done.attempt:
+            self.stop(heard=True)
+            self.do(turn_attempts.restore_attempt, attempt=done.attempt)
+
+    @rule(at=whichever)
+    def restore_attempt(self, at: int) -> None:
+        attempts = turn_attempts.attempts_of(self.session)
+        if attempts:
+            self.do(turn_attempts.restore_attempt, attempt=attempts[at % len(attempts)].id)
+
+    @rule(at=whichever)
+    def run_tools(self, at: int) -> None:
+        self.do(runs.run_tools, message_id=self.any_of(at, type="tool_group", removed_at__isnull=True))
+
+    @rule(at=whichever, who=somebody)
+    def send_now(self, at: int, who: int) -> None:
+        held = self.any_of(at, held=True, removed_at__isnull=True)
+        self.do(messages.send_now, who, message_id=None if at % 2 else held)
+
+    @rule(at=whichever, accepts=st.booleans())
+    def suggest(self, at: int, accepts: bool) -> None:
+        message_id = self.any_of(at, role="user", removed_at__isnull=True)
+        made = self.do(suggestions.suggest, 1, message_id=message_id, text=f"Suggested {next(self.words)}")
+        if made is not None:
+            self.do(suggestions.accept if accepts else suggestions.dismiss, suggestion_id=made.pk)
 
     @rule(who=somebody, what=st.sampled_from(["one", "two", "prompt"]))
     def change_session(self, who: int, what: str) -> None:

@@ -56,14 +56,15 @@ def refusal(call: Callable[..., object], *args: Any, **kwargs: Any) -> Refused:
 
 def test_edit_keeps_what_was_and_who_said_it(session: Session, ana: User, bo: User) -> None:
     """MSG-11: the words change and nothing else; the record has the old ones and who changed them."""
-    row = fill(session, *WHOLE)[1]
+    row = fill(session, *WHOLE)[3]
     edit(session=session, author=bo, message_id=row.pk, text="  Hello\n\u202eworld 😀 ")
     row.refresh_from_db()
-    assert (row.text, row.sender, row.sequence) == ("  Hello\n\u202eworld 😀 ", "Ana", 2)
+    assert (row.text, row.model, row.sequence) == ("  Hello\n\u202eworld 😀 ", "one", 4)
+    assert (row.edited_by, row.edited_by_name) == (bo, "Bo")
     assert row.edited_at is not None
     assert row.revision == Session.objects.get().revision == 6
     record = MessageRevision.objects.get()
-    assert (record.kind, record.user, record.before["text"], record.before["revision"]) == ("edit", bo, "Hi", 2)
+    assert (record.kind, record.user, record.before["text"], record.before["revision"]) == ("edit", bo, "So", 4)
 
 
 def test_edited_reasoning_loses_its_signature(session: Session, ana: User) -> None:
@@ -96,9 +97,9 @@ def test_edit_that_changes_nothing_is_none(session: Session, ana: User) -> None:
 
 def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
     """MSG-11: nothing is written over unseen; the refusal says what the text is now."""
-    row = fill(session, *WHOLE)[1]
-    edit(session=session, author=ana, message_id=row.pk, text="Ana's", seen=2)
-    refused = refusal(edit, session=session, author=bo, message_id=row.pk, text="Bo's", seen=2)
+    row = fill(session, *WHOLE)[3]
+    edit(session=session, author=ana, message_id=row.pk, text="Ana's", seen=4)
+    refused = refusal(edit, session=session, author=bo, message_id=row.pk, text="Bo's", seen=4)
     assert (refused.code, refused.details) == ("stale", {"current": "Ana's", "revision": 6, "by": "Ana"})
     assert ChatMessage.objects.get(pk=row.pk).text == "Ana's"
     edit(session=session, author=bo, message_id=row.pk, text="Bo's", seen=6)
@@ -112,6 +113,29 @@ def test_only_words_can_be_stale(session: Session, ana: User, bo: User) -> None:
     remove(session=session, author=bo, message_id=rows[2].pk)
     edit(session=session, author=ana, message_id=rows[3].pk, text="Then", seen=4)
     assert ChatMessage.objects.get(pk=rows[3].pk).text == "Then"
+
+
+def test_persons_message_is_edited_by_them_and_the_owner(session: Session, ana: User, bo: User) -> None:
+    """MSG-11: others may not put words under a person's name; who edited is named where it was not the author."""
+    session_of_bo = create_session(owner=bo)
+    row = fill(session, START, {**HI, "user": bo, "sender": "Bo"}, DONE)[1]
+    marks = []
+    for author, text in ((bo, "One"), (ana, "Two"), (bo, "Three")):
+        edit(session=session, author=author, message_id=row.pk, text=text)
+        row.refresh_from_db()
+        marks.append((row.edited_by, row.edited_by_name))
+    assert marks == [(None, ""), (ana, "Ana"), (None, "")]
+    theirs = fill(session_of_bo, START, {**HI, "user": bo}, {**HI, "user": None}, DONE)
+    for each in theirs[1:3]:
+        about: dict[str, Any] = {"session": session_of_bo, "author": ana, "message_id": each.pk}
+        assert refusal(edit, **about, text="Mine").code == "not_yours"
+        assert refusal(remove, **about).code == "not_yours"
+        edit(**about, text="By staff", as_staff=True)
+        remove(**about, as_staff=True)
+        assert refusal(restore, **about).code == "not_yours"
+        restore(session=session_of_bo, author=bo, message_id=each.pk)
+        each.refresh_from_db()
+        assert (each.text, each.edited_by_name) == ("By staff", "Ana")
 
 
 @pytest.mark.parametrize(

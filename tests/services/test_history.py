@@ -44,7 +44,7 @@ def fresh(row: ChatMessage) -> ChatMessage:
 
 def test_history_says_who_made_what_of_a_message(session: Session, ana: User, bo: User) -> None:
     """MSG-11: the newest change first; what does not touch the words leaves them alone."""
-    row = fill(session, START, HI, DONE)[1]
+    row = fill(session, START, HI, {**ANSWER, "text": "Hi"}, DONE)[2]
     edit(session=session, author=ana, message_id=row.pk, text="Hi there")
     include(session=session, author=bo, message_id=row.pk, included=False)
     edit(session=session, author=bo, message_id=row.pk, text="Hello")

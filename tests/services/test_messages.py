@@ -15,6 +15,7 @@ from chat.services.reading import page_of
 from chat.services.rows import OpenSession
 from chat.services.sessions import create_session
 from chat.services.turns import deliver_queued
+from tests.support.house import let_in, person
 
 pytestmark = pytest.mark.django_db
 
@@ -103,16 +104,32 @@ def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, b
 
 
 def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: nobody else edits or withdraws it."""
+    """RUN-06: nobody else edits it; the owner may remove it, and gets none of its sender's files."""
     working(session, ana)
     sent = send_message(session=session, author=bo, text="Mine")
+    cy = person("Cy", session.workspace)
     for change in (
         lambda: edit_queued(session=session, author=ana, message_id=sent.id, text="Yours"),
-        lambda: withdraw(session=session, author=ana, message_id=sent.id),
+        lambda: edit_queued(session=session, author=cy, message_id=sent.id, text="Yours"),
+        lambda: withdraw(session=session, author=cy, message_id=sent.id),
     ):
         assert code_of(change) == "not_yours"
-    withdraw(session=session, author=bo, message_id=sent.id)
+    assert withdraw(session=session, author=ana, message_id=sent.id) == []
+    withdraw(session=session, author=bo, message_id=send_message(session=session, author=bo, text="Mine").id)
     assert queued(session) == []
+
+
+def test_people_of_one_name_are_told_apart(session: Session, ana: User) -> None:
+    """CTX-06: where two who are in the session look alike, their messages bear their user names too."""
+    other = person("Ana2", session.workspace)
+    User.objects.filter(pk=other.pk).update(display_name="АNA\u200b")
+    other.refresh_from_db()
+    let_in(session, other, "editor")
+    senders = [
+        ChatMessage.objects.get(pk=send_message(session=session, author=user, text="Hi").id).sender
+        for user in (ana, other)
+    ]
+    assert senders == ["Ana (ana)", "АNA\u200b (ana2)"]
 
 
 def test_queued_message_is_not_written_over_from_elsewhere(session: Session, ana: User) -> None:

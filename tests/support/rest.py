@@ -8,11 +8,12 @@ from tests.support.protocol import check_context
 
 
 def check_rest(session: Session) -> list[Message]:
-    """CTX-03, MSG-03, MSG-07, RUN-08: nothing unfinished or queued, markers in pairs, no gap, a context that vendors
-    take; returns it."""
+    """CTX-03, MSG-03, MSG-07, RUN-08: nothing unfinished, nothing queued but what a stop holds, markers in pairs, no
+    gap, a context that vendors take; returns it."""
     run = SessionRun.objects.get(pk=session.pk)
     assert (run.state, run.turn_id, run.owner_id, run.done) == (RunState.IDLE, "", None, run.wanted)
-    rows = list(ChatMessage.objects.filter(session=session, removed_at__isnull=True).order_by("sequence"))
+    present = ChatMessage.objects.filter(session=session, removed_at__isnull=True).exclude(held=True)
+    rows = list(present.order_by("sequence"))
     assert [row.status for row in rows if row.status in (*UNFINISHED, "queued")] == []
     assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
     assert not MessageDelta.objects.filter(message__session=session).exists()

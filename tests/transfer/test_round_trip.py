@@ -23,7 +23,7 @@ from tests.support.house import ScriptedRegistry
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
 
-ID = re.compile(r"\b[smtra]_[0-9a-f]{24}\b")
+ID = re.compile(r"\b[smtrav]_[0-9a-f]{24}\b")
 
 
 def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> Imported:

@@ -108,7 +108,7 @@ def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: Us
     assert html.count('data-action="restore-removed"') == 1
     retry_here(session=session, author=ana, message_id=rows[2].pk)
     html = asked(client, "session-removed", session)
-    assert "Withdrawn by a retry" in html
+    assert "Replaced by a retry" in html
     assert "double" in html
     assert html.count('data-action="restore-removed"') == 1
 
@@ -152,7 +152,7 @@ def test_messages_of_other_sessions_are_not_found(session: Session, ana: User, s
 def test_texts_are_compared_with_what_is_there(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
     """MSG-11: what it is now, by whom, and what one's own would change."""
     sharing.share(session=session, author=ana, user=bo, role=Role.EDITOR)
-    row = fill(session, START, HI, DONE)[1]
+    row = fill(session, START, {**ANSWER, "text": "Hi"}, DONE)[1]
     edit(session=session, author=bo, message_id=row.pk, text="Hi <all>")
     client, address = signed_in(ana), reverse("session-compare", args=[session.pk])
     told = client.post(address, {"id": row.pk, "mine": "Hi you"}).json()

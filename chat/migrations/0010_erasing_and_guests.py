@@ -75,7 +75,7 @@ def forget_removed(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0008_key_digests'),
+        ('chat', '0009_attempts_and_suggestions'),
     ]
 
     operations = [

@@ -1,0 +1,198 @@
+"""Retry with a way back, Stop that holds the queue, and whose words are whose: in real browsers, others watching."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import Browser, Locator, ViewportSize, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_messages import choose, talk
+from tests.wire import openai
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+
+TOOLS = (*openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'), openai.finish("tool_calls"))
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+def button(person: Person, name: str) -> Locator:
+    return person.page.get_by_role("button", name=name, exact=True)
+
+
+def texts(*words: str) -> list[re.Pattern[str]]:
+    return [re.compile(word) for word in words]
+
+
+async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12, RUN-06: no key does it; it says how much goes, of how many others; a fork leaves all; Undo stops the
+    agent and puts everything back; the last answer goes at once, "Save and answer again" asks as well."""
+    await talk(ana, model, "First", "Second")
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("Third"))
+    await bo.say("Mine")
+    await ana.sees_state("idle")
+    await expect(ana.answers).to_have_text(texts("First", "Second", "Third"))
+    first, dialog = ana.answers.first, ana.page.get_by_role("dialog", name="Retry from here?")
+    await first.focus()
+    await first.press("r")
+    await expect(dialog).to_have_count(0)
+    await choose(ana, first, "Retry from here")
+    await expect(dialog).to_contain_text("5 messages will be removed. Another person wrote some of them.")
+    await expect(dialog.get_by_role("button", name="Fork instead")).to_be_focused()
+    assert await violations(ana.page) == []
+    await ana.page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await ana.messages.first.focus()
+    await ana.messages.first.press("e")
+    await ana.page.get_by_role("textbox", name="Edit the message").fill("Otherwise asked")
+    await button(ana, "Save and answer again").click()
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(bo.messages.first).to_contain_text("Question 1")
+    await button(ana, "Cancel").click()
+
+    gate = asyncio.Event()
+    model.script(reply("Instead", gate=gate))
+    await choose(ana, first, "Retry from here")
+    await dialog.get_by_role("button", name="Retry from here").click()
+    await expect(bo.answers).to_have_text(texts("Instead"))
+    await bo.say("Wait for me")
+    await expect(ana.queue).to_have_count(1)
+    await expect(ana.page.locator("#toasts")).to_contain_text("5 messages removed")
+    await button(ana, "Undo").click()
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text(texts("First", "Second", "Third"))
+        await expect(person.queue).to_have_count(1)
+        await person.sees_state("idle")
+    before = await ana.transcript()
+    await ana.page.reload()
+    assert await ana.transcript() == before
+
+    model.script(reply("Better"))
+    last = ana.answers.last
+    await last.focus()
+    await last.press("r")
+    await expect(bo.answers).to_have_text(texts("First", "Second", "Better"))
+    await bo.sees_state("idle")
+    await button(ana, "Undo").click()
+    await expect(bo.answers).to_have_text(texts("First", "Second", "Third"))
+    model.script(reply("Elsewhere"))
+    original = ana.page.url
+    await choose(ana, ana.answers.nth(1), "Retry from here")
+    await dialog.get_by_role("button", name="Fork instead").click()
+    await ana.page.wait_for_url(lambda url: url != original)
+    await expect(ana.answers).to_have_text(texts("First", "Elsewhere"))
+    await expect(bo.answers).to_have_text(texts("First", "Second", "Third"))
+    bo.complain()
+
+
+async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """RUN-06, RUN-08, MSG-11: who stopped is named; held messages are sent, edited and removed by those who may; tools
+    run again; on a phone nothing takes the focus unasked."""
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("So far", gate=asyncio.Event()))
+    await ana.say("Go")
+    await expect(bo.answers.first).to_contain_text("So far")
+    for person, text in ((ana, "Ana's"), (bo, "Bo's"), (bo, "Bo's other")):
+        await person.say(text)
+        await expect(person.queue.filter(has_text=text)).to_have_attribute("id", re.compile("m_"))
+    await bo.stop.click()
+    for person in (ana, bo):
+        await expect(person.page.locator(".marker")).to_contain_text("Stopped by Bo")
+        await expect(person.page.get_by_text("These messages are on hold")).to_be_visible()
+    assert await violations(ana.page) == []
+    theirs = bo.queue.filter(has_text="Ana's")
+    await bo.page.get_by_role("button", name="3 messages are queued").click()
+    await expect(theirs.get_by_role("button", name="Send now")).to_be_visible()
+    await expect(theirs.get_by_role("button", name=re.compile("Edit|Remove"))).to_have_count(0)
+    await ana.page.get_by_role("button", name="3 messages are queued").click()
+    await ana.queue.filter(has_text="Bo's other").get_by_role("button", name="Remove").click()
+    await expect(bo.page.locator("#toasts")).to_contain_text("Your queued message was removed")
+    await button(bo, "Put it back").click()
+    await expect(bo.composer).to_have_value("Bo's other")
+
+    model.script(Reply(openai.sse(*openai.text("and on."), *TOOLS)), reply("42"))
+    await button(ana, "Continue").click()
+    await expect(bo.answers).to_have_text(texts("So far", "and on", "42"))
+    await bo.sees_state("idle")
+    await expect(ana.queue).to_have_count(2)
+    model.script(reply("Forty-two"))
+    await choose(ana, ana.page.locator("article.tool_group"), "Run tools again")
+    await expect(bo.answers).to_have_text(texts("So far", "and on", "Forty-two"))
+    await bo.sees_state("idle")
+    await expect(bo.page.locator("article.tool_group")).to_have_count(1)
+    model.script(reply("Heard"), reply("Heard, too"))
+    await theirs.get_by_role("button", name="Send now").click()
+    await expect(ana.answers.last).to_have_text(re.compile("Heard"))
+    await ana.sees_state("idle")
+    await expect(ana.queue).to_have_count(1)
+
+    state = await ana.page.context.storage_state()
+    context = await browser.new_context(storage_state=state, viewport=PHONE, has_touch=True, is_mobile=True)
+    phone = Person(await context.new_page())
+    await phone.page.goto(ana.page.url)
+    await phone.sees_connection("Connected")
+    assert await phone.page.evaluate("document.activeElement.tagName") == "BODY"
+    await phone.queue.get_by_role("button", name="Send now").tap()
+    await expect(phone.answers.last).to_contain_text("Heard, too")
+    await phone.sees_state("idle")
+    assert await phone.page.evaluate("document.activeElement.tagName") != "TEXTAREA"
+    for person in (bo, phone):
+        person.complain()
+
+
+async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-11: an editor cannot put words under somebody's name; the difference is shown at the message, live; accepted,
+    it says who suggested it; an answer says who edited it; notices leave with what they are about."""
+    await talk(ana, model, "An answer")
+    bo = await invited(ana, browser, "Bo")
+    mine, theirs = ana.messages.first, bo.messages.first
+    await theirs.focus()
+    await theirs.press("Delete")
+    await expect(ana.messages).to_have_count(2)
+    await theirs.press("e")
+    field = bo.page.get_by_role("textbox", name="Suggest an edit")
+    await field.fill("A better question")
+    await button(bo, "Send suggestion").click()
+    await expect(field).to_have_count(0)
+    await mine.get_by_role("button", name="1 suggested edit").click()
+    await expect(mine.locator(".suggestion")).to_contain_text("Bo suggests this edit")
+    await expect(mine.locator(".suggestion ins").first).to_be_visible()
+    assert await violations(ana.page) == []
+    await theirs.get_by_role("button", name="1 suggested edit").click()
+    await expect(theirs.get_by_role("button", name="Withdraw suggestion")).to_be_visible()
+    await expect(theirs.get_by_role("button", name="Accept")).to_have_count(0)
+    await mine.get_by_role("button", name="Accept").click()
+    for message in (mine, theirs):
+        await expect(message.locator(".plain")).to_have_text("A better question")
+        await expect(message.locator(".meta")).to_contain_text("edited, suggested by Bo")
+        await expect(message.locator(".suggestion")).to_have_count(0)
+    await mine.get_by_role("button", name="edited").click()
+    await expect(ana.page.get_by_role("dialog")).to_contain_text(re.compile("Edited.*suggested by Bo", re.S))
+    await ana.page.keyboard.press("Escape")
+
+    gate = asyncio.Event()
+    model.script(reply("Busy", gate=gate))
+    await bo.answers.first.focus()
+    await bo.answers.first.press("e")
+    await ana.say("Go")
+    await expect(bo.answers.last).to_contain_text("Busy")
+    await bo.page.get_by_role("textbox", name="Edit the message").fill("Bo's words")
+    await bo.page.keyboard.press("Control+Enter")
+    await expect(ana.answers.first.locator(".meta")).to_contain_text("edited by Bo")
+    question = ana.messages.filter(has_text="Go")
+    await question.focus()
+    await question.press("e")
+    await ana.page.get_by_role("textbox", name="Edit the message").fill("Gone")
+    await ana.page.keyboard.press("Control+Enter")
+    notice = ana.page.locator(".notice")
+    await expect(notice).to_contain_text("The agent is at work on this part.")
+    gate.set()
+    await ana.sees_state("idle")
+    await expect(notice).to_have_count(0)
+    bo.complain()

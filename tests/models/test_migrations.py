@@ -1,0 +1,41 @@
+"""What a migration makes of rows that were there before it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.utils import timezone
+
+from chat import migrations
+from chat.models import ChatMessage, MessageRevision, User
+from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+
+pytestmark = pytest.mark.django_db
+# Its number may change where branches meet.
+(found,) = Path(migrations.__file__ or "").parent.glob("*_attempts_and_suggestions.py")
+migration = import_module(f"chat.migrations.{found.stem}")
+
+
+def test_editors_of_before_are_named(ana: User, bo: User) -> None:
+    """MSG-11: by the last record of an edit, where that was not the author's own."""
+    session = create_session(owner=ana)
+    rows = fill(session, START, {**HI, "user": ana}, {**HI, "user": ana}, ANSWER, HI, DONE)
+    for row, editors in zip(rows[1:5], ([ana, bo], [bo, ana], [ana], []), strict=True):
+        for editor in editors:
+            MessageRevision.objects.create(message=row, user=editor, kind="edit", before={})
+            ChatMessage.objects.filter(pk=row.pk).update(edited_at=timezone.now())
+    migration.name_editors(apps, None)
+    named = ChatMessage.objects.order_by("sequence").values_list("edited_by_name", "edited_by")
+    assert list(named) == [("", None), ("Bo", bo.pk), ("", None), ("Ana", ana.pk), ("", None), ("", None)]
+
+
+def test_names_of_before_are_cleaned(ana: User, bo: User) -> None:
+    """CTX-06: what cannot be seen goes; who has nothing else is called by their user name."""
+    User.objects.filter(pk=ana.pk).update(display_name="\u202eAna\u200b")
+    User.objects.filter(pk=bo.pk).update(display_name="\u2800")
+    migration.clean_names(apps, None)
+    assert [User.objects.get(pk=user.pk).sender for user in (ana, bo)] == ["Ana", "bo"]

@@ -1,0 +1,218 @@
+"""What a retry replaces: how much that is, and the way back, straight through the services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.services.editing import remove, restore
+from chat.services.errors import Refused
+from chat.services.messages import send_message
+from chat.services.rows import OpenSession
+from chat.services.runs import retry_here, run_tools
+from chat.services.sessions import create_session
+from chat.services.turn_attempts import attempts_of, restore_attempt
+from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, Fields, fill, live, places
+from tests.support.protocol import check_context
+
+pytestmark = pytest.mark.django_db
+FIRST, SECOND = {**ANSWER, "response_id": "r_1"}, {**ANSWER, "response_id": "r_2"}
+CALL = {**TOOL, "response_id": "r_1"}
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana)
+
+
+def come_to_rest(session: Session, *rows: Fields) -> list[ChatMessage]:
+    """End the open turn with these rows, as a run does."""
+    run = SessionRun.objects.get(pk=session.pk)
+    SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="", done=run.wanted)
+    opened = OpenSession.lock(session.pk)
+    made = [ChatMessage(run_id=run.turn_id, **row) for row in (*rows, DONE)]
+    for row in made:
+        opened.insert("message_updated", row)
+    opened.save()
+    return made
+
+
+def refusal(call: Any, **about: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
+        call(**about)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("rows", "at", "told"),
+    [
+        ([START, HI, FIRST, DONE], 2, (1, 0, True)),
+        ([START, HI, FIRST, DONE], 1, (1, 0, True)),
+        ([START, HI, CALL, SECOND, DONE], 1, (2, 0, True)),
+        ([START, HI, CALL, SECOND, DONE], 3, (1, 0, True)),
+        ([START, HI, CALL, SECOND, DONE], 2, (2, 0, False)),
+        ([START, HI, {**THOUGHT, "response_id": "r_1"}, FIRST, ERROR, DONE], 3, (3, 0, True)),
+        ([START, HI, FIRST, DONE, START, {**HI, "sender": "Bo"}, HI, SECOND, DONE], 2, (4, 2, False)),
+    ],
+)
+def test_retry_says_what_it_withdraws(session: Session, ana: User, rows: list[Fields], at: int, told: Any) -> None:
+    """RUN-12: how many messages, of how many people, whether it is the last answer alone; a preview does nothing."""
+    row = fill(session, *rows)[at]
+    about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
+    found = retry_here(**about, preview=True)
+    assert (found.messages, found.people, found.last_answer) == told
+    assert (found.attempt, len(live(session))) == ("", len(rows))
+    if not found.last_answer:
+        refused = refusal(retry_here, **about, at_most=found.messages - 1)
+        assert (refused.code, refused.details["messages"], refused.details["people"]) == ("confirm", *told[:2])
+        assert (
+            refused.details["after"]
+            == live(session)[len(rows) - told[0] - rows[at + 1 :].count(START) - rows[at:].count(DONE) - 1].pk
+        )
+        assert not MessageRevision.objects.exists()
+    done = retry_here(**about, at_most=0 if found.last_answer else found.messages)
+    assert (done.messages, done.attempt[:2]) == (told[0], "v_")
+
+
+def test_attempt_comes_back_exactly(session: Session, ana: User) -> None:
+    """RUN-12: ids, places and words are as they were; what stood there meanwhile is an attempt in its turn."""
+    before = fill(session, START, HI, CALL, SECOND, DONE, START, {**HI, "text": "And?"}, ANSWER, DONE)
+    contents = [(row.pk, row.sequence, row.text, row.result, row.status) for row in before]
+    first = retry_here(session=session, author=ana, message_id=before[1].pk)
+    between = [*live(session), *come_to_rest(session, {**ANSWER, "text": "Otherwise"})]
+    second = restore_attempt(session=session, author=ana, attempt=first.attempt)
+    now = live(session)
+    assert [(row.pk, row.sequence, row.text, row.result, row.status) for row in now] == contents
+    assert (second.messages, second.people, second.last_answer) == (1, 0, True)
+    assert Session.objects.get().revision == max(row.revision for row in now)
+    assert SessionRun.objects.get(pk=session.pk).state == "idle"
+    third = restore_attempt(session=session, author=ana, attempt=second.attempt)
+    assert live(session) == between
+    restore_attempt(session=session, author=ana, attempt=third.attempt)
+    assert live(session) == before
+    assert refusal(restore_attempt, session=session, author=ana, attempt=first.attempt).code == "no_such_attempt"
+    check_context(live(session))
+
+
+def test_undo_leaves_the_queue_alone(session: Session, ana: User, bo: User) -> None:
+    """RUN-12, RUN-06: what was queued while the agent answered again is still there, held by the stop."""
+    rows = fill(session, START, HI, FIRST, DONE)
+    done = retry_here(session=session, author=ana, message_id=rows[2].pk)
+    waiting = send_message(session=session, author=bo, text="Wait")
+    come_to_rest(session)
+    assert restore_attempt(session=session, author=ana, attempt=done.attempt).messages == 0
+    assert live(session) == rows
+    assert [row.pk for row in ChatMessage.objects.queued(session.pk)] == [waiting.id]
+
+
+def test_message_removed_by_itself_keeps_its_place(session: Session, ana: User) -> None:
+    """RUN-12, MSG-11: before or after a retry; and an attempt stands where it stood though its anchor has gone."""
+    rows = fill(session, START, HI, {**HI, "text": "And"}, FIRST, {**ERROR, "text": "Oh"}, DONE)
+    remove(session=session, author=ana, message_id=rows[4].pk)
+    done = retry_here(session=session, author=ana, message_id=rows[3].pk)
+    come_to_rest(session, {**ANSWER, "text": "Otherwise"})
+    remove(session=session, author=ana, message_id=rows[2].pk)
+    restore_attempt(session=session, author=ana, attempt=done.attempt)
+    assert live(session) == [rows[0], rows[1], rows[3], rows[5]]
+    for row in (rows[2], rows[4]):
+        restore(session=session, author=ana, message_id=row.pk)
+    assert live(session) == rows
+    assert places(session) == [(number, row.pk) for number, row in enumerate(rows, 1)]
+
+
+def test_attempt_within_another_waits_for_it(session: Session, ana: User) -> None:
+    """RUN-12: what stood after a message that is withdrawn itself comes back after that has."""
+    rows = fill(session, START, HI, FIRST, DONE, START, {**HI, "text": "And?"}, SECOND, DONE)
+    inner = retry_here(session=session, author=ana, message_id=rows[6].pk)
+    come_to_rest(session, {**ANSWER, "text": "Otherwise"})
+    outer = retry_here(session=session, author=ana, message_id=rows[1].pk)
+    come_to_rest(session, {**ANSWER, "text": "Again"})
+    about: dict[str, Any] = {"session": session, "author": ana}
+    assert refusal(restore_attempt, **about, attempt=inner.attempt).code == "replaced"
+    listed = [(each.id, each.after, each.messages, each.people, each.user) for each in attempts_of(session)]
+    assert listed == [(outer.attempt, rows[1].pk, 3, 1, ana), (inner.attempt, rows[5].pk, 1, 0, ana)]
+    restore_attempt(**about, attempt=outer.attempt)
+    restore_attempt(**about, attempt=inner.attempt)
+    assert live(session) == rows
+
+
+def test_restoring_asks_before_it_takes_what_people_wrote(session: Session, ana: User, bo: User) -> None:
+    """RUN-12: a new turn stands after the answer that would go."""
+    rows = fill(session, START, HI, FIRST, DONE)
+    about: dict[str, Any] = {"session": session, "author": ana}
+    about["attempt"] = retry_here(session=session, author=ana, message_id=rows[2].pk).attempt
+    SessionRun.objects.filter(pk=session.pk).update(state="cancelling")
+    assert refusal(restore_attempt, **about).code == "busy"
+    come_to_rest(session, {**ANSWER, "text": "Otherwise"})
+    send_message(session=session, author=bo, text="Thanks")
+    come_to_rest(session, {**ANSWER, "text": "You are welcome"})
+    refused = refusal(restore_attempt, **about, at_most=0)
+    assert (refused.code, refused.details) == (
+        "confirm",
+        {"messages": 3, "people": 1, "others": 1, "after": rows[1].pk},
+    )
+    assert restore_attempt(**about, preview=True).people == 1
+    Session.objects.update(status="archived")
+    assert refusal(restore_attempt, **about).code == "archived"
+    Session.objects.update(status="active")
+    assert restore_attempt(**about, at_most=3).messages == 3
+    assert live(session) == rows
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_long_attempt_comes_back_in_few_queries(
+    session: Session, ana: User, count: int, django_assert_max_num_queries: Any
+) -> None:
+    """RUN-12: a thousand rows come back at once, with revisions and places without a gap."""
+    rows = fill(session, START, HI, *[ANSWER] * count, DONE)
+    done = retry_here(session=session, author=ana, message_id=rows[1].pk)
+    come_to_rest(session)
+    with django_assert_max_num_queries(40):
+        restore_attempt(session=session, author=ana, attempt=done.attempt)
+    now = live(session)
+    assert [(row.sequence, row.pk) for row in now] == [(number, row.pk) for number, row in enumerate(rows, 1)]
+    revisions = [row.revision for row in now[2:]]
+    assert revisions == list(range(revisions[0], revisions[0] + count + 1))
+
+
+def test_tools_run_again_and_their_results_are_kept(session: Session, ana: User) -> None:
+    """RUN-12: from the first call of the response on; an excluded one is not run; the old results come back."""
+    words = {**ANSWER, "response_id": "r_1", "input_tokens": 5}
+    calls = [{**CALL, "tool_call_id": name, "arguments": {"n": 1}, "duration_ms": 5} for name in ("a", "b", "c")]
+    calls[1]["include_in_context"] = False
+    rows = fill(session, START, HI, words, *calls, SECOND, DONE)
+    SessionRun.objects.filter(pk=session.pk).update(wanted=1, done=1)
+    done = run_tools(session=session, author=ana, message_id=rows[2].pk, at_most=0)
+    now = live(session)
+    assert now[:3] == rows[:3]
+    shown = [(row.tool_call_id, row.status, row.result, row.duration_ms, row.arguments) for row in now[3:]]
+    expected = [("a", "pending", "", None), ("b", "complete", "2", 5), ("c", "pending", "", None)]
+    assert shown == [(*each, {"n": 1}) for each in expected]
+    assert {row.response_id for row in now[2:]} == {"r_1"}
+    assert not {row.pk for row in now} & {row.pk for row in rows[3:]}
+    run = SessionRun.objects.get(pk=session.pk)
+    assert (run.state, run.turn_id, run.wanted, done.messages) == ("running", "t_1", 2, 4)
+    ChatMessage.objects.filter(status="pending").update(status="complete", result="3")
+    come_to_rest(session, {**ANSWER, "text": "Three"})
+    restore_attempt(session=session, author=ana, attempt=done.attempt)
+    assert live(session) == rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "at", "code"),
+    [
+        ([START, HI, FIRST, DONE], 2, "no_tools"),
+        ([START, HI, {**CALL, "include_in_context": False}, DONE], 2, "no_tools"),
+        ([START, HI, CALL, DONE], 3, "no_tools"),
+        ([START, HI, CALL, SECOND, DONE, START, HI, FIRST, DONE], 2, "confirm"),
+    ],
+)
+def test_tools_are_not_run_where_there_are_none(
+    session: Session, ana: User, rows: list[Fields], at: int, code: str
+) -> None:
+    """RUN-12: nothing is withdrawn; later words of people only after asking."""
+    row = fill(session, *rows)[at]
+    assert refusal(run_tools, session=session, author=ana, message_id=row.pk, at_most=0).code == code
+    assert len(live(session)) == len(rows)
