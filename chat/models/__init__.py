@@ -6,6 +6,7 @@ from chat.models.attachment import Attachment, attached_to
 from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
 from chat.models.job_lease import JobLease
+from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
@@ -21,6 +22,7 @@ from chat.models.message import (
 from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
+from chat.models.security_event import SecurityEvent
 from chat.models.session import Session
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
@@ -36,6 +38,7 @@ __all__ = [
     "Erasure",
     "Invitation",
     "JobLease",
+    "LoginSession",
     "Membership",
     "MessageDelta",
     "MessageRevision",
@@ -45,6 +48,7 @@ __all__ = [
     "Participation",
     "Role",
     "RunState",
+    "SecurityEvent",
     "Session",
     "SessionRevision",
     "SessionRun",

@@ -53,9 +53,15 @@ class User(AbstractUser):
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
     can_own_workspace = models.BooleanField(default=True, db_default=True)
+    # What staff did with this account, {"kind", "by", "at"} each, until dismissed. A column: every page asks for it.
+    account_notices = models.JSONField(null=True, editable=False)
 
     class Meta(AbstractUser.Meta):
-        permissions = (("erase_user", "Can erase users for good"),)
+        abstract = False
+        permissions = (
+            ("erase_user", "Can erase users for good"),
+            ("reset_second_factor", "Can reset the second factor of people"),
+        )
 
     def clean(self) -> None:
         """Clean the names that others see, and refuse a new user name that could pass for another one."""

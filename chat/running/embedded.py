@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
+from django.db import DatabaseError
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
@@ -18,10 +19,15 @@ from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
 from chat.services import maintenance
 from chat.services.batches import Deadline
+from chat.services.upkeep import delete_expired
+from chat.session_store import hash_key
 
 logger = logging.getLogger(__name__)
 
 LIST_INTERVAL = 60.0
+# Seconds: not while a server starts, and then once a day.
+FIRST_UPKEEP = 300.0
+UPKEEP_INTERVAL = 86_400.0
 MAINTENANCE_INTERVAL = 60.0
 
 
@@ -53,7 +59,7 @@ class Maintenance:
 class Node:
     hub: Hub
     runner: Runner | None
-    listing: asyncio.Task[None]
+    tasks: list[asyncio.Task[None]]
     maintenance: Maintenance = field(default_factory=Maintenance)
 
 
@@ -66,14 +72,17 @@ async def start() -> None:
     if _node is not None:
         raise RuntimeError("this process is running already")
     publisher.open()
-    listing = asyncio.get_running_loop().create_task(_list_models_forever())
-    _node = Node(Hub(), Runner() if settings.RUNNER == "embedded" else None, listing)
+    hub = Hub()
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(_list_models_forever()), loop.create_task(_delete_expired_forever(hub))]
+    _node = Node(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
     try:
         await _node.hub.start()
         if _node.runner is not None:
             await _node.runner.start()
     except BaseException:
-        listing.cancel()
+        for task in tasks:
+            task.cancel()
         await _node.maintenance.stop()
         _node = None
         raise
@@ -87,8 +96,9 @@ async def stop() -> None:
     if node is None:
         return
     user_logged_out.disconnect(_signed_out)
-    node.listing.cancel()
-    await asyncio.wait([node.listing])
+    for task in node.tasks:
+        task.cancel()
+    await asyncio.wait(node.tasks)
     await node.maintenance.stop()
     if node.runner is not None:
         await node.runner.stop()
@@ -128,6 +138,17 @@ async def _list_models_forever() -> None:
         await asyncio.sleep(LIST_INTERVAL)
 
 
+async def _delete_expired_forever(hub: Hub) -> None:
+    """Delete expired rows. Several servers may do it at once: each deletes what it finds."""
+    await asyncio.sleep(FIRST_UPKEEP)
+    while True:
+        try:
+            await hub.threads.run(delete_expired)
+        except DatabaseError as error:  # tomorrow is early enough
+            logger.warning("Expired rows could not be deleted: %s", error)
+        await asyncio.sleep(UPKEEP_INTERVAL)
+
+
 def _signed_out(request: HttpRequest, **_: object) -> None:
     if request.session.session_key:
-        sign_out(request.session.session_key)
+        sign_out(hash_key(request.session.session_key))

@@ -44,6 +44,7 @@ from chat.services.errors import NoSuchSession, Refused
 from chat.services.log_scrubbing import scrub_session, scrub_user
 from chat.services.purging import delete_messages
 from chat.services.rows import OpenSession
+from chat.services.security_log import Kind, record
 
 # What the model reads too, as with interruptions.
 ERASED_TEXT = "[erased]"
@@ -81,7 +82,7 @@ def plan(user: User) -> UserPlan:
 
 
 @transaction.atomic
-def close_account(user: User) -> None:
+def close_account(user: User, author: User | None) -> None:
     """End everything by which a user can come in; their open pages close at once (LIVE-06). Raises Refused."""
     if staff.is_last_administrator(user):
         raise Refused("last_administrator", _("This is the last active administrator. Make another one first."))
@@ -90,7 +91,7 @@ def close_account(user: User) -> None:
     user.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])
     ApiToken.objects.filter(user=user).delete()
     SignInLink.objects.filter(user=user).delete()
-    accounts.sign_out_elsewhere(user=user, keep=None)
+    accounts.sign_out_elsewhere(user=user, keep=None, author=author)
     transaction.on_commit(partial(person_changed, user.pk))
 
 
@@ -137,6 +138,7 @@ def _hand_over(session_id: str, user: User, heir: User) -> bool:
     if opened.session.owner_id != user.pk or not Share.objects.filter(session=session_id, user=heir).delete()[0]:
         return False
     opened.session.owner = heir
+    record(Kind.SESSION_HANDED_OVER, actor=None, person=heir.pk, target=opened.session)
     opened.session_changed()
     opened.events.append(AccessChanged())
     opened.session.save(update_fields=["owner", "revision"])
@@ -190,9 +192,9 @@ def _erase_rows(opened: OpenSession, rows: list[ChatMessage]) -> None:
     names = [row.pk for row in rows]
     kept = MessageRevision.objects.filter(message__in=names, kind=MessageRevision.Kind.RETRY)
     MessageRevision.objects.filter(message__in=names).exclude(pk__in=kept.values("pk")).delete()
-    for record in kept:  # it has the place of an attempt
-        flags = {name: value for name, value in record.before.items() if name in PLACE}
-        MessageRevision.objects.filter(pk=record.pk).update(before=flags)
+    for pk, before in list(kept.values_list("pk", "before")):  # it has the place of an attempt
+        flags = {name: value for name, value in before.items() if name in PLACE}
+        MessageRevision.objects.filter(pk=pk).update(before=flags)
     Suggestion.objects.filter(message__in=names).delete()
     attached = Attachment.objects.filter(message__in=names)
     files = list(attached.values_list("file", flat=True))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.models import Attachment, ChatMessage, Erasure, MessageRevision, Session, User
 from chat.services import erasing, erasing_users, overwriting
-from chat.services.act_log import log_act
 from chat.services.batches import Counts, Deadline
 from chat.services.errors import NoSuchSession, Refused
+from chat.services.security_log import Kind as Event
+from chat.services.security_log import record
 
 Kind = Erasure.Kind
 
@@ -56,7 +58,7 @@ def request_user(*, user: User, author: User | None) -> Erasure:
     """
     if author is not None and author.pk == user.pk:
         raise Refused("own_account", _("Another administrator has to erase your account."))
-    erasing_users.close_account(user)
+    erasing_users.close_account(user, author)
     return _request(Kind.USER, str(user.pk), author)
 
 
@@ -76,7 +78,7 @@ def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
             erasure.finished_at = timezone.now()
             erasure.save(update_fields=["finished_at"])
             overwriting.request()
-            log_act(f"{erasure.kind}_erased", actor=erasure.requested_by, target=str(erasure), **erasure.counts)
+            record(Event.ERASED, actor=erasure.requested_by, target=_target(erasure), **erasure.counts)
     return is_done
 
 
@@ -88,5 +90,10 @@ def unfinished() -> list[Erasure]:
 def _request(kind: Kind, target: str, author: User | None) -> Erasure:
     known = Erasure.objects.filter(kind=kind, target=target, finished_at=None).first()
     erasure = known or Erasure.objects.create(kind=kind, target=target, requested_by=author)
-    log_act(f"{kind}_erasure_requested", actor=author, target=str(erasure))
+    record(Event.ERASURE_REQUESTED, actor=author, target=_target(erasure))
     return erasure
+
+
+def _target(erasure: Erasure) -> Model:
+    """Return what a request names, by its id alone: the row may be gone."""
+    return Session(pk=erasure.target) if erasure.kind == Kind.SESSION else User(pk=int(erasure.target))

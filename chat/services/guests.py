@@ -10,10 +10,10 @@ from django.db.models import Count, F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.live.publish import person_changed
-from chat.models import Membership, Share, User
+from chat.models import Membership, Share, User, Workspace
 from chat.services.access import managed_workspaces
-from chat.services.act_log import log_act
 from chat.services.errors import NoSuchWorkspace, Refused
+from chat.services.security_log import Kind, record
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -65,7 +65,7 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
     guests = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST)
     if guests.update(role=Role.MEMBER) != 1:
         raise Refused("not_a_guest", _("This user is not a guest of the workspace any more."))
-    log_act("guest_made_member", actor=author, target=f"user {user_id}", workspace=workspace_id)
+    record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
     transaction.on_commit(lambda: person_changed(user_id))
     return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
 
@@ -80,4 +80,4 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> None:
         raise Refused("not_a_guest", _("This user is not a guest of the workspace any more."))
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()
-    log_act("guest_removed", actor=author, target=f"user {user_id}", workspace=workspace_id)
+    record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from chat.models import Erasure, JobLease
 from chat.services import erasures, incomplete, job_leases, overwriting, purging
-from chat.services.act_log import log_act
 from chat.services.batches import Counts, Deadline
+from chat.services.security_log import Kind, record
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
         JobLease.objects.filter(name=PURGE).update(finished_at=timezone.now())
     if counts:
         overwriting.request()
-        log_act("purged", actor=None, target="", **counts)
+        record(Kind.PURGED, actor=None, face=None, target=None, **counts)
     return counts
 
 

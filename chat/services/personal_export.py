@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.files.storage import default_storage
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -28,6 +28,7 @@ from chat.models import (
     Membership,
     MessageRevision,
     Participation,
+    SecurityEvent,
     Session,
     Share,
     Suggestion,
@@ -36,11 +37,11 @@ from chat.models import (
 from chat.projections import export_json as as_json
 from chat.services import job_leases
 from chat.services.access import sessions_of
-from chat.services.act_log import log_act
 from chat.services.attachments import stored_name
 from chat.services.batches import batches
 from chat.services.errors import Refused
 from chat.services.exporting import export_json, export_markdown
+from chat.services.security_log import Kind, record
 
 Json = dict[str, Any]
 Entry = tuple[str, Iterable[bytes]]
@@ -74,7 +75,7 @@ def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> Ite
     holder = job_leases.acquire(name, LEASE_SECONDS)
     if holder is None:
         raise ExportRunning
-    log_act("user_exported", actor=author, target=f"user {user.pk}")
+    record(Kind.PERSON_EXPORTED, actor=author, person=user)
     return _renewing(zipped(_entries(user, zone), timezone.now()), name, holder)
 
 
@@ -184,6 +185,11 @@ def _drafts(user: User) -> Iterator[Json]:
 def _security_events(user: User) -> Iterator[Json]:
     """Describe what the logs hold about a user's account."""
     kind = ContentType.objects.get_for_model(User)
+    events = SecurityEvent.objects.filter(Q(actor=user) | Q(person=user)).order_by("at", "pk")
+    for event in events.iterator(chunk_size=200):
+        # Of what others did it says what and when, and not from where.
+        own = _columns(event, ("face", "address")) if event.actor_id in (user.pk, None) else {}
+        yield {"at": event.at, "what": event.kind, "by_me": event.actor_id == user.pk, **own}
     entries = LogEntry.objects.filter(content_type=kind, object_id=str(user.pk)).order_by("pk")
     for entry in entries.iterator():
         yield {"at": entry.action_time, "what": entry.get_change_message()}

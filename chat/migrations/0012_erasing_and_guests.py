@@ -75,7 +75,7 @@ def forget_removed(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0009_attempts_and_suggestions'),
+        ('chat', '0011_security_log'),
     ]
 
     operations = [
@@ -109,7 +109,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AlterModelOptions(
             name='user',
-            options={'permissions': (('erase_user', 'Can erase users for good'),), 'verbose_name': 'user', 'verbose_name_plural': 'users'},
+            options={'permissions': (('erase_user', 'Can erase users for good'), ('reset_second_factor', 'Can reset the second factor of people')), 'verbose_name': 'user', 'verbose_name_plural': 'users'},
         ),
         migrations.AddField(
             model_name='invitation',
