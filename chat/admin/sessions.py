@@ -73,7 +73,7 @@ class SessionAdmin(Admin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        return super().get_queryset(request).filter(incomplete_at=None)
+        return super().get_queryset(request).filter(building_until=None)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

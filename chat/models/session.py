@@ -14,8 +14,8 @@ class Session(models.Model):
 
     `revision` counts the durable changes of the session and its messages (LIVE-02); services alone raise it.
     `purged_revision` is the highest revision of a removed message whose row is gone: a client that knows less cannot
-    be sent the difference. `incomplete_at` is set while the session is copied or erased in several transactions, to the
-    time of the last of them; its status is DELETED meanwhile, so that no one can open it.
+    be sent the difference. `building_until` is set while the session is written or erased in several transactions, to
+    the time until which the next one has to follow; its status is DELETED meanwhile, so that no one can open it.
     """
 
     class Status(models.TextChoices):
@@ -53,7 +53,7 @@ class Session(models.Model):
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
     purged_revision = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
-    incomplete_at = models.DateTimeField(null=True, blank=True, editable=False)
+    building_until = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -65,7 +65,7 @@ class Session(models.Model):
                 fields=["deleted_at"], name="session_by_deletion", condition=models.Q(deleted_at__isnull=False)
             ),
             models.Index(
-                fields=["incomplete_at"], name="session_incomplete", condition=models.Q(incomplete_at__isnull=False)
+                fields=["building_until"], name="session_building", condition=models.Q(building_until__isnull=False)
             ),
         )
         permissions = (("erase_session", "Can erase sessions for good"),)

@@ -98,9 +98,9 @@ def _may_own_workspace(user: User) -> bool:
 
 
 def deleted_sessions_of(user: User) -> QuerySet[Session]:
-    """Return the deleted sessions that the user may restore: their own, none that is being copied or erased."""
+    """Return the deleted sessions that the user may restore: their own, none that is being written or erased."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
-    return deleted.filter(incomplete_at=None)
+    return deleted.filter(building_until=None)
 
 
 def deleted_session_for(user: User, session_id: str) -> Session:
@@ -122,9 +122,9 @@ def session_for_staff(
     permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
     if not isinstance(user, User) or not user.is_staff or not any(map(user.has_perm, permissions)):
         raise Forbidden(_("The admin’s permissions that you have do not cover that."))
-    sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session")
+    sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session").filter(building_until=None)
     session = sessions.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
-    if session is None or session.incomplete_at is not None:
+    if session is None:
         raise NoSuchSession
     if needs_change and not is_deleted and session.status == Session.Status.DELETED:
         raise Forbidden(_("This session has been deleted: it can be looked at, not changed."))

@@ -25,7 +25,7 @@ from chat.models import (
     Share,
 )
 from chat.running import lease
-from chat.services import attachments, guests
+from chat.services import attachments, guests, incomplete
 from chat.services.access import people_in
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.errors import NoSuchSession
@@ -41,15 +41,16 @@ def close(session_id: str) -> bool:
     with transaction.atomic():
         try:
             opened = OpenSession.lock(session_id)
-        except NoSuchSession:
-            return False
+        except NoSuchSession:  # or it was never written to its end, and has no run
+            left = Session.objects.filter(pk=session_id)
+            return bool(left.update(status=Session.Status.DELETED, building_until=incomplete.until()))
         lease.ask_to_stop(session_id, None)
         lease.revoke(session_id)
         people = people_in([session_id])
         Session.objects.filter(pk=session_id).update(
             status=Session.Status.DELETED,
             deleted_at=Coalesce(F("deleted_at"), timezone.now()),
-            incomplete_at=timezone.now(),
+            building_until=incomplete.until(),
         )
         opened.events.append(AccessChanged())
         opened.publish_on_commit()
@@ -104,7 +105,7 @@ def _delete_batch(session_id: str, model: type[Any], names: list[Any]) -> int:
     """Delete rows in one transaction, with the files that nothing else uses; returns how many rows had a file."""
     files = _files_of(model, names)
     with transaction.atomic():
-        Session.objects.filter(pk=session_id).update(incomplete_at=timezone.now())
+        Session.objects.filter(pk=session_id).update(building_until=incomplete.until())
         model._default_manager.filter(pk__in=names).only("pk").delete()
         attachments.delete_unused(files)
     return len(files)

@@ -1,13 +1,13 @@
 """Sessions whose rows are written or deleted in several transactions.
 
-Such a session has `incomplete_at` and the status DELETED, so that no one can open, list or restore it. Each transaction
-sets `incomplete_at` anew. A session that no transaction has touched for a while is left over from a crash, whatever it
-was to become: the maintenance job deletes the rest of it.
+Such a session has `building_until` and the status DELETED, so that no one can open, list or restore it. Each
+transaction sets `building_until` anew. A session whose time is over is left over from a crash, whatever it was to
+become: the maintenance job deletes the rest of it. Imports are written in this way too (services/building.py).
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -19,9 +19,14 @@ from chat.services.errors import Busy, NoSuchSession
 ABANDONED_AFTER = timedelta(minutes=10)
 
 
+def until() -> datetime:
+    """Return the time until which the next transaction has to follow."""
+    return timezone.now() + ABANDONED_AFTER
+
+
 def new_columns() -> dict[str, object]:
     """Return the columns of a session that is going to be written in several transactions."""
-    return {"status": Session.Status.DELETED, "incomplete_at": timezone.now()}
+    return {"status": Session.Status.DELETED, "building_until": until()}
 
 
 def touch(session: Session) -> None:
@@ -29,29 +34,29 @@ def touch(session: Session) -> None:
 
     Raises NoSuchSession when it was taken for abandoned and is being deleted.
     """
-    _replace(session, incomplete_at=timezone.now())
+    _replace(session, building_until=until())
 
 
 def complete(session: Session) -> None:
     """Show a session to its owner now that all its rows are written. Raises NoSuchSession as `touch` does."""
-    _replace(session, incomplete_at=None, status=Session.Status.ACTIVE)
+    _replace(session, building_until=None, status=Session.Status.ACTIVE)
 
 
 def abandoned() -> QuerySet[Session]:
     """Return the sessions that a crash has left incomplete."""
-    return Session.objects.filter(incomplete_at__lt=timezone.now() - ABANDONED_AFTER)
+    return Session.objects.filter(building_until__lt=timezone.now())
 
 
 def require_none_of(owner: User) -> None:
     """Refuse a second large copy at the same time. Raises Busy."""
-    recent = Session.objects.filter(owner=owner, incomplete_at__gte=timezone.now() - ABANDONED_AFTER)
+    recent = Session.objects.filter(owner=owner, building_until__gte=timezone.now())
     if recent.exists():
         raise Busy(_("Another large session of yours is being copied. Try again in a moment."))
 
 
 def _replace(session: Session, **values: object) -> None:
-    same = Session.objects.filter(pk=session.pk, incomplete_at=session.incomplete_at)
-    if session.incomplete_at is None or same.update(**values) != 1:
+    same = Session.objects.filter(pk=session.pk, building_until=session.building_until)
+    if session.building_until is None or same.update(**values) != 1:
         raise NoSuchSession
     for column, value in values.items():
         setattr(session, column, value)

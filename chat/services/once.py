@@ -65,7 +65,7 @@ def _made_before(session_id: str, digest: str) -> Session | None:
     if session is None:
         return None
     require_same_request(session.key_digest, digest)
-    if session.incomplete_at is not None:
+    if session.building_until is not None:
         raise Busy(_("This session is still being copied. Try again in a moment."))
     if session.status == Session.Status.DELETED:
         raise Refused("key_taken", _("The session that this key made is deleted. Use a new key."))

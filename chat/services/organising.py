@@ -147,7 +147,7 @@ def leave(user: User, session_id: str) -> None:
 def _change(session: Session, **values: object) -> OpenSession:
     """Change columns that are not the conversation's: the session keeps its place among the last active."""
     opened = OpenSession.lock(session.pk)
-    if opened.session.incomplete_at is not None:
+    if opened.session.building_until is not None:
         raise NoSuchSession  # it is being erased
     if opened.session.status != session.status and Session.Status.DELETED in (opened.session.status, session.status):
         raise NoSuchSession  # deleted, or brought back, since it was looked at

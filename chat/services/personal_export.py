@@ -98,7 +98,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
         yield "picture.webp", _stored(user.picture.name or "")
     yield "drafts.json", _array(_drafts(user))
     yield "security-events.json", _array(_security_events(user))
-    for session in Session.objects.filter(owner=user, incomplete_at=None).order_by("created_at", "pk"):
+    for session in Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk"):
         yield from _session(session, zone)
     others = ChatMessage.objects.filter(user=user).exclude(session__owner=user)
     yield "other-sessions/messages.json", _array(_messages(user, others))

@@ -57,7 +57,7 @@ def _erase_all(sessions: QuerySet[Session], counts: Counts, deadline: Deadline) 
 
 
 def _deleted_sessions(before: datetime) -> QuerySet[Session]:
-    return Session.objects.filter(status=Session.Status.DELETED, deleted_at__lt=before, incomplete_at=None)
+    return Session.objects.filter(status=Session.Status.DELETED, deleted_at__lt=before, building_until=None)
 
 
 def _removed_messages(before: datetime) -> QuerySet[ChatMessage]:

@@ -62,7 +62,7 @@ def test_fork_in_batches_equals_one_at_once(session: Session, ana: User, own_fil
     assert [len({row.run_id for row in part}) for part in (copies, copies[:4], copies[4:])] == [2, 1, 1]
     file = Attachment.objects.get(session=made)
     assert (file.message, file.file.name) == (copies[5], "attachments/x")
-    assert (made.status, made.incomplete_at, made.revision) == ("active", None, 8)
+    assert (made.status, made.building_until, made.revision) == ("active", None, 8)
     assert session_for(ana, made.pk)[0] == made
     check_rest(made)
 
@@ -179,7 +179,7 @@ def test_fork_that_a_crash_cut_is_cleaned_up(session: Session, ana: User) -> Non
     made.refresh_from_db()
     purging.purge(before=None)
     assert Session.objects.filter(pk=made.pk).exists()
-    Session.objects.filter(pk=made.pk).update(incomplete_at="2026-01-01T00:00Z")
+    Session.objects.filter(pk=made.pk).update(building_until="2026-01-01T00:00Z")
     with pytest.raises(NoSuchSession):
         incomplete.touch(made)
     purging.purge(before=None)

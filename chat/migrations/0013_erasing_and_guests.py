@@ -75,7 +75,7 @@ def forget_removed(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0011_security_log'),
+        ('chat', '0012_building'),
     ]
 
     operations = [
@@ -123,11 +123,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='session',
-            name='incomplete_at',
-            field=models.DateTimeField(blank=True, editable=False, null=True),
-        ),
-        migrations.AddField(
-            model_name='session',
             name='purged_revision',
             field=models.PositiveBigIntegerField(blank=True, editable=False, null=True),
         ),
@@ -148,10 +143,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='session',
             index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='session_by_deletion'),
-        ),
-        migrations.AddIndex(
-            model_name='session',
-            index=models.Index(condition=models.Q(('incomplete_at__isnull', False)), fields=['incomplete_at'], name='session_incomplete'),
         ),
         migrations.AddField(
             model_name='erasure',
