@@ -19,7 +19,9 @@ from chat.models import (
     MessageRevision,
     Session,
     SessionRevision,
+    SessionRun,
     Share,
+    Suggestion,
     User,
     Workspace,
 )
@@ -33,9 +35,12 @@ from chat.services.forking import fork
 from chat.services.messages import send_message
 from chat.services.participation import save_draft
 from chat.services.reading import changes_since
+from chat.services.runs import retry
 from chat.services.searching import search
 from chat.services.sessions import create_session, rename
 from chat.services.sharing import invite, share
+from chat.services.suggestions import accept, suggest
+from chat.services.turn_attempts import attempts_of, restore_attempt
 from tests.support.filled import ANSWER, DONE, START, TOOL, fill, live
 from tests.support.house import person
 from tests.support.protocol import check_context
@@ -103,6 +108,46 @@ def test_what_nobody_sees_any_more_is_deleted(ana: User, bo: User) -> None:
     changes = changes_since(theirs.pk, 1)
     assert changes is not None
     assert not changes.is_known
+
+
+def test_their_words_in_an_earlier_attempt_are_marked(ana: User, bo: User) -> None:
+    """RUN-12: the attempt can still be restored, in its order and place."""
+    theirs = create_session(owner=ana)
+    rows = fill(theirs, START, said_by(ana, "a"), said_by(bo), ANSWER, DONE)
+    retry(session=theirs, author=ana, message_id=rows[2].pk)
+    SessionRun.objects.update(state="idle", turn_id="")
+    erase(bo)
+    attempt = attempts_of(theirs)[0].id
+    restore_attempt(session=theirs, author=ana, attempt=attempt)
+    assert [row.text for row in live(theirs)] == ["", "a", "[erased]", "So", ""]
+    assert SECRET not in str(list(MessageRevision.objects.values_list("before", flat=True)))
+    check_context(live(theirs))
+
+
+def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: User) -> None:
+    """MSG-11: the edit stays, and so does a suggestion that was accepted; viewers are told."""
+    theirs = create_session(owner=ana)
+    share(session=theirs, author=ana, user=bo, role="editor")
+    User.objects.filter(pk=bo.pk).update(display_name=SECRET)
+    bo.refresh_from_db()
+    rows = fill(theirs, START, said_by(ana, "one"), said_by(ana, "two"), ANSWER, DONE)
+    edit(session=theirs, author=bo, message_id=rows[3].pk, text="Edited")
+    accepted = suggest(session=theirs, author=bo, message_id=rows[1].pk, text="ONE")
+    accept(session=theirs, author=ana, suggestion_id=accepted.pk)
+    edit(session=theirs, author=ana, message_id=rows[1].pk, text="One")
+    suggest(session=theirs, author=bo, message_id=rows[2].pk, text=SECRET)
+    before = Session.objects.get(pk=theirs.pk).revision
+    erase(bo)
+    present = live(theirs)
+    assert [row.text for row in present[1:4]] == ["One", "two", "Edited"]
+    assert (present[3].edited_by, present[3].edited_by_name) == (None, "Deleted user")
+    assert present[2].open_suggestions == 0
+    assert not Suggestion.objects.exists()
+    assert SECRET not in str(list(MessageRevision.objects.values_list("before", flat=True)))
+    assert SECRET not in str(list(ChatMessage.objects.values_list("edited_by_name", "suggested_by_name", "sender")))
+    changes = changes_since(theirs.pk, before)
+    assert changes is not None
+    assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk}
 
 
 def test_copies_of_their_words_in_forks_are_replaced(ana: User, bo: User) -> None:
