@@ -145,7 +145,7 @@ MATRIX = [
     Row("GET", f"{M}/suggestions", seeing(200)),
     Row("POST", f"{M}/suggestions", {**editing(201), OWNER: 422}, {"text": "Hi"}),
     Row("POST", f"{S}/suggestions/{{suggestion_id}}/accept", owning(200), {}),
-    Row("POST", f"{S}/suggestions/{{suggestion_id}}/dismiss", editing(204)),
+    Row("POST", f"{S}/suggestions/{{suggestion_id}}/dismiss", {**editing(204), GUEST: 403}),  # the editor's
     Row("POST", f"{M}/exclude_before", editing(200)),
     Row("POST", f"{M}/include_before", editing(200), {}),
     Row("POST", f"{M}/restore", owning(200)),
