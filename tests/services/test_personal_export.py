@@ -25,6 +25,7 @@ from chat.services.participation import save_draft
 from chat.services.personal_export import ExportRunning, export_person
 from chat.services.sessions import create_session
 from chat.services.sharing import invite, share
+from chat.services.suggestions import suggest
 from chat.services.tokens import hashed
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
@@ -65,6 +66,7 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
     save_draft(session=theirs, user=ana, text="Almost said")
     share(session=own, author=ana, user=bo, role="viewer")
     invite(session=own, author=ana, role="viewer")
+    suggest(session=theirs, author=ana, message_id=said[2].pk, text="Better")
     _token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
     archive = archive_of(ana)
     folder = f"sessions/{own.pk} Plan A B"
@@ -79,11 +81,18 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
         f"deleted-sessions/{gone.pk} Gone/session.json",
         f"deleted-sessions/{gone.pk} Gone/session.md",
         "other-sessions/messages.json",
+        "other-sessions/suggestions.json",
         f"other-sessions/files/{sent.pk} a.txt",
     ]
     assert archive.read(f"{folder}/files/{file.pk} a.txt") == WORDS.encode()
     told = [(each["session"], each["title"], each["text"]) for each in read(archive, "other-sessions/messages.json")]
     assert sorted(told) == sorted([(theirs.pk, "Bo's", "Still mine"), (lost.pk, None, "Once")])
+    suggested = read(archive, "other-sessions/suggestions.json")
+    assert [(each["message"], each["text"]) for each in suggested] == [(said[2].pk, "Better")]
+    events = read(archive, "security-events.json")
+    assert {"what": "token_made", "by_me": True} in [
+        {name: each[name] for name in ("what", "by_me")} for each in events
+    ]
     account = read(archive, "account.json")
     assert (account["username"], [token["name"] for token in account["api_tokens"]]) == ("ana", ["Script"])
     assert [each["title"] for each in account["shared_with_me"]] == ["Bo's"]
