@@ -75,7 +75,7 @@ def forget_removed(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0012_building'),
+        ('chat', '0013_models'),
     ]
 
     operations = [
