@@ -60,7 +60,9 @@ class People:
             name: person(name.title(), workspace) for name in (OWNER, EDITOR, VIEWER, STRANGER, LEFT)
         }
         self.users[OUTSIDER] = person("Outsider")
-        self.users[GUEST] = User.objects.create_user("guest", display_name="Guest", can_own_workspace=False)
+        self.users[GUEST] = User.objects.create_user(
+            "guest", password="correct horse", display_name="Guest", can_own_workspace=False
+        )
         self.users[STAFF] = User.objects.create_superuser("staff", password="correct horse")
         self.users[ANONYMOUS] = None
         self.session: Session = create_session(owner=self[OWNER], workspace=workspace, title="Plan")
