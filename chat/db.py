@@ -20,7 +20,6 @@ from django.db import (
     InterfaceError,
     OperationalError,
     close_old_connections,
-    connection,
     connections,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -133,13 +132,6 @@ def restore_time_limits(using: str, **signal: object) -> None:
     wrapper = connections[using]
     if isinstance(wrapper, PostgresWrapper):
         wrapper.set_limits(wrapper.limits)
-
-
-def allow_long_statements() -> None:
-    """Remove the time limit of statements until the caller's transaction ends: for forks and the like."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = 0")
 
 
 def is_away(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, connections, transaction
 from django.test import Client
 
-from chat.db import Threads, allow_long_statements, without_time_limits
+from chat.db import Threads, without_time_limits
 from chat.live.listener import TRY_LATER
 from chat.models import ApiToken, ChatMessage, User, Workspace
 from chat.postgres.base import DatabaseWrapper
@@ -62,10 +62,6 @@ def test_request_has_time_limits_which_migrations_have_not() -> None:
     assert of_requests.items() <= limits().items()
     with without_time_limits():
         assert not of_requests.keys() & limits().keys()
-    assert of_requests.items() <= limits().items()
-    with transaction.atomic():
-        allow_long_statements()
-        assert "statement_timeout" not in limits()
     assert of_requests.items() <= limits().items()
 
 

@@ -55,7 +55,7 @@ def key(to: str, related_name: str, on_delete: object = models.CASCADE, **option
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chat", "0014_numbered_claims")]
+    dependencies = [("chat", "0015_numbered_claims")]
     operations = [
         migrations.SeparateDatabaseAndState(
             state_operations=[

@@ -27,7 +27,7 @@ def create_triggers(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chat", "0013_models")]
+    dependencies = [("chat", "0014_erasing_and_guests")]
     operations = [
         migrations.RemoveIndex("sessionrun", "run_due"),
         migrations.RunPython(drop_triggers, create_triggers),
