@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config import postgres
 from config.data_folder import secret_key
 from config.environment import SQLITE, Environment
 
@@ -95,6 +96,9 @@ TEMPLATES = [
     }
 ]
 
+# STATEMENT_SECONDS: how long PostgreSQL may work on one statement of a request, before it answers "try again"; 0: for
+# as long as it takes.
+STATEMENT_SECONDS = env.float("STATEMENT_SECONDS", default=5.0)
 # DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
 if DATABASES["default"]["ENGINE"] == SQLITE:
@@ -109,6 +113,8 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
             "init_command": (
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;"
                 "PRAGMA journal_size_limit=67108864; PRAGMA mmap_size=134217728; PRAGMA busy_timeout=5000;"
+                # What is deleted is overwritten, and does not stay in the file until its place is used again.
+                "PRAGMA secure_delete=ON;"
             ),
         }
     )
@@ -117,10 +123,7 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
     # A SQLite connection belongs to its thread for good: opening one costs more than most queries.
     DATABASES["default"]["CONN_MAX_AGE"] = None
 else:
-    # One pool per process, with room for each thread that may want a connection; CONN_MAX_AGE must be 0 with it.
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 20, "timeout": 5}
-    # A connection that a restart of the database has cut is found out before it costs anybody an answer.
-    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"] |= postgres.database(DATABASES["default"], statement_seconds=STATEMENT_SECONDS)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # BACKUPS: how many copies of a SQLite database are kept that a start makes before it updates the database; 0: none.
@@ -234,6 +237,8 @@ MAX_ATTACHMENT_MB = env.int("MAX_ATTACHMENT_MB", default=20)
 # The largest file of conversations that one may import, unpacked. Reading it takes some five times its size in memory.
 MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
+# PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
+PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
 # SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets and event streams one user may have open at once, in each
 # process; 0: any number.
 SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)

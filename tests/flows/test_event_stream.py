@@ -13,7 +13,9 @@ from chat.live import outbox, step_stream
 from chat.live.hub import Hub
 from chat.models import ApiToken, Session, Share, User
 from chat.running import embedded
-from chat.services import api_tokens, sessions
+from chat.services import api_tokens, sessions, turn_attempts
+from chat.services.runs import retry_here
+from chat.services.turn_attempts import restore_attempt
 from tests.api.asking import token_of
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at, rows_state
@@ -75,6 +77,23 @@ async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: p
     truth = await house.snapshot(session)
     await viewer.until(lambda: viewer.client.events.revision == truth.revision)
     assert viewer.client.events.rows == rows_state(truth)["messages"]
+    await viewer.cut()
+
+
+async def test_large_attempt_is_synced(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-12, LIVE-02: too many messages to tell one by one are read from the rows instead."""
+    monkeypatch.setattr(turn_attempts, "MOST_TOLD", 1)
+    house.script([["One."], ["Two."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await house.idle(session)
+    answer = (await house.rows(session))[2]
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    done = await house.do(retry_here, session=session, author=ana, message_id=answer.pk, at_most=0)
+    await house.idle(session)
+    await house.do(restore_attempt, session=session, author=ana, attempt=done.attempt)
+    assert (await house.rows(session))[2] == answer
+    await assert_follows(house, session, viewer)
     await viewer.cut()
 
 
