@@ -11,6 +11,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from chat.services.errors import Busy, Forbidden, NoSuchMessage, NoSuchSession, NoSuchWorkspace, Refused
+from chat.services.limits import RateLimited
 
 MEDIA_TYPE = "application/problem+json"
 # What a refusal means to HTTP. Others are 422: what was asked for is understood and cannot be.
@@ -48,6 +49,7 @@ STATUS = {
     "unsupported": 415,
     "not_json": 400,
     "too_many_streams": 429,
+    RateLimited.CODE: 429,
     "internal": 500,
     "unavailable": 503,
 }

@@ -24,6 +24,7 @@ from chat.models import (
     User,
 )
 from chat.services.errors import Busy, NoSuchMessage, NoSuchSession, Refused
+from chat.services.limits import limited
 from chat.services.rows import OpenSession
 from chat.services.runs import can_go_on, is_heard
 from chat.services.texts import storable
@@ -48,6 +49,7 @@ READ = (
 ANEW = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "key", "key_digest", "open_suggestions")
 
 
+@limited("forks", by="author")
 @transaction.atomic
 def fork(
     *,

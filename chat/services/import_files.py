@@ -21,6 +21,7 @@ from chat.imports.values import TooMuch, Unreadable, values_in
 from chat.models import Session, User, Workspace
 from chat.services.errors import Refused
 from chat.services.importing import import_document
+from chat.services.limits import limited
 
 # What one file may bring at a time.
 MOST_AT_ONCE = 100
@@ -82,6 +83,7 @@ def contents(file: IO[bytes]) -> list[Outline]:
     return found[:MOST_LISTED]
 
 
+@limited("imports", by="owner")
 def import_file(
     *,
     owner: User,

@@ -24,6 +24,7 @@ from chat.models import (
 from chat.running import lease
 from chat.services import attachments, participation, titles
 from chat.services.errors import NoSuchMessage, Refused
+from chat.services.limits import limited
 from chat.services.once import request_digest, require_same_request
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
@@ -46,6 +47,7 @@ class Sent:
     sequence: int | None = None
 
 
+@limited("sends", by="author")
 @transaction.atomic
 def send_message(
     *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()

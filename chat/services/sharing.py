@@ -19,6 +19,7 @@ from chat.live.publish import publish
 from chat.models import Invitation, Membership, Role, Session, Share, User
 from chat.services.access import workspace_for
 from chat.services.errors import Invalid, Refused
+from chat.services.limits import limited
 from chat.services.security_log import Kind, record
 from chat.services.tokens import hashed
 
@@ -77,6 +78,7 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     _access_changed(session)
 
 
+@limited("invitations", by="author")
 @transaction.atomic
 def invite(*, session: Session, author: User, role: str) -> str:
     """Make an invitation link's token; it works for a week, for as many people as it is given to.
