@@ -14,6 +14,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
 
 from agents.errors import ConfigError
+from chat.services.limits import RATES, rates
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
@@ -83,6 +84,18 @@ def processes(**kwargs: Any) -> list[CheckMessage]:
         text = f"{several[0]} means several processes; without Redis a page sees only what its own process does."
         found.append(Warning(text, hint="Set REDIS_URL.", id="parley.W002"))
     return found
+
+
+@register()
+def rate_limits(**kwargs: Any) -> list[CheckMessage]:
+    """LIMITS names limits that exist."""
+    try:
+        rates()
+    except ValueError as error:
+        text = f"LIMITS={settings.LIMITS} cannot be read: {error}."
+        hint = f'Write "sends=60/minute, forks=0". The limits are: {", ".join(RATES)}.'
+        return [Error(text, hint=hint, id="parley.E006")]
+    return []
 
 
 @register()
