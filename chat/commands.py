@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from chat import long_json
 from chat.models import Role
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
@@ -283,7 +283,7 @@ _adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(disc
 def parse(frame: str) -> AnyCommand:
     """Read a frame. Raises Malformed: no JSON, no object, an unknown type, missing or wrong fields."""
     try:
-        data = json.loads(frame)
+        data = long_json.loads(frame)
     except (ValueError, RecursionError):
         raise Malformed("The frame is not JSON.") from None
     if not isinstance(data, dict):

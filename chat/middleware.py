@@ -35,7 +35,6 @@ PERMISSIONS = ", ".join(
     for feature in (
         "accelerometer",
         "autoplay",
-        "bluetooth",
         "camera",
         "display-capture",
         "geolocation",

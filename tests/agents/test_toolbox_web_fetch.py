@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib import import_module
 from ipaddress import IPv4Address, ip_address
 from typing import Any
 
@@ -12,7 +14,10 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from agents import page_text
 from agents.messages import ToolCall, ToolResult
+from agents.page_text import MOST_HTML
+from agents.process_pool import Limits, ProcessPool
 from agents.toolbox import web_client
 from agents.toolbox.public_addresses import Address, is_public
 from agents.toolbox.web_client import MAX_BYTES, MAX_REDIRECTS, Policy
@@ -394,3 +399,36 @@ async def test_web_fetch_tells_an_unknown_host() -> None:
 async def test_web_fetch_survives_absurd_nesting(site: Site) -> None:
     result = await fetch(site, site.page("/", "<div>" * 20_000 + "deep"))
     assert (result.is_error, result.content[-4:]) == (False, "deep")
+
+
+@pytest.mark.parametrize("unit", ["<a x='", "<a ", "<!--"])
+async def test_web_fetch_ends_the_work_on_a_page_that_is_made_to_be_slow(
+    site: Site, unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-11: the parser takes the square of the time for it, and would go on after the tool's end."""
+    limits = Limits(cpu_seconds=0.3, seconds=20, memory_mb=384, output_bytes=1_000_000, queue_seconds=20)
+    pool = ProcessPool("agents.page_text", limits, size=1, keep_seconds=60)
+    monkeypatch.setattr(import_module("agents.toolbox.web_fetch"), "_processes", pool)
+    result = await fetch(site, site.page("/", unit * (MOST_HTML // len(unit))))
+    assert (result.is_error, result.content) == (
+        True,
+        f"The text of {site.url('/')} could not be read within the limits of time and memory.",
+    )
+    assert pool._idle == []
+
+
+async def test_web_fetch_parses_the_beginning_of_a_large_page(site: Site) -> None:
+    """Scripts and styles do not count."""
+    script = f"<script>{'x' * MOST_HTML}</SCRIPT ><style>{'y' * MOST_HTML}</style>"
+    whole = await fetch(site, site.page("/whole", f"{script}<p>All of it</p>"))
+    assert whole.content.endswith("\n\nAll of it")
+    url = site.page("/cut", f"<h1>Tides</h1>{script}<p>{'z' * MOST_HTML}</p>")
+    [length] = re.findall(r"of ([\d,]+)\.", (await fetch(site, url)).content)
+    end = await fetch(site, url, start=int(length.replace(",", "")) - 40)
+    assert end.content.endswith("[The rest of the page is left out.]")
+
+
+def test_unclosed_scripts_stay_and_are_sought_once() -> None:
+    """A search from each of them to the end would take the square of the time."""
+    page = "a<style>b</style>c" + "<script>" * 200_000
+    assert page_text._seen(page) == page.replace("<style>b</style>", "")

@@ -37,6 +37,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
 
     await page.goto(f"{home}settings/two-step/")
     await follow(page, "Add a passkey")
+    await expect(page.get_by_label("Name", exact=True)).to_be_focused()
     await page.keyboard.type("Laptop")
     await page.keyboard.press("Enter")
     codes = page.locator("#codes li")
