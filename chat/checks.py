@@ -15,6 +15,7 @@ from django.db import connection
 
 from agents.errors import ConfigError
 from chat.services.limits import RATES, rates
+from chat.services.quotas import Quotas, quotas
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
@@ -87,14 +88,20 @@ def processes(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def rate_limits(**kwargs: Any) -> list[CheckMessage]:
-    """LIMITS names limits that exist."""
+def limits(**kwargs: Any) -> list[CheckMessage]:
+    """LIMITS and QUOTAS can be read."""
     try:
         rates()
     except ValueError as error:
         text = f"LIMITS={settings.LIMITS} cannot be read: {error}."
         hint = f'Write "sends=60/minute, forks=0". The limits are: {", ".join(RATES)}.'
         return [Error(text, hint=hint, id="parley.E006")]
+    try:
+        quotas()
+    except ValueError as error:
+        text = f"QUOTAS={settings.QUOTAS} cannot be read: {error}."
+        hint = f'Write "tokens_per_day=5000000". The quotas are: {", ".join(Quotas.__slots__)}.'
+        return [Error(text, hint=hint, id="parley.E007")]
     return []
 
 

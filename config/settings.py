@@ -239,6 +239,10 @@ CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
 
 # LIMITS: other rate limits than the defaults in chat/services/limits.py, as "sends=60/minute, forks=0"; 0: no limit.
 LIMITS = env.str("LIMITS", default="")
+# QUOTAS: other quotas than the defaults in chat/services/quotas.py, as "tokens_per_day=5000000"; 0: no limit.
+QUOTAS = env.str("QUOTAS", default="")
+# MIN_FREE_DISK_MB: with less free disk than this, uploads, imports, forks and long messages are refused; 0: never.
+MIN_FREE_DISK_MB = env.int("MIN_FREE_DISK_MB", default=200)
 
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 
 from chat.services.errors import Busy, Forbidden, NoSuchMessage, NoSuchSession, NoSuchWorkspace, Refused
 from chat.services.limits import RateLimited
+from chat.services.quotas import DiskFull, QuotaExceeded
 
 MEDIA_TYPE = "application/problem+json"
 # What a refusal means to HTTP. Others are 422: what was asked for is understood and cannot be.
@@ -50,6 +51,8 @@ STATUS = {
     "not_json": 400,
     "too_many_streams": 429,
     RateLimited.CODE: 429,
+    QuotaExceeded.CODE: 429,
+    DiskFull.CODE: 507,
     "internal": 500,
     "unavailable": 503,
 }

@@ -22,6 +22,7 @@ from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
 from chat.models.session import Session
+from chat.models.usage import DailyUsage
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
 
@@ -32,6 +33,7 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "DailyUsage",
     "EndReason",
     "Invitation",
     "LoginSession",

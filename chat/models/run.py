@@ -46,6 +46,10 @@ class SessionRun(models.Model):
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
+    # Whose turn it is, or was: their quotas count it.
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     wanted = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
     epoch = models.PositiveBigIntegerField(default=0)
@@ -58,6 +62,7 @@ class SessionRun(models.Model):
                 name="run_due",
                 condition=models.Q(wanted__gt=models.F("done"), owner__isnull=True),
             ),
+            models.Index(fields=["started_by"], name="run_at_work", condition=~models.Q(state=RunState.IDLE)),
         )
         constraints = (
             models.CheckConstraint(

@@ -25,6 +25,7 @@ from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
 from chat.services.access import session_for
 from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
 from chat.services.limits import limited, spend
+from chat.services.quotas import require_storage
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ def upload(*, session: Session, author: User, name: str, size: int, file: File[A
     """Take a file into the author's composer. Raises Refused: what it is, its size, too many that were not sent."""
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
+    require_storage(author, size)
     _sweep()
     if _unsent().filter(user=author).count() >= MOST_UNSENT:
         raise Refused("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))

@@ -25,6 +25,7 @@ from chat.models import (
 )
 from chat.services.errors import Busy, NoSuchMessage, NoSuchSession, Refused
 from chat.services.limits import limited
+from chat.services.quotas import require_disk
 from chat.services.rows import OpenSession
 from chat.services.runs import can_go_on, is_heard
 from chat.services.texts import storable
@@ -66,6 +67,7 @@ def fork(
     retry does, if that waits for an answer. Raises Refused: unknown message, unstorable text, no user text to
     change, or the agent is still at work on what would be copied.
     """
+    require_disk()
     said = None if text is None else storable(text)
     rows = _rows_until(session, message_id)
     if said is not None:
@@ -197,7 +199,7 @@ def _end(made: Session, *, goes_on: bool) -> None:
     if last is None or not last.run_id or last.type == MessageType.TURN_DONE:
         return
     if goes_on:
-        resume_turn(opened, last.run_id)
+        resume_turn(opened, last.run_id, made.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, run_id=last.run_id, mode=last.mode, duration_seconds=0.0)
         opened.insert("turn_done", done)

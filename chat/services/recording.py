@@ -24,7 +24,7 @@ from chat.running.changes import (
     TellStatus,
     UpdateMessage,
 )
-from chat.services import security_log
+from chat.services import quotas, security_log
 from chat.services.rows import OpenSession
 from chat.services.security_log import Kind
 from chat.services.senders import sender_in
@@ -203,6 +203,7 @@ def _whole_text(row: ChatMessage, folded: dict[str, list[str]]) -> str:
 def _use(opened: OpenSession, usage: RecordUsage) -> None:
     session = opened.session
     session.total_tokens += usage.tokens
+    quotas.record_tokens(user_id=opened.run.started_by_id or session.owner_id, tokens=usage.tokens)
     session.context_used = usage.context_used
     if not session.model:  # a server that had not told its models when the session began
         session.provider, session.model = usage.provider, usage.model

@@ -77,6 +77,7 @@ class Row:
 
 MATRIX = [
     Row("GET", "/me", signed_in(200)),
+    Row("GET", "/me/usage", signed_in(200)),
     Row("GET", "/workspaces/{workspace_id}/members", members(200)),
     Row("POST", "/workspaces/{workspace_id}/enter", members(204)),
     Row("GET", "/models", signed_in(200)),
