@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0012_building'),
+        ('chat', '0013_models'),
     ]
 
     operations = [
