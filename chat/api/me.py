@@ -44,7 +44,7 @@ class QuotasOut(Schema):
     tokens_per_day: int
 
 
-class UsageOut(Schema):
+class MyUsageOut(Schema):
     """What you have used. Tokens and responses count in the turns that you started, since midnight UTC."""
 
     stored_bytes: int = Field(description="The size of your files; a file in several sessions counts once")
@@ -86,7 +86,9 @@ def me(request: ApiRequest) -> HttpResponse:
     return answer(request, found)
 
 
-@router.get("/me/usage", response=UsageOut, operation_id="getUsage", summary="Read what you have used of your quotas")
+@router.get(
+    "/me/usage", response=MyUsageOut, operation_id="getMyUsage", summary="Read what you have used of your quotas"
+)
 def usage(request: ApiRequest) -> HttpResponse:
     """Requests beyond a quota are refused as `quota_exceeded`."""
     used = asdict(quotas.usage_of(request.user))

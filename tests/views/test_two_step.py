@@ -254,7 +254,9 @@ def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: Use
     assert (wrong.status_code, "not valid" in alert_in(wrong)) == (422, True)
 
     code = code_of(secret)
+    assert "parley_browser" not in browser.cookies
     assert browser.post(SECOND_STEP, {"code": f" {code[:3]} {code[3:]} "}).headers["Location"] == "/settings/"
+    assert "parley_browser" in browser.cookies  # known only after the last step
 
     assert user_of(browser) == ana.pk
     events = SecurityEvent.objects.filter(person=ana).order_by("pk")
