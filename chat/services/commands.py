@@ -52,7 +52,7 @@ from chat.services import (
     suggestions,
     turn_attempts,
 )
-from chat.services.access import session_for
+from chat.services.access import require_no_guest, session_for
 from chat.services.limits import spend
 from chat.services.once import once
 
@@ -68,6 +68,8 @@ def execute(user: User, session_id: str, command: Request) -> Json:
     session, _role = session_for(user, session_id, command.needs)
     if (limit := _limit_of(command)) is not None:
         spend(limit, user.pk)
+    if isinstance(command, Fork | SetModel | SetAgent | Configure):
+        require_no_guest(user, session)
     match command:
         case SendMessage():
             sent = messages.send_message(
@@ -128,7 +130,7 @@ def execute(user: User, session_id: str, command: Request) -> Json:
                 purpose=purpose,
                 key=command.key,
                 request={"text": text, "run": run},
-                make=lambda pk: fork(session_id=pk),
+                make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
             )
             return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
         case SetModel():
