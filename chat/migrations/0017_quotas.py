@@ -13,7 +13,7 @@ AddColumn = import_module('chat.migrations.0009_attempts_and_suggestions').AddCo
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0014_erasing_and_guests'),
+        ('chat', '0016_fewer_indexes'),
     ]
 
     operations = [
