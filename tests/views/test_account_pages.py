@@ -152,12 +152,13 @@ def test_links_are_not_guessed(client: Client, settings: Settings) -> None:
     assert answers == [410, 410, 429]
 
 
-def test_accounts_by_one_invitation_are_limited(client: Client, invitation: str, settings: Settings) -> None:
-    settings.LIMITS = "joins_of_invitation=1/hour"
+def test_accounts_from_one_network_are_limited(session: Session, ana: User, settings: Settings) -> None:
+    settings.LIMITS = "joins=1/hour"
     answers = []
     for name in ("cleo", "dora"):
+        token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
         values = {"display_name": name, "username": name, "password": "nine lives 9"}
-        answers.append(Client().post(invitation, values))
+        answers.append(Client().post(reverse("join", args=[token]), values))
     assert [answer.status_code for answer in answers] == [302, 429]
     assert "Try again in 60 minutes" in answers[1].content.decode()
 
