@@ -46,13 +46,13 @@ class ImportOut(Schema):
 
 
 class ImportForm(Schema):
-    """`conversations`: which of the file's, by their indexes; left out, all of them, up to a hundred.
+    """`conversations`: which of the file's, by their indexes; left out, all of them.
 
     `ids`: "same" keeps the file's ids if none of them is in use here. `workspace`: where they are to be; left out, the
     one that you are in.
     """
 
-    conversations: list[int] = Field([], max_length=import_files.MOST_AT_ONCE)
+    conversations: list[int] = Field([], max_length=import_files.MOST_LISTED)
     ids: Literal["same", "new"] = "same"
     workspace: int | None = None
 

@@ -17,23 +17,22 @@ from typing import IO, ClassVar
 
 from django.conf import settings
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from agents.process_pool import Job, Limits, ProcessPool, Reason, WorkFailed
 from chat.disconnects import Disconnect
 from chat.imports import reading
-from chat.imports.found import Left, Source
+from chat.imports.found import Source
 from chat.imports.reading import Error, Head, Outline, Problem
 from chat.models import Session, User, Workspace
 from chat.services import attachments, building
 from chat.services.errors import Refused
+from chat.services.import_words import left_out, nothing_known, problem_words
 from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
 from chat.services.workspaces import current_workspace
 
-# What one file may bring at a time.
-MOST_AT_ONCE = 100
 # What of a file is listed to be chosen from.
-MOST_LISTED = 5_000
+MOST_LISTED = 20_000
+MOST_PROBLEMS = 100
 # Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
 SMALL_FILE = 250_000
 SMALL_UNPACKED = 1_000_000
@@ -63,6 +62,14 @@ class Brought:
     notes: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds: its conversations, and in words what cannot be read as one."""
+
+    conversations: list[Outline]
+    problems: list[str]
+
+
 @dataclass(slots=True)
 class Outcome:
     """What became of a file: the sessions, and in words what could not be brought in."""
@@ -77,16 +84,20 @@ def limit_bytes() -> int:
     return megabytes * 1024 * 1024
 
 
-def contents(file: IO[bytes], client: Disconnect | None = None) -> list[Outline]:
+def contents(file: IO[bytes], client: Disconnect | None = None) -> Contents:
     """List the conversations in a file. Raises Refused: it is too large, or nothing that can be read."""
     found: list[Outline] = []
+    problems: list[str] = []
     for kind, body in _parts("outlines", file, limit_bytes(), client=client):
         if kind == reading.ERROR:
             raise _refusal(Error.model_validate_json(body))
-        found.append(Outline.model_validate_json(body))
+        if kind == reading.PROBLEM:
+            problems.append(problem_words(Problem.model_validate_json(body)))
+        else:
+            found.append(Outline.model_validate_json(body))
     if not found:
-        raise _nothing_known()
-    return found[:MOST_LISTED]
+        raise nothing_known()
+    return Contents(found[:MOST_LISTED], problems[:MOST_PROBLEMS])
 
 
 def import_file(
@@ -101,10 +112,8 @@ def import_file(
     """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
 
     `workspace` has been fetched for the owner; without one it is that which they are in. When the client goes, the
-    import ends. Raises Refused: nothing can be read, nothing was chosen, or too much at once.
+    import ends. Raises Refused: nothing can be read, or nothing was chosen.
     """
-    if chosen is not None and len(set(chosen)) > MOST_AT_ONCE:
-        raise Refused("too_many", _too_many())
     building.discard_abandoned()
     run = _Import(owner, workspace or current_workspace(owner), file, client)
     try:
@@ -115,7 +124,7 @@ def import_file(
         run.outcome.problems.append(refused.message)
     if not run.outcome.brought:
         problems = "\n".join(run.outcome.problems)
-        raise Refused("nothing_imported", problems) if problems else _nothing_known()
+        raise Refused("nothing_imported", problems) if problems else nothing_known()
     return run.outcome
 
 
@@ -143,11 +152,8 @@ class _Import:
             for kind, body in parts:
                 if kind == reading.ERROR:
                     raise _refusal(Error.model_validate_json(body))
-                if len(self.outcome.brought) + len(self.outcome.problems) == MOST_AT_ONCE:
-                    self.outcome.problems.append(_too_many())
-                    break
                 if kind == reading.PROBLEM:
-                    self.outcome.problems.append(_problem(Problem.model_validate_json(body)))
+                    self.outcome.problems.append(problem_words(Problem.model_validate_json(body)))
                     continue
                 head = Head.model_validate_json(body)
                 if not self._bring_one(head, parts, keep_ids=keep_ids):
@@ -214,8 +220,10 @@ def _is_small(file: IO[bytes]) -> bool:
     if file.seek(0, 2) > SMALL_FILE:
         return False
     try:
-        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says
-            return sum(entry.file_size for entry in archive.infolist()) <= SMALL_UNPACKED
+        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says, but for archives in it
+            entries = archive.infolist()
+            is_nested = any(entry.filename.lower().endswith(".zip") for entry in entries)
+            return not is_nested and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED
     except Exception:  # it is no archive, or a broken one
         return True
 
@@ -257,64 +265,4 @@ def _refusal(error: Error) -> Refused:
 
 
 def _brought(head: Head, made: Imported) -> Brought:
-    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *_left(head.left)])
-
-
-def _problem(problem: Problem) -> str:
-    name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
-    words = _("“%(title)s” was not imported: %(reason)s")
-    return words % {"title": name, "reason": _reason(problem)}
-
-
-def _reason(problem: Problem) -> str:
-    match problem.reason:
-        case "doubled":
-            return _("two things in it have the same id.")
-        case "deep":
-            return _("it is nested too deeply.")
-        case "long":
-            words = _("%(place)s is longer than the %(limit)d characters that a message may have.")
-            return words % {"place": problem.place, "limit": settings.MAX_MESSAGE_CHARS}
-        case _:
-            return f"{problem.place}: {problem.details}"[:300]
-
-
-def _left(left: dict[Left, int]) -> list[str]:
-    """What other programs' conversations have that sessions here do not."""
-    words = {
-        Left.BRANCHES: ngettext(
-            "%(count)s message of another branch was left out.",
-            "%(count)s messages of other branches were left out.",
-            left.get(Left.BRANCHES, 0),
-        ),
-        Left.FILES: ngettext(
-            "%(count)s file or picture is not in the export. Its place is marked.",
-            "%(count)s files or pictures are not in the export. Their places are marked.",
-            left.get(Left.FILES, 0),
-        ),
-        Left.UNKNOWN: ngettext(
-            "%(count)s part is of a kind that is not known here, and was left out.",
-            "%(count)s parts are of kinds that are not known here, and were left out.",
-            left.get(Left.UNKNOWN, 0),
-        ),
-        Left.HIDDEN: ngettext(
-            "%(count)s hidden message was left out.",
-            "%(count)s hidden messages were left out.",
-            left.get(Left.HIDDEN, 0),
-        ),
-    }
-    return [words[kind] % {"count": count} for kind, count in left.items() if count]
-
-
-def _nothing_known() -> Refused:
-    words = _("There is no conversation in this file that Parley knows: it reads its own, ChatGPT's and Claude's.")
-    return Refused("nothing_known", words)
-
-
-def _too_many() -> str:
-    words = ngettext(
-        "%(count)s conversation is imported at a time. Choose the others next.",
-        "%(count)s conversations are imported at a time. Choose the others next.",
-        MOST_AT_ONCE,
-    )
-    return words % {"count": MOST_AT_ONCE}
+    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *left_out(head.left, head.kinds)])

@@ -27,7 +27,13 @@ from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
 
-SOURCES = {"parley": "Parley", "chatgpt": "ChatGPT", "claude": "Claude"}
+SOURCES = {
+    "parley": "Parley",
+    "chatgpt": "ChatGPT",
+    "claude": "Claude",
+    "open_webui": "Open WebUI",
+    "librechat": "LibreChat",
+}
 
 
 @never_cache
@@ -51,7 +57,6 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
 def importing(request: SignedInRequest) -> HttpResponse:
     """The dialog that takes a file."""
     values = {
-        "most": import_files.MOST_AT_ONCE,
         "limit": import_files.limit_bytes(),
         "megabytes": settings.MAX_IMPORT_MB,
     }
@@ -70,7 +75,7 @@ def import_file(request: SignedInRequest) -> HttpResponse:
         raise Refused("no_file", _("There is no file in what was sent."))
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if not chosen:
-        listed = import_files.contents(file, client)
+        listed = import_files.contents(file, client).conversations
         if len(listed) > 1:
             return JsonResponse({"conversations": [_outline(each) for each in listed]})
     outcome = import_files.import_file(

@@ -89,7 +89,7 @@ def test_several_are_chosen_from(own_files: None, site: Client) -> None:
     listed = send(site, both).json()["conversations"]
     assert [(each["index"], each["title"], each["facts"]) for each in listed] == [
         (0, "Trip to Kyoto", "ChatGPT · 4 messages"),
-        (1, "Untitled session", "Claude · 5 messages"),
+        (1, "Find a name.", "Claude · 5 messages"),
     ]
     assert not Session.objects.exists()
     assert len(send(site, both, conversation=["0", "1"]).json()["sessions"]) == 2
