@@ -164,7 +164,9 @@ class Turns:
     def first_words(self) -> str:
         """Return the words with which the first user begins."""
         said = (each.get("text", "") for each in self.messages if each.get("role") == "user")
-        return next((first_words(text) for text in said if text.strip()), "")
+        lines = [line for text in said for line in text.splitlines() if line.strip()]
+        # Lines in brackets stand for files.
+        return first_words(next((line for line in lines if not line.startswith("[")), next(iter(lines), "")))
 
     def _add(self, row: Json, time: str | None) -> Json:
         # Times are those of the parts' ends in some exports: no message is earlier than the one before it.

@@ -53,6 +53,13 @@ class TooLarge(Refused):
 
 
 @dataclass(frozen=True, slots=True)
+class OfOperators:
+    """What an operator's own file may take: it is read in the operator's process, up to `most` bytes unpacked."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Brought:
     """A session that has come in; `notes` say in words what of it did not, or is not as it was."""
 
@@ -84,11 +91,11 @@ def limit_bytes() -> int:
     return megabytes * 1024 * 1024
 
 
-def contents(file: IO[bytes], client: Disconnect | None = None) -> Contents:
+def contents(file: IO[bytes], client: Disconnect | None = None, limits: OfOperators | None = None) -> Contents:
     """List the conversations in a file. Raises Refused: it is too large, or nothing that can be read."""
     found: list[Outline] = []
     problems: list[str] = []
-    for kind, body in _parts("outlines", file, limit_bytes(), client=client):
+    for kind, body in _parts("outlines", file, client=client, limits=limits):
         if kind == reading.ERROR:
             raise _refusal(Error.model_validate_json(body))
         if kind == reading.PROBLEM:
@@ -108,6 +115,7 @@ def import_file(
     chosen: Sequence[int] | None = None,
     keep_ids: bool = True,
     client: Disconnect | None = None,
+    limits: OfOperators | None = None,
 ) -> Outcome:
     """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
 
@@ -115,7 +123,7 @@ def import_file(
     import ends. Raises Refused: nothing can be read, or nothing was chosen.
     """
     building.discard_abandoned()
-    run = _Import(owner, workspace or current_workspace(owner), file, client)
+    run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
         run.bring(chosen, keep_ids=keep_ids)
     except Refused as refused:  # a file that breaks off: what has come in is told all the same
@@ -131,24 +139,33 @@ def import_file(
 class _Import:
     """One file on its way in."""
 
-    def __init__(self, owner: User, workspace: Workspace, file: IO[bytes], client: Disconnect | None) -> None:
+    def __init__(
+        self,
+        owner: User,
+        workspace: Workspace,
+        file: IO[bytes],
+        client: Disconnect | None,
+        limits: OfOperators | None,
+    ) -> None:
         self.outcome = Outcome()
         self._owner = owner
         self._workspace = workspace
         self._file = file
         self._client = client
-        self._files = FileReader(owner)
+        self._limits = limits
+        self._files = FileReader(owner, is_bounded=limits is None)
 
     def bring(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
         """Take in the chosen conversations, or all."""
         arguments = (
-            limit_bytes(),
             None if chosen is None else sorted(set(chosen)),
             settings.MAX_MESSAGE_CHARS,
             attachments.limit_bytes(),
         )
         again: list[int] = []
-        with closing(_parts("conversations", self._file, *arguments, client=self._client)) as parts:
+        with closing(
+            _parts("conversations", self._file, *arguments, client=self._client, limits=self._limits)
+        ) as parts:
             for kind, body in parts:
                 if kind == reading.ERROR:
                     raise _refusal(Error.model_validate_json(body))
@@ -193,18 +210,23 @@ class _Import:
 
 
 def _parts(
-    function: str, file: IO[bytes], *arguments: int | list[int] | None, client: Disconnect | None
+    function: str,
+    file: IO[bytes],
+    *arguments: int | list[int] | None,
+    client: Disconnect | None,
+    limits: OfOperators | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
     """Read a file here or in a process; yields each part's kind and what it holds. Raises Refused."""
     with ExitStack() as stack:
-        if _is_small(file):
-            pieces: Iterator[bytes] = getattr(reading, function)(file, *arguments)
+        most = limits.most if limits else limit_bytes()
+        if limits or _is_small(file):
+            pieces: Iterator[bytes] = getattr(reading, function)(file, most, *arguments)
         else:
             job = Job()
             if client is not None:
                 client.call(job.cancel)
             on_disk = file if _is_on_disk(file) else stack.enter_context(_copy(file))
-            pieces = _processes.stream(function, *arguments, file=on_disk, job=job)
+            pieces = _processes.stream(function, most, *arguments, file=on_disk, job=job)
         try:
             for piece in pieces:
                 if client is not None and client.is_set():

@@ -13,11 +13,12 @@ from django.views.decorators.http import require_POST
 from chat.models import User
 from chat.services.attachments import NoSuchAttachment, TooLarge
 from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
+from chat.services.import_uploads import NoSuchUpload
 from chat.views.requests import SignedInRequest
 
 P = ParamSpec("P")
 STATUS = {NoSuchSession.CODE: 404, NoSuchAttachment.CODE: 404, Forbidden.CODE: 403, TooLarge.CODE: 413}
-STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415, "unavailable": 503}
+STATUS |= {NoSuchWorkspace.CODE: 404, NoSuchUpload.CODE: 404, "unsupported": 415, "unavailable": 503}
 OTHERWISE = 422
 SIGNED_OUT = 401
 
