@@ -12,5 +12,7 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from chat import checks  # noqa: F401  # registers the system checks
         from chat.services.staff import make_managers  # it needs the models
+        from chat.sign_in_events import connect  # likewise
 
+        connect()
         post_migrate.connect(make_managers, sender=self)

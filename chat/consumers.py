@@ -23,12 +23,15 @@ from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MA
 from chat.live.logins import Entry, Login, Token
 from chat.live.outbox import RELOAD, Outbox
 from chat.models import ApiToken, Role, User
+from chat.origin import Origin, acting_from, origin_of_socket
 from chat.running import embedded
 from chat.services import api_tokens
 from chat.services.access import session_for
 from chat.services.commands import execute
 from chat.services.errors import NoSuchSession, Refused
+from chat.services.second_factor import is_missing
 from chat.services.senders import sender_in
+from chat.session_store import hash_key
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -48,6 +51,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     channel_layer_alias = "none"
 
     user: User
+    origin: Origin
     hub: Hub
     token: ApiToken | None = None
     outbox: Outbox | None = None
@@ -68,6 +72,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
             await self.close(SIGN_IN_AGAIN)
             return
         self.user = user
+        self.origin = origin_of_socket(self.scope, self.token.pk if self.token else None)
         with self.hub.connecting(user.pk) as has_room:
             if has_room:
                 await self.enter()
@@ -75,9 +80,9 @@ class PersonConsumer(AsyncWebsocketConsumer):
                 await self.close(TOO_MANY_FRAMES)
 
     async def authenticate(self) -> User | None:
-        """Return the user whose browser has opened the socket; None if they are not signed in."""
+        """Return the user of the browser; None if they are not signed in or must set up a second factor first."""
         user = self.scope.get("user")
-        return user if isinstance(user, User) else None
+        return user if isinstance(user, User) and not is_missing(user, self.scope["session"]) else None
 
     async def enter(self) -> None:
         """Let the person in."""
@@ -127,7 +132,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         if self.token is not None:
             return Token(self.token.pk)
         key = self.scope["session"].session_key
-        return Login(key, self.user.pk, self.user.get_session_auth_hash()) if key else None
+        return Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None
 
     def language(self) -> str:
         """What the person is spoken to in: what their page says that it was drawn in."""
@@ -228,10 +233,13 @@ class SessionConsumer(PersonConsumer):
         viewer.syncing = None
 
     async def _execute(self, outbox: Outbox, command: Request) -> None:
-        result = await self.hub.threads.run(
-            languages.speaking, outbox.language, execute, self.user, self.session_id, command
-        )
+        result = await self.hub.threads.run(self._carry_out, outbox.language, command)
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
+
+    def _carry_out(self, language: str, command: Request) -> Json:
+        """Runs in a thread of the hub, which has neither the language nor the origin of its own."""
+        with acting_from(self.origin):
+            return languages.speaking(language, execute, self.user, self.session_id, command)
 
 
 def _role_and_name(user: User, session_id: str) -> tuple[Role, str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.conf import settings
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.password_validation import password_validators_help_text_html
 from django.http import HttpRequest
@@ -15,7 +13,9 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from chat.models import User
+from chat.origin import address_of
 from chat.services import attempts
+from chat.services.security_log import Kind, record
 
 
 class SignInForm(AuthenticationForm):
@@ -39,17 +39,6 @@ class SignInForm(AuthenticationForm):
         cleaned = super().clean()
         attempts.forget(**who)
         return cleaned
-
-
-class AdminSignInForm(SignInForm, AdminAuthenticationForm):
-    """The admin's own door has the same lock."""
-
-
-def address_of(request: HttpRequest | None) -> str:
-    """Where a request comes from: behind a proxy that is believed, where the proxy says."""
-    meta = request.META if request else {}
-    told = meta.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() if settings.HTTPS else ""
-    return told or str(meta.get("REMOTE_ADDR", ""))
 
 
 def _too_often(seconds: int) -> str:
@@ -99,9 +88,40 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
         who = {"username": self.user.username, "address": "settings"}
         if seconds := attempts.begin(**who):
             raise forms.ValidationError(_too_often(seconds), code="too_often")
-        known: str = super().clean_old_password()
+        try:
+            known: str = super().clean_old_password()
+        except forms.ValidationError:
+            record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="password change")
+            raise
         attempts.forget(**who)
         return known
+
+
+class ConfirmForm(forms.Form):
+    """The password of the person who is signed in, asked for again."""
+
+    password = forms.CharField(
+        label=_("Password"),
+        strip=False,
+        max_length=4096,
+        widget=forms.PasswordInput({"class": "input", "autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, user: User, request: HttpRequest, data: Any = None) -> None:
+        super().__init__(data)
+        self.user = user
+        self.address = address_of(request)
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        who = {"username": self.user.username, "address": self.address}
+        if seconds := attempts.begin(**who):
+            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        if not self.user.check_password(password):
+            record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
+            raise forms.ValidationError(_("This password is wrong."), code="wrong")
+        attempts.forget(**who)
+        return password
 
 
 def password_form(user: User, data: Any = None) -> NewPasswordForm:

@@ -6,13 +6,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.middleware.gzip import GZipMiddleware
+from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
+from django.utils.translation import gettext as _
 
 from chat import languages
+from chat.origin import acting_from, origin_of
+from chat.services.second_factor import is_missing
 
 # What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
 # too, one by one.
@@ -28,7 +32,6 @@ PERMISSIONS = ", ".join(
     for feature in (
         "accelerometer",
         "autoplay",
-        "bluetooth",
         "camera",
         "display-capture",
         "geolocation",
@@ -43,6 +46,21 @@ PERMISSIONS = ", ".join(
         "xr-spatial-tracking",
     )
 )
+
+
+# What stays open until a second factor is set up: signing in and out, and setting it up.
+WITHOUT_SECOND_FACTOR = {
+    "sign-in",
+    "sign-in-link",
+    "sign-out",
+    "second-step",
+    "passkey-sign-in",
+    "confirm",
+    "two-step",
+    "two-step-app",
+    "two-step-passkey",
+    "admin:logout",
+}
 
 
 class Compression(GZipMiddleware):
@@ -77,6 +95,69 @@ def language(
             return _spoken(get_response(request), chosen)
 
     return handle_sync
+
+
+@sync_and_async_middleware
+def origin(
+    get_response: Callable[[HttpRequest], Any],
+) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
+    """Let services know where the request comes from."""
+    if iscoroutinefunction(get_response):
+
+        async def handle(request: HttpRequest) -> HttpResponseBase:
+            with acting_from(origin_of(request)):
+                response: HttpResponseBase = await get_response(request)
+                return response
+
+        return handle
+
+    def handle_sync(request: HttpRequest) -> HttpResponseBase:
+        with acting_from(origin_of(request)):
+            response: HttpResponseBase = get_response(request)
+            return response
+
+    return handle_sync
+
+
+@sync_and_async_middleware
+def second_factor(
+    get_response: Callable[[HttpRequest], Any],
+) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
+    """Redirect people who must set up a second factor (REQUIRE_MFA) to the page for it.
+
+    Place it after `language`, which loads the user and the session: then it needs no query and no thread.
+    """
+    if iscoroutinefunction(get_response):
+
+        async def handle(request: HttpRequest) -> HttpResponseBase:
+            response: HttpResponseBase = _set_up_first(request) or await get_response(request)
+            return response
+
+        return handle
+
+    def handle_sync(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = _set_up_first(request) or get_response(request)
+        return response
+
+    return handle_sync
+
+
+def _set_up_first(request: HttpRequest) -> HttpResponseBase | None:
+    user = request.user
+    # The API checks cookies in api/auth.py; requests with a token need no second factor.
+    if not user.is_authenticated or request.path_info.startswith("/api/") or not is_missing(user, request.session):
+        return None
+    try:
+        if resolve(request.path_info).view_name in WITHOUT_SECOND_FACTOR:
+            return None
+    except Resolver404:
+        return None
+    message = _("This server requires two-step verification for your account. Set it up in your settings.")
+    if "HX-Request" in request.headers:
+        return HttpResponse(status=403, headers={"HX-Redirect": reverse("two-step")})
+    if request.headers.get("Accept") == "application/json":
+        return JsonResponse({"code": "second_factor_required", "message": message}, status=403)
+    return HttpResponseRedirect(reverse("two-step"))
 
 
 def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:

@@ -21,6 +21,7 @@ from chat.views import (
     settings,
     sharing,
     transfer,
+    two_step,
 )
 
 urlpatterns = [
@@ -30,9 +31,19 @@ urlpatterns = [
     path("workspaces/<str:workspace_id>/", home.workspace, name="workspace"),
     path("search", search.search, name="search"),
     path("accounts/sign-in/", accounts.sign_in, name="sign-in"),
+    path("accounts/sign-in/second-step", accounts.second_step, name="second-step"),
+    path("accounts/sign-in/passkey", accounts.passkey_sign_in, name="passkey-sign-in"),
+    path("accounts/confirm", two_step.confirm, name="confirm"),
+    path("accounts/notices/dismiss", accounts.dismiss_notices, name="dismiss-notices"),
+    # The names by which allauth leads to these pages.
+    path("accounts/sign-in/", accounts.sign_in, name="account_login"),
+    path("accounts/sign-in/second-step", accounts.second_step, name="mfa_authenticate"),
     path("accounts/sign-out", LogoutView.as_view(), name="sign-out"),
     path("accounts/link/<str:token>", accounts.sign_in_link, name="sign-in-link"),
     path("settings/", settings.settings_page, name="settings"),
+    path("settings/two-step/", two_step.two_step, name="two-step"),
+    path("settings/two-step/app", two_step.add_app, name="two-step-app"),
+    path("settings/two-step/passkey", two_step.add_passkey, name="two-step-passkey"),
     path("settings/preferences", settings.preferences, name="preferences"),
     path("people/<int:user_id>/picture", pictures.picture, name="picture"),
     path("image", images.image, name="image"),

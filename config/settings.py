@@ -28,6 +28,10 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[:
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
 
 INSTALLED_APPS = [
+    # Ahead of chat, which takes their pages out of the admin: those show secrets.
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
     "chat.apps.ChatConfig",
     "channels",
     "django.contrib.admin",
@@ -48,11 +52,14 @@ MIDDLEWARE = [
     "chat.middleware.content_security_policy",
     "chat.middleware.kept_nowhere",
     "chat.api.edge.problems",
+    "chat.middleware.origin",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "chat.middleware.language",
+    "chat.middleware.second_factor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -153,6 +160,22 @@ LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 
+# REQUIRE_MFA: who must have a second factor: "none", "staff", or "all". Until they have set one up, nothing else opens.
+REQUIRE_MFA = env.choice("REQUIRE_MFA", "none", "staff", "all")
+# Signing in goes in allauth's stages; its pages, forms, mails and limits are replaced by Parley's own.
+ACCOUNT_ADAPTER = "chat.allauth_adapters.AccountAdapter"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+MFA_ADAPTER = "chat.allauth_adapters.MFAAdapter"
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+# A passkey always asks for a fingerprint, face or PIN: then it can stand for both steps of signing in.
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
+MFA_TOTP_ISSUER = "Parley"
+# A code also counts in the half minute before and after its own: clocks differ, and typing takes a while.
+MFA_TOTP_TOLERANCE = 1
+
 LANGUAGE_CODE = "en"
 # In their own words: who cannot read the page's language finds theirs. What is pushed into a page follows its language.
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("zh-hant", "繁體中文")]
@@ -183,6 +206,7 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_ENGINE = "chat.session_store"
 # Browsers take a cookie with this prefix from this host alone, over HTTPS: no other host of the domain can set it.
 COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}parley_session"
@@ -230,12 +254,17 @@ RECOVERY = env.choice("RECOVERY", "resume", "close")
 # A worker's claim on its sessions ends this long after its last sign of life.
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=10.0)
 
+# SECURITY_LOG_DAYS: how long the security log keeps its rows; 0 keeps them for ever.
+SECURITY_LOG_DAYS = env.int("SECURITY_LOG_DAYS", default=365)
 # LOG_LEVEL: how much Parley tells on the console; its libraries speak from WARNING on.
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "bare": {"format": "{message}", "style": "{"},
+    },
     "filters": {
         "strangers": {"()": "config.logs.Strangers", "level": LOG_LEVEL},
         "throttle": {"()": "config.logs.Throttle"},
@@ -245,12 +274,15 @@ LOGGING = {
             "class": "logging.StreamHandler",
             "formatter": "plain",
             "filters": ["strangers", "throttle"],
-        }
+        },
+        "json lines": {"class": "logging.StreamHandler", "formatter": "bare"},
     },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "chat": {"level": LOG_LEVEL},
         "agents": {"level": LOG_LEVEL},
+        # Each line is a JSON object, whatever LOG_LEVEL says.
+        "chat.security": {"level": "INFO", "handlers": ["json lines"], "propagate": False},
         # A page that does not exist is no news to an operator.
         "django.request": {"level": "ERROR"},
     },

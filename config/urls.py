@@ -5,9 +5,11 @@ from django.urls import include, path
 
 from chat.api import reference
 from chat.api.root import api
-from chat.forms import AdminSignInForm
+from chat.views.accounts import admin_password, admin_sign_in
 
-admin.site.login_form = AdminSignInForm
+# The admin's own pages for signing in and for passwords know neither limits nor the second step.
+admin.site.login = admin_sign_in  # type: ignore[method-assign]  # as allauth's documentation does it
+admin.site.password_change = admin_password  # type: ignore[assignment, method-assign]  # likewise; no template is drawn
 
 urlpatterns = [
     path("admin/", admin.site.urls),

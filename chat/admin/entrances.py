@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
@@ -10,14 +10,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
+from chat.admin.gate import StaffRequest
 from chat.models import Invitation, Share
 from chat.services import sharing
-
-if TYPE_CHECKING:
-    Shares = admin.ModelAdmin[Share]
-    Invitations = admin.ModelAdmin[Invitation]
-else:
-    Shares = Invitations = admin.ModelAdmin
+from chat.services.security_log import Kind, record
 
 names.call(Share, _("share"), _("shares"))
 names.call(Invitation, _("invitation"), _("invitations"))
@@ -42,8 +38,28 @@ class LookedAt:
         return False
 
 
+class EntranceAdmin(LookedAt, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    """Record deletions in the security log."""
+
+    ending: Kind
+
+    def delete_model(self, request: StaffRequest, obj: Any) -> None:  # type: ignore[override]  # only staff get here
+        self._record(request, obj)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Any]) -> None:  # type: ignore[override]  # likewise
+        for row in queryset.select_related("session"):
+            self._record(request, row)
+        super().delete_queryset(request, queryset)
+
+    def _record(self, request: StaffRequest, row: Share | Invitation) -> None:
+        person = row.user_id if isinstance(row, Share) else row.session.owner_id
+        record(self.ending, actor=request.user, person=person, target=row.session)
+
+
 @admin.register(Share)
-class ShareAdmin(LookedAt, Shares):
+class ShareAdmin(EntranceAdmin):
+    ending = Kind.UNSHARED
     fields = list_display = ("session", "user", "role", "created_at")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
@@ -54,7 +70,8 @@ class ShareAdmin(LookedAt, Shares):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(LookedAt, Invitations):
+class InvitationAdmin(EntranceAdmin):
+    ending = Kind.INVITATION_ENDED
     fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "works")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
@@ -65,7 +82,8 @@ class InvitationAdmin(LookedAt, Invitations):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Invitation]:
         valid = sharing.valid_invitations().filter(pk=OuterRef("pk"))
-        return super().get_queryset(request).annotate(is_valid=Exists(valid))
+        invitations: QuerySet[Invitation] = super().get_queryset(request).annotate(is_valid=Exists(valid))
+        return invitations
 
     @admin.display(description=_("still works"), boolean=True)
     def works(self, invitation: Invitation) -> bool:

@@ -13,9 +13,11 @@ from chat.admin import journal
 from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_404
 from chat.downloads import file_name, passed_on, streamed
 from chat.models import Session, User
+from chat.origin import Origin, acting_from, current_origin
 from chat.services.access import session_for_staff
 from chat.services.errors import Refused
 from chat.services.exporting import export_json, export_markdown
+from chat.services.security_log import Kind, record
 
 # By its name in an address: how it is written, its media type, the ending of its file, what the log says.
 FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {
@@ -36,14 +38,20 @@ def export(request: StaffRequest, session_id: str, form: str) -> HttpResponseBas
 
 def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> HttpResponseBase:
     """Give sessions away in a form: one as it is, several in an archive."""
-    write, media_type, ending, done = FORMS[form]
+    write, media_type, ending, _done = FORMS[form]
     if len(session_ids) != 1:
-        packed = _zipped(request.user, session_ids, form)
+        packed = _zipped(request.user, session_ids, form, current_origin())
         return passed_on(request, packed, name="sessions.zip", media_type="application/zip")
     session = session_for_staff(request.user, session_ids[0], needs_change=False)
-    journal.note(request.user, session, done)
+    _note_export(request.user, session, form)
     name = file_name(session.title, session.pk, ending)
     return streamed(request, write(session), name=name, media_type=media_type)
+
+
+def _note_export(user: User, session: Session, form: str) -> None:
+    """Write an export into the session's admin log and the security log."""
+    journal.note(user, session, FORMS[form][3])
+    record(Kind.EXPORTED, actor=user, person=session.owner_id, target=session, form=form)
 
 
 class _Sink:
@@ -66,12 +74,12 @@ class _Sink:
         return data
 
 
-def _zipped(user: User, session_ids: Sequence[str], form: str) -> Iterator[bytes]:
+def _zipped(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> Iterator[bytes]:
     """Pack sessions one after the other, each written down in the log when its turn comes.
 
     Sessions that cannot be read any more are listed in a file of the archive.
     """
-    write, _media_type, ending, done = FORMS[form]
+    write, _media_type, ending, _done = FORMS[form]
     sink, missing = _Sink(), []
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as archive:
         for session_id in session_ids:
@@ -80,7 +88,9 @@ def _zipped(user: User, session_ids: Sequence[str], form: str) -> Iterator[bytes
             except Refused as refusal:
                 missing.append(f"{session_id}: {refusal.message}\n")
                 continue
-            journal.note(user, session, done)
+            # The archive is sent after the middleware has reset the origin of the request.
+            with acting_from(origin):
+                _note_export(user, session, form)
             name = file_name(f"{session.pk} {session.title}", session.pk, ending)
             with archive.open(name, "w", force_zip64=True) as entry:
                 for piece in write(session):

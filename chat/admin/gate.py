@@ -48,6 +48,21 @@ def may_change_messages(user: User | AnonymousUser) -> bool:
     return user.has_perm("chat.change_chatmessage")
 
 
+def may_touch(request: HttpRequest, user: User | None) -> bool:
+    """Return whether the requesting user may act on an account. Only superusers may act on accounts of staff."""
+    is_superuser = bool(getattr(request.user, "is_superuser", False))
+    return user is None or is_superuser or not (user.is_staff or user.is_superuser)
+
+
+def may_become(request: HttpRequest, user: User | None) -> bool:
+    """Return whether the requesting user may create a sign-in link or a password for an account.
+
+    Either lets them sign in as that person, so it takes the permissions to read and change sessions in the admin.
+    """
+    may_read_sessions = request.user.has_perm("chat.change_session") and may_read_messages(request.user)
+    return may_read_sessions and may_touch(request, user)
+
+
 def may_change(user: User | AnonymousUser, session: Session) -> bool:
     """Whether a session's own fields are open to somebody; nothing of a deleted one is."""
     return user.has_perm("chat.change_session") and session.status != Session.Status.DELETED

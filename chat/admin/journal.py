@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop as _
 
 from chat.models import ChatMessage, Session, User
 from chat.services.access import role_in
+from chat.services.security_log import Kind, record
 
 # Beside Django's own kinds (1 to 3).
 READ = 4
@@ -55,6 +56,7 @@ def note_reading(user: User, session: Session, *, opens: bool) -> None:
     read = LogEntry.objects.filter(user=user, content_type=kind, object_id=session.pk, action_flag=READ)
     if opens or not read.filter(action_time__gte=timezone.now() - OPENING).exists():
         note(user, session, WAS_READ, READ)
+        record(Kind.ADMIN_READ, actor=user, person=session.owner_id, target=session)
 
 
 def name_of(row: ChatMessage) -> str:

@@ -51,7 +51,7 @@ def restore_one(user: User, session: Session) -> bool:
 def undelete_one(user: User, session: Session) -> bool:
     if session.status != Session.Status.DELETED:
         return False
-    organising.bring_back(session=session)
+    organising.bring_back(session=session, author=user)
     journal.note(user, session, journal.UNDELETED)
     return True
 

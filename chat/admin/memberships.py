@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin import ModelAdmin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
+from chat.admin.gate import StaffRequest
 from chat.models import Membership, User, Workspace
+from chat.services.security_log import Kind, record
 
 if TYPE_CHECKING:
     OfPerson = admin.StackedInline[Membership, User]
@@ -31,6 +34,19 @@ class _Rows:
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         rows: QuerySet[Membership] = super().get_queryset(request)  # type: ignore[misc]  # an inline's
         return rows.select_related("user", "workspace")
+
+
+class RecordingAdmin(ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    """Record new and removed members of workspaces in the security log."""
+
+    def save_formset(self, request: StaffRequest, form: Any, formset: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
+        super().save_formset(request, form, formset, change)
+        for kind, rows in (
+            (Kind.MEMBER_ADDED, formset.new_objects),
+            (Kind.MEMBER_REMOVED, formset.deleted_objects),
+        ):
+            for row in rows:
+                record(kind, actor=request.user, person=row.user_id, target=row.workspace)
 
 
 class WorkspacesOfPerson(_Rows, OfPerson):

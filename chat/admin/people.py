@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
+from chat.admin.gate import StaffRequest, may_become, may_touch
 from chat.admin.keeping import KeepingAdmin, Plan
-from chat.admin.memberships import WorkspacesOfPerson
+from chat.admin.memberships import RecordingAdmin, WorkspacesOfPerson
+from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.models import ApiToken, User
-from chat.services import accounts, staff
+from chat.services import accounts, second_factor, staff
+from chat.services.security_log import Kind, record
 
+FOUND = 302
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 names.call(User, _("person"), _("people"))
@@ -52,20 +59,51 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only it
         )
 
 
+class SecondFactorFilter(admin.SimpleListFilter):
+    """People with two-step verification, and those without."""
+
+    title = _("two-step verification")
+    parameter_name = "two_step"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("Set up")), ("no", _("Not set up"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> QuerySet[User]:
+        has_one = Exists(Authenticator.objects.filter(user=OuterRef("pk")))
+        return {"yes": queryset.filter(has_one), "no": queryset.exclude(has_one)}.get(self.value() or "", queryset)
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class SuperusersGroupAdmin(GroupAdmin):
+    """Groups for superusers: anybody else could give their own group every permission."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and _is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_change_permission(request, obj) and _is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _is_superuser(request)
+
+
 @admin.register(User)
-class PersonAdmin(KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     form = PersonForm
     add_form = NewPersonForm
     inlines = (WorkspacesOfPerson,)
     list_display = ("username", "shown_name", "is_active", "is_staff", "last_login")
-    list_filter = ("is_active", "is_staff", "is_superuser", "groups")
+    list_filter = ("is_active", "is_staff", "is_superuser", SecondFactorFilter, "groups")
     search_fields = ("username", "display_name", "first_name", "last_name", "email")
-    readonly_fields = ("last_login", "date_joined", "tokens")
+    readonly_fields = ("last_login", "date_joined", "tokens", "two_step", "events")
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
-    actions = ("sign_in_link", "sign_out")
+    actions = ("sign_in_link", "sign_out", "reset_second_factor")
     fieldsets = (
-        (None, {"fields": ("username", "password", "is_active")}),
+        (None, {"fields": ("username", "password", "two_step", "is_active")}),
         (_("Personal info"), {"fields": ("display_name", "first_name", "last_name", "email")}),
         (_("Permissions"), {"classes": ("collapse",), "fields": RIGHTS}),
         (_("Important dates"), {"fields": ("last_login", "date_joined")}),
@@ -86,16 +124,53 @@ class PersonAdmin(KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only it
         return fields if _is_superuser(request) else [*fields, *RIGHTS]
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        fieldsets = super().get_fieldsets(request, obj)
-        shows_tokens = obj is not None and request.user.has_perm("chat.view_apitoken")
-        return [*fieldsets, (_("For programs"), {"fields": ("tokens",)})] if shows_tokens else fieldsets
+        fieldsets = list(super().get_fieldsets(request, obj))
+        if obj is not None and request.user.has_perm("chat.view_apitoken"):
+            fieldsets.append((_("For programs"), {"fields": ("tokens",)}))
+        if obj is not None and request.user.has_perm("chat.view_securityevent"):
+            fieldsets.append((_("Security log"), {"fields": ("events",)}))
+        return fieldsets
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+        return super().has_change_permission(request, obj) and may_touch(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Nobody deletes their own account by a slip."""
-        return super().has_delete_permission(request, obj) and _may_touch(request, obj) and obj != request.user
+        return super().has_delete_permission(request, obj) and may_touch(request, obj) and obj != request.user
+
+    def has_become_permission(self, request: HttpRequest) -> bool:
+        """Permission for actions that let staff sign in as somebody."""
+        return request.user.has_perm("chat.change_user") and may_become(request, None)
+
+    def has_reset_second_factor_permission(self, request: HttpRequest) -> bool:
+        """Permission for the action of that name."""
+        return request.user.has_perm("chat.reset_second_factor")
+
+    def save_model(self, request: StaffRequest, obj: User, form: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
+        super().save_model(request, obj, form, change)
+        if change and form.changed_data:
+            record(Kind.ACCOUNT_CHANGED, actor=request.user, person=obj, fields=form.changed_data)
+        elif not change:
+            record(Kind.ACCOUNT_MADE, actor=request.user, person=obj, by="admin")
+
+    def delete_model(self, request: StaffRequest, obj: User) -> None:  # type: ignore[override]  # likewise
+        record(Kind.ACCOUNT_DELETED, actor=request.user, person=obj)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: StaffRequest, queryset: QuerySet[User]) -> None:  # type: ignore[override]  # likewise
+        for user in queryset:
+            record(Kind.ACCOUNT_DELETED, actor=request.user, person=user)
+        super().delete_queryset(request, queryset)
+
+    def user_change_password(self, request: StaffRequest, id: str, form_url: str = "") -> HttpResponse:  # type: ignore[override]  # likewise
+        user = self.get_object(request, id)
+        if user is not None and not may_become(request, user):
+            raise PermissionDenied
+        with transaction.atomic():
+            response = super().user_change_password(request, id, form_url)
+            if user is not None and request.method == "POST" and response.status_code == FOUND:
+                accounts.password_was_changed(user=user, author=request.user)
+        return response
 
     def what_holds(self, rows: QuerySet[User]) -> list[str]:
         return staff.what_holds_people(rows)
@@ -113,21 +188,47 @@ class PersonAdmin(KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only it
     def shown_name(self, user: User) -> str:
         return user.sender
 
-    @admin.action(description=_("Make a one-time sign-in link"), permissions=["change"])
-    def sign_in_link(self, request: HttpRequest, people: QuerySet[User]) -> None:
+    @admin.display(description=_("two-step verification"))
+    def two_step(self, user: User) -> str:
+        factors = second_factor.factors_of(user)
+        if not factors:
+            return gettext("not set up")
+        passkeys = len(factors.passkeys)
+        shown = ngettext("%(count)d passkey", "%(count)d passkeys", passkeys) % {"count": passkeys}
+        return ", ".join([*([gettext("authenticator app")] if factors.app else []), *([shown] if passkeys else [])])
+
+    @admin.display(description=_("events"))
+    def events(self, user: User) -> SafeString:
+        return link_to_events_of(user)
+
+    @admin.action(description=_("Make a one-time sign-in link"), permissions=["become"])
+    def sign_in_link(self, request: StaffRequest, people: QuerySet[User]) -> None:
         for user in self._changeable(request, people.filter(is_active=True)):
-            path = reverse("sign-in-link", args=[accounts.sign_in_link(user=user)])
+            path = reverse("sign-in-link", args=[accounts.sign_in_link(user=user, author=request.user)])
             link = f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
             self.log_change(request, user, gettext("Made a sign-in link."))
             words = gettext("This link signs {name} in, once, within a day: {link}")
             messages.success(request, format_html(words, name=user.sender, link=link))
 
     @admin.action(description=_("Sign out everywhere"), permissions=["change"])
-    def sign_out(self, request: HttpRequest, people: QuerySet[User]) -> None:
+    def sign_out(self, request: StaffRequest, people: QuerySet[User]) -> None:
         for user in self._changeable(request, people):
-            accounts.sign_out_elsewhere(user=user, keep=request.session.session_key)
+            accounts.sign_out_elsewhere(user=user, keep=request.session.session_key, author=request.user)
             self.log_change(request, user, gettext("Signed out everywhere."))
             messages.success(request, gettext("%(name)s is signed out everywhere.") % {"name": user.sender})
+
+    @admin.action(description=_("Reset two-step verification"), permissions=["reset_second_factor"])
+    def reset_second_factor(self, request: StaffRequest, people: QuerySet[User]) -> None:
+        found = [user for user in people if may_touch(request, user)]
+        if len(found) < people.count():
+            messages.warning(request, gettext("Those whom you may not change were left out."))
+        for user in found:
+            name = {"name": user.sender}
+            if second_factor.reset(user=user, author=request.user):
+                self.log_change(request, user, gettext("Reset the two-step verification."))
+                messages.success(request, gettext("The two-step verification of %(name)s is reset.") % name)
+            else:
+                messages.info(request, gettext("%(name)s has no two-step verification.") % name)
 
     def _changeable(self, request: HttpRequest, people: QuerySet[User]) -> list[User]:
         found = [user for user in people if self.has_change_permission(request, user)]
@@ -138,8 +239,3 @@ class PersonAdmin(KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only it
 
 def _is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
-
-
-def _may_touch(request: HttpRequest, user: User | None) -> bool:
-    """Who could become somebody with more rights than their own would have those."""
-    return user is None or _is_superuser(request) or not (user.is_staff or user.is_superuser)

@@ -28,13 +28,17 @@ from chat.admin.session_list import (
     WorkspaceFilter,
 )
 from chat.admin.states import state_of
-from chat.models import Session
+from chat.models import Session, User
 from chat.services.searching import sessions_with
+from chat.services.security_log import Kind, record
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Session]
 else:
     Admin = admin.ModelAdmin
+
+# What the security log keeps of a search, in characters.
+LONGEST_WORDS = 200
 
 names.call(Session, _("session"), _("sessions"))
 
@@ -91,7 +95,11 @@ class SessionAdmin(Admin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
     ) -> tuple[QuerySet[Session], bool]:
-        return sessions_with(search_term, queryset, in_messages=may_read_messages(request.user)), False
+        in_messages = may_read_messages(request.user)
+        if search_term and "p" not in request.GET and isinstance(request.user, User):
+            words = search_term.replace("\0", "")[:LONGEST_WORDS]
+            record(Kind.ADMIN_SEARCH, actor=request.user, words=words, of="messages" if in_messages else "titles")
+        return sessions_with(search_term, queryset, in_messages=in_messages), False
 
     def get_urls(self) -> list[URLPattern]:
         pages: Pages = {**session_page.PAGES, **message_page.PAGES, **deeds.PAGES, **exports.PAGES}

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
 from chat.admin.entrances import LookedAt
-from chat.admin.gate import StaffRequest
+from chat.admin.gate import StaffRequest, may_touch
 from chat.models import ApiToken, User
 from chat.services import api_tokens
 from chat.services.errors import Refused
@@ -68,9 +68,12 @@ class TokenAdmin(LookedAt, Admin):
     @admin.action(description=_("Revoke"), permissions=["revoke"])
     def revoke(self, request: StaffRequest, tokens: QuerySet[ApiToken]) -> None:
         for token in tokens.select_related("user"):
+            if not may_touch(request, token.user):
+                messages.warning(request, gettext("Those whom you may not change were left out."))
+                continue
             words = {"name": token.name, "person": token.user.sender}
             try:
-                api_tokens.revoke(user=token.user, token_id=token.pk)
+                api_tokens.revoke(user=token.user, token_id=token.pk, author=request.user)
             except Refused as refused:
                 messages.error(request, refused.message)
                 continue

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
 from chat.admin.keeping import KeepingAdmin
-from chat.admin.memberships import PeopleOfWorkspace
+from chat.admin.memberships import PeopleOfWorkspace, RecordingAdmin
 from chat.models import Membership, Session, Workspace
 from chat.services import staff
 
@@ -21,7 +21,7 @@ names.call_fields(Workspace, name=_("name"), created_at=_("made"))
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(KeepingAdmin):
+class WorkspaceAdmin(RecordingAdmin, KeepingAdmin):
     inlines = (PeopleOfWorkspace,)
     list_display = ("name", "people", "sessions", "created_at")
     search_fields = ("name", "members__display_name", "members__username")

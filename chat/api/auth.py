@@ -12,9 +12,11 @@ from ninja.security.apikey import APIKeyCookie
 from ninja.utils import check_csrf
 
 from chat.models import ApiToken, Role, Session, User, Workspace
+from chat.origin import note_token
 from chat.services import api_tokens
 from chat.services.access import session_for, workspace_for
 from chat.services.errors import Refused
+from chat.services.second_factor import is_missing
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -38,6 +40,7 @@ class Bearer(HttpBearer):
         if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
             raise Refused("read_only_token", _("This token may only read."))
         request.user = found.user
+        note_token(found.pk)
         return found
 
 
@@ -56,6 +59,9 @@ class Cookie(APIKeyCookie):
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
         if not isinstance(user := _person(request), User):
             return None
+        if is_missing(user, request.session):
+            words = _("This server requires two-step verification for your account. Set it up in your settings.")
+            raise Refused("second_factor_required", words)
         if check_csrf(request) is not None:
             raise Refused("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
         return user

@@ -31,6 +31,7 @@ STATUS = {
     "not_yours": 403,
     "read_only_token": 403,
     "untrusted_form": 403,
+    "second_factor_required": 403,
     "signed_out": 401,
     "bad_token": 401,
     "method_not_allowed": 405,

@@ -18,6 +18,7 @@ from chat.live.logins import Entry, Login, Token
 from chat.models import ApiToken
 from chat.running import embedded
 from chat.services.errors import Refused
+from chat.session_store import hash_key
 
 # Proxies pass each piece on at once, and the compression keeps out of the way.
 HEADERS = {"X-Accel-Buffering": "no"}
@@ -39,7 +40,7 @@ def entry_of(request: ApiRequest) -> Entry | None:
     if isinstance(request.auth, ApiToken):
         return Token(request.auth.pk)
     key = request.session.session_key
-    return Login(key, request.user.pk, request.user.get_session_auth_hash()) if key else None
+    return Login(hash_key(key), request.user.pk, request.user.get_session_auth_hash()) if key else None
 
 
 def streamed(

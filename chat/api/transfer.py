@@ -103,7 +103,7 @@ def export_session(
     session, role = session_for(request.user, session_id)
     form = exporting.Form(format)
     name = file_name(session.title, session.pk, exporting.ENDINGS[form])
-    pieces = exporting.exported(session, role, form)
+    pieces = exporting.exported(session, request.user, role, form)
     return streamed(request, pieces, name=name, media_type=exporting.MEDIA_TYPES[form])
 
 

@@ -196,7 +196,7 @@ class Hub:
     def _heard(self, message: Message) -> None:
         match message["type"]:
             case "signed.out":
-                self._close_where(lambda each: isinstance(each.login, Login) and each.login.key == message["key"])
+                self._close_where(lambda each: isinstance(each.login, Login) and each.login.key_hash == message["key"])
             case "person.changed":
                 self._look_at_person(message["user"])
             case "news":

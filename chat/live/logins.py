@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from chat.models import User
+from chat.models import LoginSession, User
 from chat.services import api_tokens
 
 
 class Login(NamedTuple):
-    """A browser's login: its session, whose it is, and what their password was when the socket was opened."""
+    """A browser's login: the hash of its session key, its user, and what their password was when the socket opened."""
 
-    key: str
+    key_hash: str
     user_id: int
     auth_hash: str
 
@@ -44,8 +43,9 @@ def _revoked(tokens: set[Token]) -> set[Token]:
 
 
 def _signed_out(logins: set[Login]) -> set[Login]:
-    sessions = Session.objects.filter(session_key__in={login.key for login in logins}, expire_date__gt=timezone.now())
+    hashes = {login.key_hash for login in logins}
+    sessions = LoginSession.objects.filter(session_key__in=hashes, expire_date__gt=timezone.now())
     alive = set(sessions.values_list("session_key", flat=True))
     users = User.objects.filter(pk__in={login.user_id for login in logins}, is_active=True).only("password")
-    hashes = {user.pk: user.get_session_auth_hash() for user in users}
-    return {login for login in logins if login.key not in alive or hashes.get(login.user_id) != login.auth_hash}
+    current = {user.pk: user.get_session_auth_hash() for user in users}
+    return {login for login in logins if login.key_hash not in alive or current.get(login.user_id) != login.auth_hash}

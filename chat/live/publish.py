@@ -206,9 +206,9 @@ def typing(session_id: str, user_id: int) -> None:
     publisher.put(group_of(session_id), {"type": "session.typing", "session": session_id, "user": user_id})
 
 
-def sign_out(session_key: str) -> None:
-    """Tell every hub that a browser's login has ended (LIVE-06)."""
-    publisher.put(HUBS, {"type": "signed.out", "key": session_key})
+def sign_out(key_hash: str) -> None:
+    """Tell every hub that a browser's login has ended (LIVE-06); it is named by the hash of its key."""
+    publisher.put(HUBS, {"type": "signed.out", "key": key_hash})
 
 
 def person_changed(user_id: int) -> None:

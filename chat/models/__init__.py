@@ -4,6 +4,7 @@ from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to, may_have_files
 from chat.models.history import ModelRequest, SessionRevision
+from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
     UNFINISHED,
@@ -19,11 +20,13 @@ from chat.models.message import (
 from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
-from chat.models.session import Session
+from chat.models.security_event import SecurityEvent
+from chat.models.session import IMPORTED, Session
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
 
 __all__ = [
+    "IMPORTED",
     "IN_FLIGHT",
     "UNFINISHED",
     "AgentPreset",
@@ -32,6 +35,7 @@ __all__ = [
     "ChatMessage",
     "EndReason",
     "Invitation",
+    "LoginSession",
     "Membership",
     "MessageDelta",
     "MessageRevision",
@@ -41,6 +45,7 @@ __all__ = [
     "Participation",
     "Role",
     "RunState",
+    "SecurityEvent",
     "Session",
     "SessionRevision",
     "SessionRun",

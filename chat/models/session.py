@@ -8,6 +8,9 @@ from django.db import models
 from chat import ids
 from chat.models.workspace import Workspace
 
+# In `Session.config`: the conversation came with a file, which may say anything.
+IMPORTED = "imported"
+
 
 class Session(models.Model):
     """One conversation. How its agent runs stands beside it in SessionRun, so that claims never touch this row.

@@ -51,6 +51,12 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
+    # What staff did with this account, {"kind", "by", "at"} each, until dismissed. A column: every page asks for it.
+    account_notices = models.JSONField(null=True, editable=False)
+
+    class Meta(AbstractUser.Meta):
+        abstract = False
+        permissions = (("reset_second_factor", "Can reset the second factor of people"),)
 
     def clean(self) -> None:
         """Clean the names that others see, and refuse a new user name that could pass for another one."""

@@ -8,28 +8,29 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
 from chat.live.hub import Hub
 from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
-from chat.services import building
+from chat.services.upkeep import delete_expired
+from chat.session_store import hash_key
 
 logger = logging.getLogger(__name__)
 
 LIST_INTERVAL = 60.0
-# By then what a process that has died was importing is abandoned.
-ABANDONED_AFTER = building.TIME_FOR_A_BATCH.total_seconds() + 10
+# Seconds: not while a server starts, late enough to find the imports of one that crashed, and then once a day.
+FIRST_UPKEEP = 300.0
+UPKEEP_INTERVAL = 86_400.0
 
 
 @dataclass(slots=True)
 class Node:
     hub: Hub
     runner: Runner | None
-    listing: asyncio.Task[None]
-    tidying: asyncio.Task[None]
+    tasks: list[asyncio.Task[None]]
 
 
 _node: Node | None = None
@@ -41,16 +42,17 @@ async def start() -> None:
     if _node is not None:
         raise RuntimeError("this process is running already")
     publisher.open()
-    listing = asyncio.get_running_loop().create_task(_list_models_forever())
-    tidying = asyncio.get_running_loop().create_task(_discard_abandoned())
-    _node = Node(Hub(), Runner() if settings.RUNNER == "embedded" else None, listing, tidying)
+    hub = Hub()
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(_list_models_forever()), loop.create_task(_delete_expired_forever(hub))]
+    _node = Node(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
     try:
         await _node.hub.start()
         if _node.runner is not None:
             await _node.runner.start()
     except BaseException:
-        listing.cancel()
-        tidying.cancel()
+        for task in tasks:
+            task.cancel()
         _node = None
         raise
     user_logged_out.connect(_signed_out)
@@ -63,9 +65,9 @@ async def stop() -> None:
     if node is None:
         return
     user_logged_out.disconnect(_signed_out)
-    node.listing.cancel()
-    node.tidying.cancel()
-    await asyncio.wait([node.listing, node.tidying])
+    for task in node.tasks:
+        task.cancel()
+    await asyncio.wait(node.tasks)
     if node.runner is not None:
         await node.runner.stop()
     await publisher.close()
@@ -104,15 +106,17 @@ async def _list_models_forever() -> None:
         await asyncio.sleep(LIST_INTERVAL)
 
 
-async def _discard_abandoned() -> None:
-    """Delete what the process before this one had not finished importing, if it died."""
-    await asyncio.sleep(ABANDONED_AFTER)
-    try:
-        await hub().threads.run(building.discard_abandoned)
-    except (DatabaseError, InterfaceError) as error:  # the next import does it
-        logger.warning("Abandoned imports could not be deleted: %s", error)
+async def _delete_expired_forever(hub: Hub) -> None:
+    """Delete expired rows. Several servers may do it at once: each deletes what it finds."""
+    await asyncio.sleep(FIRST_UPKEEP)
+    while True:
+        try:
+            await hub.threads.run(delete_expired)
+        except DatabaseError as error:  # tomorrow is early enough
+            logger.warning("Expired rows could not be deleted: %s", error)
+        await asyncio.sleep(UPKEEP_INTERVAL)
 
 
 def _signed_out(request: HttpRequest, **_: object) -> None:
     if request.session.session_key:
-        sign_out(request.session.session_key)
+        sign_out(hash_key(request.session.session_key))

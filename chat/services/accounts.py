@@ -6,24 +6,25 @@ import secrets
 from datetime import timedelta
 from functools import partial
 
-from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.sessions.models import Session as Login
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
-from chat.models import SignInLink, User
+from chat.models import LoginSession, SignInLink, User
 from chat.names import look
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
+from chat.services.security_log import Kind, record
 from chat.services.tokens import hashed
 from chat.services.workspaces import current_workspace
+from chat.session_store import hash_key
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
+MOST_NOTICES = 5
 
 
 @transaction.atomic
@@ -51,12 +52,24 @@ def an_administrator_can_sign_in() -> bool:
 
 
 @transaction.atomic
-def sign_in_link(*, user: User) -> str:
-    """Return a new token that signs `user` in, once, within a day. Their earlier links stop working."""
+def sign_in_link(*, user: User, author: User | None = None) -> str:
+    """Return a new token that signs `user` in, once, within a day. Their earlier links stop working.
+
+    `author` is the member of staff who makes it for somebody else: the person is told on their next page.
+    """
     SignInLink.objects.filter(user=user, used_at=None).delete()
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
+    record(Kind.SIGN_IN_LINK_MADE, actor=author, person=user)
+    if author not in (None, user):
+        add_notice(user=user, kind="sign_in_link", author=author)
     return token
+
+
+def link_owner(token: str) -> User | None:
+    """Return whom a sign-in token would sign in, without using it up; None if it signs nobody in."""
+    links = SignInLink.objects.filter(token_hash=hashed(token), used_at=None, expires_at__gt=timezone.now())
+    return User.objects.filter(pk__in=links.values("user"), is_active=True).first()
 
 
 def redeem(token: str) -> User | None:
@@ -67,6 +80,31 @@ def redeem(token: str) -> User | None:
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
     return User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+
+
+@transaction.atomic
+def add_notice(*, user: User, kind: str, author: User | None) -> None:
+    """Tell a person on their next page what staff, or an operator, did with their account."""
+    locked = User.objects.select_for_update().get(pk=user.pk)
+    by = author.sender if author else ""
+    notice = {"kind": kind, "by": by, "at": timezone.now().isoformat(timespec="seconds")}
+    locked.account_notices = [*(locked.account_notices or []), notice][-MOST_NOTICES:]
+    locked.save(update_fields=["account_notices"])
+
+
+def dismiss_notices(*, user: User) -> None:
+    """Forget the notices that a person has seen."""
+    user.account_notices = None
+    user.save(update_fields=["account_notices"])
+
+
+@transaction.atomic
+def set_password(*, user: User, password: str, keep: str | None) -> None:
+    """Change a person's own password; all their logins end but that of the browser with the session key `keep`."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    record(Kind.PASSWORD_CHANGED, actor=user, person=user)
+    sign_out_elsewhere(user=user, keep=keep)
 
 
 @transaction.atomic
@@ -87,16 +125,40 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
     user.save()
+    record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
     sharing.accept(token=token, user=user)
     return user
 
 
 @transaction.atomic
-def sign_out_elsewhere(*, user: User, keep: str | None) -> int:
-    """End all logins of `user` but the one with the key `keep`, their open pages too (LIVE-06); return how many."""
-    logins = Login.objects.filter(expire_date__gt=timezone.now()).exclude(session_key=keep)
-    ended = [login.pk for login in logins.iterator() if login.get_decoded().get(SESSION_KEY) == str(user.pk)]
-    Login.objects.filter(pk__in=ended).delete()
-    for key in ended:
-        transaction.on_commit(partial(sign_out, key))
-    return len(ended)
+def password_was_changed(*, user: User, author: User | None) -> None:
+    """Record a new password that somebody else set; the person's logins end, and their next page tells them.
+
+    `author` is the member of staff; None for the command.
+    """
+    record(Kind.PASSWORD_CHANGED, actor=author, person=user)
+    if author == user:
+        return
+    sign_out_elsewhere(user=user, keep=None, author=author)
+    if author is not None:
+        add_notice(user=user, kind="password", author=author)
+
+
+@transaction.atomic
+def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = None) -> int:
+    """End all logins of `user` but the one with the key `keep`, with their open pages (LIVE-06); return how many.
+
+    `author` is the member of staff who does it, if that is not the person.
+    """
+    logins = LoginSession.objects.filter(user=user)
+    if keep:
+        logins = logins.exclude(session_key=hash_key(keep))
+    ended = list(logins.values_list("session_key", "expire_date"))
+    logins.delete()
+    for key_hash, _expires in ended:
+        transaction.on_commit(partial(sign_out, key_hash))
+    now = timezone.now()
+    count = sum(expires > now for _key_hash, expires in ended)
+    if count:
+        record(Kind.SIGNED_OUT_ELSEWHERE, actor=author or user, person=user, count=count)
+    return count

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from chat.live.publish import person_changed
 from chat.models import ApiToken, User
 from chat.services.errors import Invalid, Refused
+from chat.services.security_log import Kind, record
 from chat.services.texts import exact
 from chat.services.tokens import hashed
 
@@ -43,6 +44,7 @@ def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, s
     secret = PREFIX + secrets.token_urlsafe(32)
     expires_at = timezone.now() + timedelta(days=days) if days else None
     token = ApiToken.objects.create(user=user, name=name, scope=scope, digest=hashed(secret), expires_at=expires_at)
+    record(Kind.TOKEN_MADE, actor=user, person=user, target=token, scope=scope, days=days)
     return token, secret
 
 
@@ -51,11 +53,12 @@ def tokens_of(user: User) -> QuerySet[ApiToken]:
     return ApiToken.objects.filter(user=user, revoked_at=None)
 
 
-def revoke(*, user: User, token_id: int) -> ApiToken:
-    """End one of one's own tokens at once and for good. Raises Refused."""
+def revoke(*, user: User, token_id: int, author: User | None = None) -> ApiToken:
+    """End a token of `user` at once and for good; `author` is the member of staff who does it. Raises Refused."""
     token = tokens_of(user).filter(pk=token_id).first()
     if token is None or not tokens_of(user).filter(pk=token_id).update(revoked_at=timezone.now()):
         raise Refused("no_such_token", _("There is no such token any more."))
+    record(Kind.TOKEN_REVOKED, actor=author or user, person=user, target=token)
     transaction.on_commit(lambda: person_changed(user.pk))
     return token
 

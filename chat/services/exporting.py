@@ -25,12 +25,14 @@ from chat.models import (
     Role,
     Session,
     SessionRevision,
+    User,
 )
 from chat.projections import export_json as as_json
 from chat.projections import export_markdown as as_markdown
 from chat.projections.export_json import Json
 from chat.services.attachments import NoSuchAttachment, data_of
 from chat.services.reading import snapshots
+from chat.services.security_log import Kind, record
 
 T = TypeVar("T")
 BATCH = 200
@@ -47,8 +49,9 @@ ENDINGS = {Form.JSON: "json", Form.MARKDOWN: "md"}
 MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
 
 
-def exported(session: Session, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
-    """Write a session as somebody with a role in it may have it: viewers what they see, others all there is."""
+def exported(session: Session, author: User, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
+    """Write a session for an author with a role in it: viewers get what they see, others all there is."""
+    record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
     if form == Form.MARKDOWN:
         return export_markdown(session, zone=zone)
     return export_json(session, whole=role.covers(Role.EDITOR))

@@ -17,7 +17,16 @@ from chat.imports import reading
 from chat.imports.reading import FilePart, Head
 from chat.imports.renaming import Names, renamed_message, renamed_request, renamed_revision
 from chat.live.publish import stirred
-from chat.models import Attachment, ChatMessage, ModelRequest, Participation, Session, User, Workspace
+from chat.models import (
+    IMPORTED,
+    Attachment,
+    ChatMessage,
+    ModelRequest,
+    Participation,
+    Session,
+    User,
+    Workspace,
+)
 from chat.services import attachments, building
 from chat.services.errors import Refused
 from chat.services.fitting import fitted
@@ -127,9 +136,10 @@ class SessionImport:
 
     def _begin(self) -> Session:
         self._names = Names(keep=self._keep)
+        columns = self._fitted.columns
         self._session = session_row(
             self._head.session,
-            self._fitted.columns,
+            {**columns, "config": {**columns["config"], IMPORTED: True}},
             session_id=self._names.session(self._head.session.id) or ids.session_id(),
             owner=self._owner,
             workspace=self._workspace,

@@ -18,6 +18,7 @@ from chat.services import participation
 from chat.services.access import deleted_session_for, session_for
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.rows import OpenSession
+from chat.services.security_log import Kind, record
 from chat.services.turns import deliver_queued
 
 
@@ -110,20 +111,22 @@ def delete(user: User, session_id: str) -> None:
     """
     session, _role = session_for(user, session_id, Role.OWNER)
     _change(session, status=Session.Status.DELETED, deleted_at=timezone.now())
+    record(Kind.SESSION_DELETED, actor=user, person=session.owner_id, target=session)
     lease.ask_to_stop(session.pk, user.pk)
 
 
 @transaction.atomic
 def undelete(user: User, session_id: str) -> None:
     """Bring a deleted session back for everybody who was in it; what was queued is answered now."""
-    bring_back(session=deleted_session_for(user, session_id))
+    bring_back(session=deleted_session_for(user, session_id), author=user)
 
 
 @transaction.atomic
-def bring_back(*, session: Session) -> None:
-    """Undo the deletion of a session that has been fetched for somebody who may."""
+def bring_back(*, session: Session, author: User) -> None:
+    """Undo the deletion of a session that was fetched for an author who may."""
     before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
     opened = _change(session, status=before, deleted_at=None)
+    record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
     if opened.run.state == RunState.IDLE and deliver_queued(opened):
         lease.request(session.pk)
         opened.save()
@@ -136,6 +139,7 @@ def leave(user: User, session_id: str) -> None:
     if role == Role.OWNER:
         raise Refused("is_owner", _("You own this session: archive or delete it instead."))
     Share.objects.filter(session=session, user=user).delete()
+    record(Kind.UNSHARED, actor=user, person=user, target=session)
     transaction.on_commit(lambda: publish(session.pk, [AccessChanged()]))
 
 

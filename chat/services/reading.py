@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
-from chat.services import presets
+from chat.services import presets, reasoning
 from chat.services.attachments import fetch_attachments
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
 
@@ -111,7 +111,7 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
     tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
     status = agent_status(run, [name or "unknown" for name in tools])
-    return SessionSnapshot.from_row(session, *status, presets.shown_title(session))
+    return SessionSnapshot.from_row(session, *status, presets.shown_title(session), reasoning.applied(session))
 
 
 def session_by_id(session_id: str) -> SessionSnapshot | None:

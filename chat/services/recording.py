@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import assert_never
+from urllib.parse import urlsplit
 
 from django.db import transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
 from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
+from chat.origin import Face
 from chat.running.changes import (
     AppendText,
     Change,
@@ -22,9 +24,14 @@ from chat.running.changes import (
     TellStatus,
     UpdateMessage,
 )
+from chat.services import security_log
 from chat.services.rows import OpenSession
+from chat.services.security_log import Kind
 from chat.services.senders import sender_in
 from chat.services.turns import deliver_queued
+
+# DNS allows no longer names.
+LONGEST_HOST = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,8 @@ def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: 
                 row = rows[message_id]
                 text = {"text": _whole_text(row, folded)} if compact else {}
                 opened.update(name, row, {**fields, **text}, details)
+                if name == "tool_exec_start":
+                    _record_host(opened.session, row)
             case RecordUsage():
                 _use(opened, change)
             case RecordRequest():
@@ -162,6 +171,20 @@ def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: 
             case _:
                 assert_never(change)
     return next_turn
+
+
+def _record_host(session: Session, row: ChatMessage) -> None:
+    """Note which host a tool call is about to reach; what else stands in the address may be private."""
+    address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
+    try:
+        host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
+    except ValueError:  # no address: the tool will say so
+        return
+    if host:
+        details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
+        security_log.record(
+            Kind.TOOL_CALLED, actor=None, person=session.owner_id, target=session, face=Face.AGENT, **details
+        )
 
 
 def _stopper(opened: OpenSession) -> dict[str, object]:

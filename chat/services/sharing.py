@@ -19,6 +19,7 @@ from chat.live.publish import publish
 from chat.models import Invitation, Membership, Role, Session, Share, User
 from chat.services.access import workspace_for
 from chat.services.errors import Invalid, Refused
+from chat.services.security_log import Kind, record
 from chat.services.tokens import hashed
 
 INVITATION_LIFE = timedelta(days=7)
@@ -59,6 +60,7 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
             "not_a_member", _("Only members of the workspace can be let in. Send an invitation link instead.")
         )
     Share.objects.update_or_create(session=session, user=user, defaults={"role": given})
+    record(Kind.SHARED, actor=author, person=user, target=session, role=given)
     _access_changed(session)
 
 
@@ -68,8 +70,10 @@ def unshare(*, session: Session, author: User, user: User) -> None:
 
     Its invitation links end as well: one of them may be how they came, and would let them in again.
     """
-    Share.objects.filter(session=session, user=user).delete()
-    Invitation.objects.filter(session=session).delete()
+    taken, _kinds = Share.objects.filter(session=session, user=user).delete()
+    if taken:
+        record(Kind.UNSHARED, actor=author, person=user, target=session)
+    revoke_invitations(session=session, author=author)
     _access_changed(session)
 
 
@@ -81,12 +85,15 @@ def invite(*, session: Session, author: User, role: str) -> str:
     """
     workspace_for(author, session.workspace_id)
     token = secrets.token_urlsafe(24)
-    Invitation.objects.create(
+    invitation = Invitation.objects.create(
         session=session,
         role=_given(role),
         token_hash=hashed(token),
         created_by=author,
         expires_at=timezone.now() + INVITATION_LIFE,
+    )
+    record(
+        Kind.INVITATION_MADE, actor=author, person=session.owner_id, target=session, invitation=invitation.pk, role=role
     )
     return token
 
@@ -95,6 +102,8 @@ def invite(*, session: Session, author: User, role: str) -> str:
 def revoke_invitations(*, session: Session, author: User) -> int:
     """End all of a session's invitation links; returns how many there were."""
     count, _kinds = Invitation.objects.filter(session=session).delete()
+    if count:
+        record(Kind.INVITATION_ENDED, actor=author, person=session.owner_id, target=session, count=count)
     return count
 
 
@@ -114,7 +123,9 @@ def valid_invitations() -> QuerySet[Invitation]:
 @transaction.atomic
 def end_invitation(*, session: Session, author: User, invitation_id: int) -> None:
     """End one invitation link; that it is over already is as good."""
-    Invitation.objects.filter(session=session, pk=invitation_id).delete()
+    count, _kinds = Invitation.objects.filter(session=session, pk=invitation_id).delete()
+    if count:
+        record(Kind.INVITATION_ENDED, actor=author, person=session.owner_id, target=session, invitation=invitation_id)
 
 
 def invitation_for(token: str) -> Invitation:
@@ -138,6 +149,9 @@ def accept(*, token: str, user: User) -> Session:
     if not made and not Role(entry.role).covers(Role(invitation.role)):
         entry.role = invitation.role
         entry.save(update_fields=["role"])
+    record(
+        Kind.INVITATION_USED, actor=user, person=user, target=session, invitation=invitation.pk, role=invitation.role
+    )
     _access_changed(session)
     return session
 

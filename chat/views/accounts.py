@@ -1,45 +1,152 @@
-"""Coming in: signing in, one-time links, invitations."""
+"""Signing in: the first step by password, passkey, link or invitation, and the second where there is one."""
 
 from __future__ import annotations
 
-from django.contrib.auth import login
-from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+import secrets
+from typing import Any
+
+from allauth.account.authentication import get_authentication_records
+from allauth.account.internal.flows.login import perform_login, record_authentication
+from allauth.account.models import Login
+from allauth.account.stages import LoginStageController
+from allauth.mfa.models import Authenticator
+from django.contrib import messages
+from django.contrib.admin import site as admin_site
+from django.contrib.auth import logout
+from django.contrib.auth.views import LoginView, redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.forms import JoinForm, SignInForm
 from chat.models import Invitation, Session, User
-from chat.services import accounts, sharing
+from chat.origin import address_of
+from chat.services import accounts, attempts, second_factor, sharing
 from chat.services.errors import Refused
+from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in
 
-# Passwords are checked by it, and links vouch for the same people.
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 GONE = 410
+# How long an anonymous session with a passkey's challenge lives, in seconds.
+CHALLENGE_LIFE = 600
+HIDES_NOTICES = "hides_notices"
 
-sign_in = LoginView.as_view(
-    template_name="accounts/sign_in.html", authentication_form=SignInForm, redirect_authenticated_user=True
-)
+
+class SignInView(LoginView):
+    """The first step by name and password."""
+
+    template_name = "accounts/sign_in.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        return begin_sign_in(self.request, form.get_user(), "password", self.get_success_url())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, may_use_passkeys=may_use_passkeys(self.request))
+
+
+sign_in = SignInView.as_view()
+
+
+def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str = "", **more: Any) -> HttpResponse:
+    """Sign in a person who has passed the first step: at once, or after the second step if they have one.
+
+    `method` is how they passed it. Whoever was signed in in this browser is signed out.
+    """
+    if request.user.is_authenticated:
+        logout(request)
+    record_authentication(request, user, method, **more)
+    return perform_login(request, Login(user=user, redirect_url=next_url or reverse("home")))
 
 
 @never_cache
-@require_GET  # not HEAD: a link that is only looked at must not be used up
+@require_http_methods(["GET", "POST"])
+def second_step(request: HttpRequest) -> HttpResponse:
+    """Ask for the second factor of the person who has passed the first step in this browser."""
+    stage = LoginStageController.enter(request, "mfa_authenticate")
+    if request.user.is_authenticated or stage is None or not isinstance(stage.login.user, User):
+        return redirect("home" if request.user.is_authenticated else "sign-in")
+    user = stage.login.user
+    refused = None
+    if request.method == "POST":
+        try:
+            used = check_second_factor(request, user)
+        except Refused as refusal:
+            refused = refusal
+        else:
+            record_authentication(request, user, "mfa", id=used.pk, type=used.type)
+            response: HttpResponse = stage.exit()
+            return response
+    values = {"person": user, "refused": refused, **second_factor_values(request, user)}
+    return render(request, "accounts/second_step.html", values, status=422 if refused else 200)
+
+
+def check_second_factor(request: HttpRequest, user: User) -> Authenticator:
+    """Check the code or the passkey that a form holds. Raises Refused."""
+    if credential := request.POST.get("credential"):
+        return second_factor.check_passkey(user=user, credential=credential)
+    return second_factor.check_code(user=user, code=request.POST.get("code", ""))
+
+
+def second_factor_values(request: HttpRequest, user: User) -> dict[str, Any]:
+    """What `accounts/second_factor.html` is drawn from."""
+    factors = second_factor.factors_of(user)
+    values: dict[str, Any] = {"factors": factors, "may_use_passkeys": may_use_passkeys(request)}
+    if factors.passkeys and values["may_use_passkeys"]:
+        values["passkey_options"] = second_factor.passkey_options(user=user)
+    return values
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def passkey_sign_in(request: HttpRequest) -> HttpResponse:
+    """GET gives a script the challenge for a passkey; POST signs in with what the passkey made of it."""
+    if request.user.is_authenticated:
+        return redirect("home")
+    # A random name: only attempts per address are limited, because there is nothing to guess.
+    tries = {"username": f"passkey {secrets.token_hex(4)}", "address": address_of(request)}
+    if attempts.begin(**tries):
+        messages.error(request, _("Too many attempts. Try again in a few minutes."))
+        return HttpResponse(status=429) if request.method == "GET" else redirect("sign-in")
+    if request.method == "GET":
+        request.session.set_expiry(CHALLENGE_LIFE)
+        return JsonResponse(second_factor.passkey_options(user=None))
+    try:
+        used = second_factor.check_passkey(user=None, credential=request.POST.get("credential", ""))
+    except Refused as refused:
+        messages.error(request, refused.message)
+        return redirect("sign-in")
+    attempts.forget(**tries)
+    details = {"id": used.pk, "type": used.type, "passwordless": True}
+    return begin_sign_in(request, used.user, "mfa", safe_next(request), **details)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in by a one-time link and go to `next`, or home."""
-    user = accounts.redeem(token)
+    """Show whom a one-time link signs in; a POST uses it up and goes to `next`, or home.
+
+    Looking changes nothing: link previews, mail scanners and prefetching browsers look.
+    """
+    is_post = request.method == "POST"
+    user = accounts.redeem(token) if is_post else accounts.link_owner(token)
     if user is None:
         return render(request, "accounts/link_over.html", status=GONE)
-    login(request, user, BACKEND)
-    return HttpResponseRedirect(_safe_next(request) or reverse("home"))
+    if is_post:
+        return begin_sign_in(request, user, "link", safe_next(request))
+    return render(request, "accounts/sign_in_link.html", {"person": user})
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
-    """Accept an invitation: as who one is, or with a new account."""
+    """Accept an invitation with the current account or a new one. A GET changes nothing."""
     try:
         invitation = sharing.invitation_for(token)
     except Refused as refused:
@@ -50,21 +157,20 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     if not isinstance(request.user, User) and not form.is_valid():
         return _join_page(request, invitation, form, status=422)
     try:
-        return redirect("session", _join(request, token, form).pk)
+        return _join(request, token, invitation.session, form)
     except Refused as refused:
         return _join_page(request, invitation, form, refused, status=422)
 
 
-def _join(request: HttpRequest, token: str, form: JoinForm) -> Session:
+def _join(request: HttpRequest, token: str, session: Session, form: JoinForm) -> HttpResponse:
     if isinstance(request.user, User):
-        return sharing.accept(token=token, user=request.user)
+        return redirect("session", sharing.accept(token=token, user=request.user).pk)
     user = accounts.register(token=token, **form.cleaned_data)
-    login(request, user, BACKEND)
-    return sharing.invitation_for(token).session
+    return begin_sign_in(request, user, "invitation", reverse("session", args=[session.pk]))
 
 
 def _join_page(
-    request: HttpRequest, invitation: Invitation, form: JoinForm, refused: Refused | None = None, status: int = 200
+    request: HttpRequest, invitation: Invitation, form: Form, refused: Refused | None = None, status: int = 200
 ) -> HttpResponse:
     values = {
         "host": invitation.created_by.sender,
@@ -76,7 +182,39 @@ def _join_page(
     return render(request, "accounts/join.html", values, status=status)
 
 
-def _safe_next(request: HttpRequest) -> str:
-    target = request.GET.get("next", "")
+@never_cache
+def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """Redirect to the sign-in page: the admin has none of its own."""
+    target = safe_next(request) or reverse("admin:index")
+    if not request.user.is_authenticated:
+        return redirect_to_login(target, reverse("sign-in"))
+    if not admin_site.has_permission(request):
+        raise PermissionDenied
+    return HttpResponseRedirect(target)
+
+
+def admin_password(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """Redirect to the settings, where passwords are changed."""
+    return redirect("settings")
+
+
+@require_POST
+@signed_in
+def dismiss_notices(request: SignedInRequest) -> HttpResponse:
+    """Forget the notices about the person's account.
+
+    In a browser that came in by a link they are only hidden: it may be the very link that the person is warned of.
+    """
+    records = get_authentication_records(request, request.user)
+    if any(record["method"] == "link" for record in records) and not request.session.get(second_factor.PASSED):
+        request.session[HIDES_NOTICES] = True
+    else:
+        accounts.dismiss_notices(user=request.user)
+    return HttpResponseRedirect(safe_next(request) or reverse("home"))
+
+
+def safe_next(request: HttpRequest) -> str:
+    """Return the address in `next` if it leads to Parley itself; empty if not."""
+    target = request.POST.get("next") or request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""

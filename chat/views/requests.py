@@ -83,6 +83,15 @@ def is_script(request: HttpRequest) -> bool:
     return request.headers.get("Accept") == "application/json"
 
 
+def may_use_passkeys(request: HttpRequest) -> bool:
+    """Return whether browsers offer passkeys here: at a host name, over HTTPS or on the machine itself."""
+    host = urlsplit(f"//{request.get_host()}").hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    is_name = not host.replace(".", "").isdigit() and ":" not in host
+    return is_name and (request.is_secure() or settings.PUBLIC_URL.startswith("https://"))
+
+
 def absolute(request: HttpRequest, path: str) -> str:
     """The address of a path for those who are not on this page: the one that people know Parley by."""
     return f"{settings.PUBLIC_URL or f'{request.scheme}://{request.get_host()}'}{path}"

@@ -93,9 +93,9 @@ def _password(request: SignedInRequest) -> str | HttpResponse:
     if not form.is_valid():
         request.user.refresh_from_db()
         return _page(request, {"password": form}, status=422)
-    form.save()
+    new, key = form.cleaned_data["new_password1"], request.session.session_key
+    accounts.set_password(user=request.user, password=new, keep=key)
     update_session_auth_hash(request, request.user)
-    accounts.sign_out_elsewhere(user=request.user, keep=request.session.session_key)
     return _("Your password is changed. Other browsers have to sign in again.")
 
 

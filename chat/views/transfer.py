@@ -48,7 +48,7 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
         return render(request, "chat/session/export.html", {"session": session, "whole": role.covers(Role.EDITOR)})
     chosen = Form(form)
     name = file_name(session.title, session.pk, ENDINGS[chosen])
-    pieces = exported(session, role, chosen, zone_of(request))
+    pieces = exported(session, request.user, role, chosen, zone_of(request))
     return streamed(request, pieces, name=name, media_type=MEDIA_TYPES[chosen])
 
 

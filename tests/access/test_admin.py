@@ -14,6 +14,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import transaction
 from django.test import Client
 from django.urls import get_resolver
+from pytest_django.fixtures import Settings
 
 from chat.models import User
 from chat.services import staff
@@ -127,6 +128,16 @@ def test_admin_is_for_staff(people: People, actor: str) -> None:
         for method in ("get", "post") if route not in FOR_ALL else ():
             answer = getattr(client, method)(address(people, route))
             assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/admin/login/"), route
+
+
+def test_staff_who_owe_a_second_factor_see_nothing(people: People, settings: Settings) -> None:
+    """LIVE-06: the admin is as closed to them as the pages are."""
+    settings.REQUIRE_MFA = "staff"
+    client = client_of(people[STAFF])
+    for route in addresses():
+        if route != "admin/logout/":
+            answer = client.get(address(people, route))
+            assert (answer.status_code, answer.headers.get("Location")) == (302, "/settings/two-step/"), route
 
 
 @pytest.mark.parametrize("actor", INSIDERS)

@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.client import BOUNDARY, encode_multipart
 from django.test.client import MULTIPART_CONTENT as MULTIPART
 from django.urls import get_resolver
+from pytest_django.fixtures import Settings
 
 from chat.api.root import api
 from chat.models import Attachment, ModelRequest, Suggestion
@@ -264,6 +265,15 @@ def test_pages_of_the_owner_may_write(people: People) -> None:
     address = f"/api/sessions/{people.session.pk}"
     answer = client.patch(address, {"title": "New"}, "application/json", headers={"X-CSRFToken": token})
     assert answer.status_code == 200
+
+
+def test_who_owes_a_second_factor_asks_in_vain(people: People, settings: Settings) -> None:
+    """LIVE-06: a cookie is not enough until it is set up; tokens are credentials of their own."""
+    settings.REQUIRE_MFA = "all"
+    client = client_of(people, OWNER)
+    for row in MATRIX:
+        status, body = ask(client, row, people.session.pk)
+        assert (status, body and json.loads(body)["code"]) in ((403, "second_factor_required"), (403, b"")), row
 
 
 def test_odd_ids_are_not_found(people: People) -> None:

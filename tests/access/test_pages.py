@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from pytest_django.fixtures import Settings
 
+from chat.middleware import WITHOUT_SECOND_FACTOR
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,
@@ -61,7 +63,24 @@ MATRIX = [
     Row("GET", "sign-in", {**all_of(302), ANONYMOUS: 200}),
     Row("POST", "sign-out", all_of(302)),
     Row("GET", "sign-out", all_of(405)),
+    Row("GET", "account_login", {**all_of(302), ANONYMOUS: 200}),
+    Row("GET", "second-step", all_of(302)),
+    Row("POST", "second-step", all_of(302), {"code": "000000"}),
+    Row("GET", "mfa_authenticate", all_of(302)),
+    Row("GET", "passkey-sign-in", {**all_of(302), ANONYMOUS: 200}),
+    Row("POST", "passkey-sign-in", all_of(302), {"credential": "nonsense"}),
     Row("GET", "sign-in-link", all_of(410), args=("no-such-token",)),
+    Row("POST", "sign-in-link", all_of(410), args=("no-such-token",)),
+    Row("GET", "confirm", signed_in(200)),
+    Row("POST", "confirm", signed_in(422), {"password": "wrong"}),
+    Row("POST", "dismiss-notices", signed_in(302)),
+    Row("GET", "two-step", signed_in(200)),
+    # Each person's own, after a fresh proof of who they are.
+    Row("POST", "two-step", signed_in(302), {"part": "remove", "id": "1"}),
+    Row("GET", "two-step-app", signed_in(302)),
+    Row("POST", "two-step-app", signed_in(302), {"code": "000000"}),
+    Row("GET", "two-step-passkey", signed_in(302)),
+    Row("POST", "two-step-passkey", signed_in(302), {"name": "Mine", "credential": "nonsense"}),
     Row("GET", "join", all_of(410), args=("no-such-token",)),
     Row("POST", "join", all_of(410), args=("no-such-token",)),
     Row("GET", "image", signed_in(404), {"address": "https://example.org/a.png", "signature": "made-up"}),
@@ -182,6 +201,19 @@ def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: 
     unknown = "s_" + "0" * 24
     known = [ask(people, actor, row) for row in NAMING_SESSIONS]
     assert known == [ask(people, actor, row, unknown) for row in NAMING_SESSIONS]
+
+
+def test_who_owes_a_second_factor_gets_no_page(people: People, settings: Settings) -> None:
+    """LIVE-06: whatever page is added later, until they have set one up."""
+    settings.REQUIRE_MFA = "all"
+    client = Client()
+    client.force_login(people[OWNER])
+    open_ones = {*WITHOUT_SECOND_FACTOR, "account_login", "mfa_authenticate"}
+    for row in MATRIX:
+        if row.route not in open_ones:
+            address, data = asked(people, row)
+            response = client.get(address, data) if row.method == "GET" else client.post(address, data)
+            assert (response.status_code, response.headers.get("Location")) == (302, reverse("two-step")), row
 
 
 def test_odd_ids_are_not_found(people: People) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
-from django.conf import settings
-from django.contrib.sessions.models import Session as Login
+from django.conf import settings as configured
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -17,7 +16,7 @@ from chat.commands import Request
 from chat.events import AccessChanged
 from chat.live import hub as hubs
 from chat.live.publish import publish
-from chat.models import ApiToken, Membership, MessageRevision, Role, Session, Share, User
+from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Role, Session, Share, User
 from chat.services import api_tokens, sharing
 from config.asgi import application
 from tests.access.people import (
@@ -68,7 +67,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
     "set_agent": {"agent": "agent"},
-    "configure": {"mode": "chat", "tools": [], "max_rounds": 1},
+    "configure": {"mode": "chat", "tools": [], "max_rounds": 1, "reasoning_effort": ""},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
     "read": {"revision": 0},
@@ -87,8 +86,8 @@ def cookie_of(user: User | None) -> tuple[bytes, bytes]:
         return b"cookie", b""
     client = Client()
     client.force_login(user)
-    value = client.cookies[settings.SESSION_COOKIE_NAME].value
-    return b"cookie", f"{settings.SESSION_COOKIE_NAME}={value}".encode()
+    value = client.cookies[configured.SESSION_COOKIE_NAME].value
+    return b"cookie", f"{configured.SESSION_COOKIE_NAME}={value}".encode()
 
 
 def key_in(cookie: tuple[bytes, bytes]) -> str:
@@ -413,12 +412,26 @@ async def test_signing_out_closes_that_browser_s_sockets(house: House, people: P
         for socket in (here, there):
             await socket.let_in()
         browser = Client()
-        browser.cookies[settings.SESSION_COOKIE_NAME] = key_in(here.scope["headers"][0])
+        browser.cookies[configured.SESSION_COOKIE_NAME] = key_in(here.scope["headers"][0])
         response = await house.do(browser.post, "/accounts/sign-out")
         assert response.status_code == 302
         assert await here.closed() == 4401
         await there.let_in()
         assert there.close_code is None
+
+
+@pytest.mark.parametrize("path", ["me", *FACES])
+async def test_who_owes_a_second_factor_is_not_let_in(
+    house: House, people: People, settings: Settings, path: str
+) -> None:
+    """LIVE-06: whatever client opens the socket, before a page could."""
+    settings.REQUIRE_MFA = "all"
+    cookie = await house.do(cookie_of, people[OWNER])
+    headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
+    address = "/ws/me" if path == "me" else path_of(people.session, path)
+    async with Socket(address, headers=headers, app=SERVED) as socket:
+        assert await socket.closed() == 4401
+        assert socket.frames == []
 
 
 @pytest.mark.usefixtures("_quick_beacon")
@@ -427,7 +440,7 @@ async def test_expired_login_closes_the_socket(house: House, people: People, fac
     """LIVE-06: 4401 when the login is over by itself."""
     async with await signed_in(house, people[EDITOR], people.session, face) as socket:
         await socket.let_in()
-        await house.do(Login.objects.update, expire_date=timezone.now())
+        await house.do(LoginSession.objects.update, expire_date=timezone.now())
         assert await socket.closed() == 4401
 
 

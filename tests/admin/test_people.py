@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
@@ -15,12 +16,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from chat.models import Membership, Session, SignInLink, User, Workspace
+from chat.models import Membership, SecurityEvent, Session, SignInLink, User, Workspace
 from chat.services import staff
+from chat.services.security_log import Kind
 from chat.services.sessions import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
 from tests.support.house import person
+from tests.support.second_factors import give_app
 
 pytestmark = pytest.mark.django_db
 PEOPLE = reverse("admin:chat_user_changelist")
@@ -94,7 +97,7 @@ def test_person_is_made_without_a_password_and_let_in_by_a_link(root: Client) ->
     answer = root.post(PEOPLE, {"action": "sign_in_link", "_selected_action": [mei.pk]}, follow=True)
     link = re.search(r"http://testserver(/accounts/link/[\w-]+)", answer.content.decode())
     assert link is not None
-    Client().get(link[1])
+    assert "Sign in as Mei" in Client().get(link[1]).content.decode()
     assert SignInLink.objects.get().user == mei
     assert LogEntry.objects.filter(object_id=mei.pk, change_message="Made a sign-in link.").count() == 1
 
@@ -118,6 +121,115 @@ def test_nobody_takes_more_rights_than_they_were_given(
     client.post(PEOPLE, {"action": "delete_selected", "_selected_action": [boss.pk], "post": "yes"})
     assert not SignInLink.objects.exists()
     assert User.objects.get(username="root").check_password("correct horse")
+
+
+BECOMING = ("view_user", "change_user", "change_session", "view_chatmessage")
+
+
+def make_link(client: Client, user: User) -> str:
+    return said(client.post(PEOPLE, {"action": "sign_in_link", "_selected_action": [user.pk]}, follow=True))
+
+
+def set_password(client: Client, user: User) -> int:
+    address = reverse("admin:auth_user_password_change", args=[user.pk])
+    values = {"password1": "correct horse 2", "password2": "correct horse 2", "usable_password": "true"}
+    return int(client.post(address, values).status_code)
+
+
+@pytest.mark.parametrize("missing", ["change_session", "view_chatmessage"])
+def test_who_looks_after_people_cannot_become_them(staff_with: Callable[..., User], ana: User, missing: str) -> None:
+    """LIVE-06: a link or a password gives what reading everything is a permission of its own for."""
+    clerk = signed_in(staff_with(*(each for each in BECOMING if each != missing)))
+    assert "sign_in_link" not in clerk.get(PEOPLE).content.decode()
+    make_link(clerk, ana)
+    assert set_password(clerk, ana) == 403
+    assert not SignInLink.objects.exists()
+    assert User.objects.get(pk=ana.pk).check_password("correct horse")
+
+
+def test_who_may_read_everything_may_let_people_in_and_they_are_told(
+    staff_with: Callable[..., User], ana: User
+) -> None:
+    """LIVE-06: on their next page and in the security log; a new password ends their logins."""
+    mia = staff_with(*BECOMING)
+    client, hers = signed_in(mia), signed_in(ana)
+    assert "signs Ana in, once" in make_link(client, ana)
+    assert "Mia created a sign-in link for your account" in said(hers.get("/"))
+    assert set_password(client, ana) == 302
+    assert hers.get("/").status_code == 302
+    assert "Mia changed your password on" in said(signed_in(User.objects.get(pk=ana.pk)).get("/"))
+    events = SecurityEvent.objects.filter(actor=mia, person=ana).order_by("pk")
+    assert [event.kind for event in events] == [
+        Kind.SIGN_IN_LINK_MADE,
+        Kind.PASSWORD_CHANGED,
+        Kind.SIGNED_OUT_ELSEWHERE,
+    ]
+
+
+def test_groups_are_changed_by_superusers(staff_with: Callable[..., User], root: Client) -> None:
+    """LIVE-06: who could change the group that they are in would have every right."""
+    clerk = staff_with()
+    clerk.user_permissions.set(Permission.objects.filter(codename__endswith="_group"))
+    group = Group.objects.get(name=staff.MANAGERS)
+    clerk.groups.add(group)
+    page = reverse("admin:auth_group_change", args=[group.pk])
+    form = {"name": group.name, "permissions": [Permission.objects.get(codename="change_user").pk]}
+    assert signed_in(clerk).get(page).status_code == 200
+    assert signed_in(clerk).post(page, form).status_code == 403
+    assert signed_in(clerk).get(reverse("admin:auth_group_add")).status_code == 403
+    assert root.post(page, form).status_code == 302
+    assert [each.codename for each in group.permissions.all()] == ["change_user"]
+
+
+def test_second_factor_is_reset_by_those_who_were_given_the_right(
+    staff_with: Callable[..., User], ana: User, root: Client
+) -> None:
+    """LIVE-06: of people, not of other staff; logins end, and the person is told."""
+    hers = signed_in(ana)
+    give_app(ana)
+    boss = User.objects.get(username="root")
+    give_app(boss)
+    reset = {"action": "reset_second_factor", "_selected_action": [ana.pk, boss.pk]}
+    clerk = signed_in(staff_with("view_user", "change_user"))
+    clerk.post(PEOPLE, reset)
+    assert Authenticator.objects.count() == 2
+    assert "authenticator app" in said(clerk.get(page_of(ana)))
+    assert [user.username for user in clerk.get(PEOPLE, {"two_step": "yes"}).context["cl"].result_list] == [
+        "ana",
+        "root",
+    ]
+
+    helper = staff_with("view_user", "reset_second_factor", name="hal")
+    told = said(signed_in(helper).post(PEOPLE, reset, follow=True))
+
+    assert "The two-step verification of Ana is reset." in told
+    assert "Those whom you may not change were left out." in told
+    assert [row.user for row in Authenticator.objects.all()] == [boss]
+    assert hers.get("/").status_code == 302
+    assert "Hal removed your two-step verification" in said(signed_in(User.objects.get(pk=ana.pk)).get("/"))
+    assert SecurityEvent.objects.get(kind=Kind.SECOND_FACTOR_RESET).actor == helper
+    assert "has no two-step verification" in said(
+        root.post(PEOPLE, reset | {"_selected_action": [ana.pk]}, follow=True)
+    )
+
+
+def test_changes_of_accounts_are_events(root: Client, ana: User, workspace: Workspace) -> None:
+    """Which fields, never what stands in them; who came into a workspace, and who went."""
+    SecurityEvent.objects.all().delete()
+    boss, lea = User.objects.get(username="root"), person("Lea")
+    root.post(page_of(ana), values_of(ana, is_staff="on", display_name="Anna"))
+    rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
+    rows |= {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
+    rows |= {"memberships-0-workspace": str(workspace.pk), "memberships-1-workspace": str(workspace.pk)}
+    root.post(page_of(workspace), {"name": "Crew", "memberships-1-user": str(lea.pk), **rows})
+    root.post(page_of(ana, "delete"), {"post": "yes"})
+    events = SecurityEvent.objects.filter(actor=boss).order_by("pk")
+    assert [(event.kind, event.person_id, event.details) for event in events] == [
+        (Kind.ACCOUNT_CHANGED, ana.pk, {"fields": ["display_name", "is_staff"]}),
+        (Kind.MEMBER_ADDED, lea.pk, {}),
+        (Kind.MEMBER_REMOVED, ana.pk, {}),
+        (Kind.ACCOUNT_DELETED, ana.pk, {}),
+    ]
 
 
 def test_last_administrator_stays(root: Client) -> None:
@@ -186,6 +298,7 @@ def test_pages_cost_the_same_for_one_and_for_thirty(root: Client, workspace: Wor
         return found
 
     create_session(owner=person("First", workspace), workspace=workspace)
+    counts()  # content types are cached from here on
     at_one = counts()
     for number in range(30):
         create_session(owner=person(f"P{number}"))

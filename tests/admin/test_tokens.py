@@ -9,8 +9,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import ApiToken, User
+from chat.models import ApiToken, SecurityEvent, User
 from chat.services import api_tokens
+from chat.services.security_log import Kind
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
 
@@ -44,6 +45,17 @@ def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana:
     assert "There is no such token any more." in revoke(keeper, token)
     [entry] = LogEntry.objects.all()
     assert (entry.object_id, entry.get_change_message()) == (str(ana.pk), "Revoked the API token “Backup”.")
+
+
+def test_superuser_s_tokens_are_for_superusers(staff_with: Callable[..., User]) -> None:
+    """LIVE-06: staff do not shut the programs out of those who have more rights than they have."""
+    boss = User.objects.create_superuser("root", display_name="Root")
+    token, _secret = api_tokens.create(user=boss, name="Deploy", scope="write", days=0)
+    keeper = signed_in(staff_with("view_apitoken", "change_apitoken"))
+    assert "Those whom you may not change were left out." in revoke(keeper, token)
+    assert api_tokens.alive([token.pk]) == {token.pk}
+    assert "is revoked." in revoke(signed_in(boss), token)
+    assert SecurityEvent.objects.get(kind=Kind.TOKEN_REVOKED).actor == boss
 
 
 def test_tokens_are_for_those_who_were_given_the_right(staff_with: Callable[..., User], token: ApiToken) -> None:

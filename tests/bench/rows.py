@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import call_command
 
 from chat.models import ChatMessage, MessageType, Session, SessionRun, Speaker, User, Workspace
 from chat.services.accounts import first_administrator
 from chat.services.workspaces import current_workspace
+from chat.session_store import SessionStore
 from tests.bench.text import tokens
 
 SAID = "How does this part work, and what would have to change to make it twice as fast? " * 3

@@ -25,6 +25,9 @@ class Person:
         context = await browser.new_context(viewport={"width": 1200, "height": 800})
         person = cls(await context.new_page())
         await person.page.goto(address)
+        button = person.page.get_by_role("button", name="Sign in", exact=True)
+        if "/accounts/link/" in address and await button.count():
+            await button.click()
         return person
 
     async def begin(self) -> None:

@@ -41,6 +41,7 @@ COLOURS = [
     "session-start",
     "settings-saved",
     "toast",
+    "two-step",
     "uploads",
 ]
 # On a phone things stand elsewhere, above one another, and are larger.
@@ -63,6 +64,7 @@ PLACES = [
     "settings",
     "share",
     "slash",
+    "two-step-app",
     "typing",
     "workspaces-menu",
     "staff-agent-refused",

@@ -55,10 +55,11 @@ class Started:
         return self.line.split()[-1]
 
     def end(self, how: signal.Signals) -> tuple[int, str]:
-        """Signal it; return its exit code and what it printed since it was ready."""
+        """Signal it; return its exit code and what it printed since it was ready, but for the security log."""
         self.process.send_signal(how)
         rest, _nothing = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, rest
+        lines = [line for line in rest.splitlines(keepends=True) if not line.startswith('{"at": ')]
+        return self.process.returncode, "".join(lines)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pytest_django import Settings
 from chat.management.commands.serve import Command
 from chat.models import User
 from tests.commands.process import Started, manage, serving, workers
-from tests.support.entering import enter
+from tests.support.entering import enter, sign_in
 
 pytestmark = pytest.mark.server
 # A shell starts the background jobs of a script with SIGINT ignored.
@@ -51,14 +51,13 @@ async def test_link_signs_in_once_and_lands_at_home(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         assert re.fullmatch(r"Parley is ready\..* http://127\.0\.0\.1:\d+/accounts/link/[\w-]{43,}", server.line)
         async with browser() as first, browser() as second:
-            async with first.get(server.link) as page:
-                assert page.status == 200
-                assert page.url.path == "/"
-            async with first.get(page.url) as again:
+            home, _html = await sign_in(first, server.link)
+            assert home.path == "/"
+            async with first.get(home) as again:
                 assert again.status == 200
             async with second.get(server.link) as used:
                 assert used.status == 410
-            async with second.get(page.url) as stranger:
+            async with second.get(home) as stranger:
                 assert stranger.url.path == "/accounts/sign-in/"
 
 
@@ -103,8 +102,10 @@ async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(t
     assert workers(tmp_path) == 0
 
     with serving(tmp_path) as server:
-        async with browser() as person, person.get(server.link), events(person, server, path) as socket:
-            await heard(socket, "text_delta")
+        async with browser() as person:
+            await sign_in(person, server.link)
+            async with events(person, server, path) as socket:
+                await heard(socket, "text_delta")
 
 
 @pytest.mark.django_db

@@ -5,17 +5,32 @@ from __future__ import annotations
 import re
 
 from aiohttp import ClientSession
+from yarl import URL
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
 
-async def enter(client: ClientSession, link: str) -> str:
-    """Use a sign-in link up and begin a session; returns the session's path."""
+async def sign_in(client: ClientSession, link: str) -> tuple[URL, str]:
+    """Open a sign-in link and press its button; returns where that leads, and the HTML there."""
     async with client.get(link) as page:
-        home, html = page.url, await page.text()
+        assert page.status == 200, link
+        values = {"csrfmiddlewaretoken": token_in(await page.text())}
+    async with client.post(link, data=values) as page:
+        assert page.status == 200, link
+        return page.url, await page.text()
+
+
+def token_in(html: str) -> str:
+    """Find the token of a page's forms."""
     token = TOKEN.search(html)
     assert token, html
-    headers = {"Accept": "application/json", "X-CSRFToken": token[1]}
+    return token[1]
+
+
+async def enter(client: ClientSession, link: str) -> str:
+    """Use a sign-in link up and begin a session; returns the session's path."""
+    home, html = await sign_in(client, link)
+    headers = {"Accept": "application/json", "X-CSRFToken": token_in(html)}
     async with client.post(home.with_path("/sessions/new"), headers=headers) as begun:
         path: str = (await begun.json())["address"]
         return path

@@ -8,6 +8,7 @@ import json
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 
 from tests.support.client import EventsClient
+from tests.support.entering import sign_in as enter_by_link
 from tests.support.viewer import Json, Viewer
 
 
@@ -17,8 +18,7 @@ class RemoteViewer(Viewer[EventsClient]):
     async def open(self, server: str, sign_in: str) -> RemoteViewer:
         """Sign in with a link's token at a server's address, and watch."""
         self._http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: cookies of an address without a name
-        async with self._http.get(f"{server}/accounts/link/{sign_in}") as page:
-            assert page.status == 200, server
+        await enter_by_link(self._http, f"{server}/accounts/link/{sign_in}")
         self._socket = await self._http.ws_connect(f"{server}/ws/sessions/{self.session.pk}/", origin=server)
         self._sending: list[asyncio.Task[None]] = []
         self._reading = asyncio.create_task(self._read(self._socket))

@@ -64,8 +64,9 @@ def house(now: datetime) -> Json:
     _earlier(people, workspace, now)
     _elsewhere(people, now)
     _looked_after(people, workspace, now)
+    link = _signing_in(people)
     cookies = {name: cookie(user) for name, user in {**people, "admin": first}.items()}
-    return {"cookies": cookies, **addresses, **_pages(people["ana"])}
+    return {"cookies": cookies, "link": link, **addresses, **_pages(people["ana"])}
 
 
 def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json:
@@ -148,6 +149,21 @@ def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) 
     gone = _session(people["jonas"], workspace, "Deleted by mistake", now - timedelta(days=1))
     _greet(gone, people["jonas"], now - timedelta(days=1))
     delete(people["jonas"], gone.pk)
+
+
+def _signing_in(people: dict[str, User]) -> str:
+    """Give one person second factors and another a sign-in link that staff made; returns the link's address."""
+    from allauth.mfa.models import Authenticator
+
+    from chat.services.accounts import sign_in_link
+    from tests.support.second_factors import give_app, give_codes
+
+    kenta, priya, ana = people["kenta"], people["priya"], people["ana"]
+    give_app(kenta)
+    give_codes(kenta)
+    for name in ("仕事用ノートPC", "Security key on the key ring, which is kept in the safe of the office"):
+        Authenticator.objects.create(user=kenta, type="webauthn", data={"name": name, "credential": {}})
+    return f"/accounts/link/{sign_in_link(user=priya, author=ana)}"
 
 
 def _pages(ana: User) -> Json:

@@ -11,10 +11,11 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat.forms import address_of
-from chat.models import Role, Session, Share, User
+from chat.models import LoginSession, Role, Session, Share, User
+from chat.origin import address_of
 from chat.services import accounts, attempts, sharing
 from chat.services.access import role_in
+from tests.support.second_factors import code_of, give_app
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
@@ -70,16 +71,17 @@ def test_who_is_wrong_too_often_waits(client: Client, ana: User, bo: User) -> No
     assert elsewhere.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
 
 
-def test_the_admin_s_door_has_the_same_lock(client: Client) -> None:
-    """Who may not guess at one may not go on at the other."""
+def test_admin_has_no_sign_in_page_of_its_own(client: Client, ana: User) -> None:
+    """LIVE-06: limits and the second step cannot be avoided there; people without rights are told."""
     User.objects.create_superuser("staff", password=PASSWORD)
-    for _ in range(attempts.MOST):
-        client.post(reverse("sign-in"), {"username": "staff", "password": "no"})
-    client.post(reverse("admin:login"), {"username": "staff", "password": PASSWORD})
+    credentials = {"username": "staff", "password": PASSWORD}
+    answer = client.post(f"{reverse('admin:login')}?next=/admin/chat/", credentials)
+    assert answer.headers["Location"] == f"{reverse('sign-in')}?next=/admin/chat/"
     assert signed_in_user(client) is None
-    elsewhere = Client(REMOTE_ADDR="192.0.2.7")
-    elsewhere.post(reverse("admin:login"), {"username": "staff", "password": PASSWORD})
-    assert signed_in_user(elsewhere) is not None
+    assert client.post(answer.headers["Location"], {**credentials, "next": "/admin/"}).headers["Location"] == "/admin/"
+    assert client.get(f"{reverse('admin:login')}?next=//evil.example").headers["Location"] == "/admin/"
+    client.force_login(ana)
+    assert client.get(reverse("admin:login")).status_code == 403
 
 
 def test_who_tries_one_name_after_another_waits_as_well(client: Client, ana: User) -> None:
@@ -146,7 +148,7 @@ def test_form_from_elsewhere_is_refused_in_words(ana: User) -> None:
 
 def test_link_signs_in_and_leads_home(client: Client, ana: User) -> None:
     """The printed link lands where one begins by typing; no session is made that nobody writes in."""
-    response = client.get(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)]))
+    response = client.post(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)]))
     assert response.headers["Location"] == reverse("home")
     assert not Session.objects.exists()
     assert signed_in_user(client) == str(ana.pk)
@@ -156,22 +158,54 @@ def test_link_signs_in_and_leads_home(client: Client, ana: User) -> None:
 @pytest.mark.parametrize(("target", "followed"), [("/admin/", True), ("//evil.example/", False)])
 def test_link_leads_to_next(client: Client, ana: User, target: str, followed: bool) -> None:
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
-    response = client.get(link, {"next": target})
+    response = client.post(f"{link}?next={target}")
     assert response.headers["Location"] == (target if followed else reverse("home"))
 
 
 def test_used_link_says_how_to_get_another(client: Client, ana: User) -> None:
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
-    client.get(link)
+    client.post(link)
     response = Client().get(link)
     assert (response.status_code, "make link" in response.content.decode()) == (410, True)
 
 
-def test_link_that_is_only_looked_at_stays_good(client: Client, ana: User) -> None:
-    """What previews links asks with HEAD."""
+LOOKING: list[dict[str, str]] = [{}, {"Sec-Purpose": "prefetch"}, {"User-Agent": "Slackbot-LinkExpanding 1.0"}]
+
+
+@pytest.mark.parametrize("headers", LOOKING)
+def test_link_that_is_only_looked_at_stays_good(ana: User, headers: dict[str, str]) -> None:
+    """Previews, mail scanners and prefetching browsers look; only a person presses the button."""
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
-    assert client.head(link).status_code == 405
-    assert client.get(link).status_code == 302
+    scanner = Client(headers=headers)
+    for look in (scanner.get, scanner.head, scanner.get):
+        assert look(link).status_code == 200
+    assert "Sign in as Ana" in scanner.get(link).content.decode()
+    assert signed_in_user(scanner) is None
+    assert not LoginSession.objects.filter(user=ana).exists()
+    client = Client()
+    assert client.post(link).status_code == 302
+    assert signed_in_user(client) == str(ana.pk)
+
+
+def test_link_needs_a_form_of_this_site(ana: User) -> None:
+    """No other page can press its button."""
+    link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
+    client = Client(enforce_csrf_checks=True)
+    assert client.post(link).status_code == 403
+    assert accounts.link_owner(link.rpartition("/")[2]) == ana
+
+
+def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: User, bo: User) -> None:
+    """The page says so before; nothing of the first person's session is left in the second one's."""
+    client.force_login(bo)
+    link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
+    assert "You are signed in as Bo." in client.get(link).content.decode()
+    assert client.get("/").status_code == 200
+    secret = give_app(ana)
+    assert client.post(link).headers["Location"] == reverse("second-step")
+    assert not LoginSession.objects.filter(user=bo).exists()
+    client.post(reverse("second-step"), {"code": code_of(secret)})
+    assert signed_in_user(client) == str(ana.pk)
 
 
 # --- with an invitation ------------------------------------------------------------------------------------------

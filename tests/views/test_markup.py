@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from chat.models import ChatMessage, Role, Session, User
 from chat.scripts import modules_of
-from chat.services import sharing
+from chat.services import accounts, sharing
 from chat.services.messages import send_message
 from chat.styles import STYLES
 from tests.support.house import let_in
@@ -37,6 +37,7 @@ def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[
     found = {
         "sign-in": client.get(reverse("sign-in")),
         "sign-in refused": client.post(reverse("sign-in"), {"username": "x", "password": "y"}),
+        "link": client.get(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])),
         "link over": client.get(reverse("sign-in-link", args=["x"])),
         "join": client.get(invitation),
         "join refused": client.post(invitation, {"username": "x"}),
@@ -55,6 +56,8 @@ def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[
         "home": client.get(reverse("home")),
         "models": client.get(reverse("session-models", args=[session.pk])),
         "settings": client.get(reverse("settings")),
+        "two-step": client.get(reverse("two-step")),
+        "confirm": client.get(reverse("confirm")),
         "share": client.get(reverse("session-share", args=[session.pk])),
         "invited": client.post(reverse("session-share-invite", args=[session.pk]), {"role": "viewer"}),
     }

@@ -24,6 +24,7 @@ class House:
     read_only: str
     archived: str
     invitation: str
+    link: str
     broken: str
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.screens import House, open_rail, say, screen, speak
+from tests.browser.screens import House, open_rail, say, screen, sign_in_as, speak
+
+PASSWORD = "a long enough passphrase"
 
 
 @screen
@@ -26,6 +28,28 @@ async def sign_in_refused(page: Page, house: House) -> None:
 async def sign_in_link_over(page: Page, house: House) -> None:
     await page.context.clear_cookies()
     await page.goto("/accounts/link/used-up")
+
+
+@screen
+async def sign_in_with_link(page: Page, house: House) -> None:
+    await page.context.clear_cookies()
+    await page.goto(house.link)
+
+
+@screen
+async def second_step(page: Page, house: House) -> None:
+    await sign_in(page, house)
+    await page.locator("[name=username]").fill("kenta")
+    await page.locator("[name=password]").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_label("Code from your authenticator app")).to_be_focused()
+
+
+@screen
+async def account_notices(page: Page, house: House) -> None:
+    await sign_in_as(page, house, "priya")
+    await page.goto("/")
+    await expect(page.get_by_role("complementary", name="About your account")).to_contain_text("sign-in link")
 
 
 @screen
@@ -146,6 +170,26 @@ async def settings_password(page: Page, house: House) -> None:
     await settings(page, house)
     await page.locator("#password-title").scroll_into_view_if_needed()
     await page.get_by_role("button", name="Sign out", exact=True).scroll_into_view_if_needed()
+
+
+@screen
+async def two_step(page: Page, house: House) -> None:
+    """An app, two passkeys, and codes; one passkey is being renamed."""
+    await sign_in_as(page, house, "kenta")
+    await page.goto("/settings/two-step/")
+    await page.get_by_role("list", name="Your passkeys").locator("summary").first.click()
+
+
+@screen
+async def two_step_app(page: Page, house: House) -> None:
+    """Behind the page that asks for the password, once for all pictures."""
+    await sign_in_as(page, house, "mei")
+    await page.goto("/settings/two-step/app")
+    if "/confirm" in page.url:
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.get_by_role("button", name="Continue").click()
+    await page.locator("details summary").click()
+    await expect(page.locator(".qr-code svg")).to_be_visible()
 
 
 @screen

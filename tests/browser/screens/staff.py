@@ -28,6 +28,12 @@ async def staff_sessions(page: Page, house: House) -> None:
 
 
 @screen
+async def staff_security(page: Page, house: House) -> None:
+    await sign_in_as(page, house, "admin")
+    await page.goto("/admin/chat/securityevent/")
+
+
+@screen
 async def staff_session(page: Page, house: House) -> None:
     await _of_session(page, house)
 

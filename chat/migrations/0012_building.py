@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0009_attempts_and_suggestions'),
+        ('chat', '0011_security_log'),
     ]
 
     operations = [

@@ -1,0 +1,223 @@
+"""Read-only lists of the security log and of Django's admin log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.contrib import admin
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from chat.admin import names
+from chat.admin.entrances import LookedAt
+from chat.admin.journal import READ
+from chat.models import SecurityEvent, User
+from chat.origin import Face
+from chat.services.security_log import Kind
+
+if TYPE_CHECKING:
+    Events = admin.ModelAdmin[SecurityEvent]
+    Entries = admin.ModelAdmin[LogEntry]
+else:
+    Events = Entries = admin.ModelAdmin
+
+# allauth registers them: their pages would show secrets, and addresses that nothing here uses.
+admin.site.unregister([Authenticator, EmailAddress])
+
+names.call(SecurityEvent, _("security event"), _("security events"))
+names.call_fields(
+    SecurityEvent,
+    at=_("time"),
+    actor=_("actor"),
+    person=_("person"),
+    address=_("address"),
+    token_id=_("API token"),
+    object_type=_("kind of object"),
+    object_id=_("object"),
+)
+names.call(LogEntry, _("admin log entry"), _("admin log entries"))
+
+KINDS: dict[str, Any] = {
+    Kind.SIGN_IN: _("Signed in"),
+    Kind.SIGN_IN_FAILED: _("Failed to sign in"),
+    Kind.SIGN_OUT: _("Signed out"),
+    Kind.SIGNED_OUT_ELSEWHERE: _("Signed out other browsers"),
+    Kind.SIGN_IN_LINK_MADE: _("Created a sign-in link"),
+    Kind.PASSWORD_CHANGED: _("Changed a password"),
+    Kind.SECOND_FACTOR_FAILED: _("Failed the second step"),
+    Kind.SECOND_FACTOR_ADDED: _("Added a second factor"),
+    Kind.SECOND_FACTOR_REMOVED: _("Removed a second factor"),
+    Kind.SECOND_FACTOR_RESET: _("Reset two-step verification"),
+    Kind.RECOVERY_CODES_MADE: _("Created recovery codes"),
+    Kind.ACCOUNT_MADE: _("Created an account"),
+    Kind.ACCOUNT_CHANGED: _("Changed an account"),
+    Kind.ACCOUNT_DELETED: _("Deleted an account"),
+    Kind.TOKEN_MADE: _("Created an API token"),
+    Kind.TOKEN_REVOKED: _("Revoked an API token"),
+    Kind.SHARED: _("Shared a session"),
+    Kind.UNSHARED: _("Stopped sharing a session"),
+    Kind.INVITATION_MADE: _("Created an invitation"),
+    Kind.INVITATION_USED: _("Used an invitation"),
+    Kind.INVITATION_ENDED: _("Ended an invitation"),
+    Kind.MEMBER_ADDED: _("Added a member to a workspace"),
+    Kind.MEMBER_REMOVED: _("Removed a member from a workspace"),
+    Kind.EXPORTED: _("Exported a session"),
+    Kind.SESSION_DELETED: _("Deleted a session"),
+    Kind.SESSION_RESTORED: _("Restored a session"),
+    Kind.ADMIN_READ: _("Read a session in the admin"),
+    Kind.ADMIN_SEARCH: _("Searched all sessions in the admin"),
+    Kind.TOOL_CALLED: _("Called a web host with a tool"),
+}
+FACES: dict[str, Any] = {
+    Face.PAGE: _("page"),
+    Face.API: _("API"),
+    Face.SOCKET: _("live connection"),
+    Face.ADMIN: _("admin"),
+    Face.COMMAND: _("command"),
+    Face.AGENT: _("agent"),
+}
+OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace")}
+ACTIONS = {ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted"), READ: _("Read")}
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """A filter by one column, whose values have names."""
+
+    choices_known: dict[Any, Any] = {}  # noqa: RUF012  # as in Django
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(str(value), name) for value, name in self.choices_known.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return queryset
+        known = value in map(str, self.choices_known)
+        return queryset.filter(**{str(self.parameter_name): value}) if known else queryset.none()
+
+
+class KindFilter(ChoiceFilter):
+    title, parameter_name, choices_known = _("event"), "kind", KINDS
+
+
+class FaceFilter(ChoiceFilter):
+    title, parameter_name, choices_known = _("channel"), "face", FACES
+
+
+class ActionFilter(ChoiceFilter):
+    title, parameter_name, choices_known = _("action"), "action_flag", ACTIONS
+
+
+class AboutFilter(admin.SimpleListFilter):
+    """Events by and about one person. It offers only the person in the address: a list of all would be too long."""
+
+    title, parameter_name = _("person"), "about"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        chosen = _id(request.GET.get("about", ""))
+        user = User.objects.filter(pk=chosen).first() if chosen else None
+        return [(str(chosen), user.sender if user else f"#{chosen}")] if chosen else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = _id(self.value() or "")
+        return queryset.filter(Q(actor=chosen) | Q(person=chosen)) if chosen else queryset
+
+
+class ReadOnly(LookedAt):
+    """Lists that nothing can be deleted from."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+@admin.register(SecurityEvent)
+class SecurityEventAdmin(ReadOnly, Events):
+    fields = ("time", "event", "actor", "person", "object", "channel", "address", "token_id", "details")
+    readonly_fields = ("time", "event", "object", "channel")
+    list_display = ("time", "event", "actor", "person", "object", "shown_details", "address", "channel")
+    list_display_links = ("time", "event")
+    list_filter = (KindFilter, FaceFilter, AboutFilter, "at")
+    list_select_related = ("actor", "person")
+    search_fields = (
+        "actor__username",
+        "actor__display_name",
+        "person__username",
+        "person__display_name",
+        "=address",
+        "=object_id",
+    )
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    ordering = ("-at", "-pk")
+    list_per_page = list_max_show_all = 100
+
+    @admin.display(description=_("time"), ordering="at")
+    def time(self, event: SecurityEvent) -> str:
+        """To the second, as other logs have it."""
+        return f"{timezone.localtime(event.at):%Y-%m-%d %H:%M:%S}"
+
+    @admin.display(description=_("event"), ordering="kind")
+    def event(self, event: SecurityEvent) -> str:
+        return str(KINDS.get(event.kind, event.kind))
+
+    @admin.display(description=_("channel"), ordering="face")
+    def channel(self, event: SecurityEvent) -> str:
+        return str(FACES.get(event.face, event.face))
+
+    @admin.display(description=_("object"))
+    def object(self, event: SecurityEvent) -> str:
+        if event.object_type == "session":
+            address = reverse("admin:chat_session_change", args=[admin.utils.quote(event.object_id)])
+            return format_html('<a href="{}" title="{}">{}…</a>', address, event.object_id, event.object_id[:10])
+        return f"{OBJECTS.get(event.object_type, event.object_type)} {event.object_id}".strip()
+
+    @admin.display(description=_("details"))
+    def shown_details(self, event: SecurityEvent) -> str:
+        shown = {name: ", ".join(each) if isinstance(each, list) else each for name, each in event.details.items()}
+        return " · ".join(f"{name}: {each}" for name, each in shown.items())
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(ReadOnly, Entries):
+    fields = ("action_time", "user", "action", "content_type", "object", "message")
+    readonly_fields = ("action", "object", "message")
+    list_display = ("action_time", "user", "action", "content_type", "object", "message")
+    list_filter = (ActionFilter, "content_type", "action_time", ("user", admin.RelatedOnlyFieldListFilter))
+    list_select_related = ("user", "content_type")
+    search_fields = ("user__username", "user__display_name", "object_repr", "=object_id")
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    ordering = ("-action_time", "-pk")
+    list_per_page = list_max_show_all = 100
+
+    @admin.display(description=_("action"), ordering="action_flag")
+    def action(self, entry: LogEntry) -> str:
+        return str(ACTIONS.get(entry.action_flag, entry.action_flag))
+
+    @admin.display(description=_("object"))
+    def object(self, entry: LogEntry) -> str:
+        address = entry.get_admin_url()
+        return format_html('<a href="{}">{}</a>', address, entry.object_repr) if address else entry.object_repr
+
+    @admin.display(description=_("message"))
+    def message(self, entry: LogEntry) -> str:
+        return gettext(entry.get_change_message()) if entry.change_message else ""
+
+
+def link_to_events_of(user: User) -> SafeString:
+    """Lead to all events by and about somebody."""
+    address = reverse("admin:chat_securityevent_changelist")
+    return format_html('<a href="{}?about={}">{}</a>', address, user.pk, gettext("All events by and about this person"))
+
+
+def _id(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -1,0 +1,19 @@
+"""`manage.py changepassword`: Django's own, which also ends the person's logins and writes to the security log."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.contrib.auth.management.commands.changepassword import Command as DjangoCommand
+
+from chat.models import User
+from chat.services import accounts
+
+
+class Command(DjangoCommand):
+    def handle(self, *args: Any, **options: Any) -> Any:
+        name = options["username"] or getpass.getuser()
+        told = super().handle(*args, **{**options, "username": name})
+        accounts.password_was_changed(user=User.objects.get(username=name), author=None)
+        return told

@@ -1,0 +1,26 @@
+"""`manage.py resettwostep`: removes the second factors of somebody who has lost all of them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from chat.models import User
+from chat.services import second_factor
+
+
+class Command(BaseCommand):
+    help = "Remove a user's authenticator app, passkeys and recovery codes, and sign them out everywhere."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", help="whose two-step verification is reset")
+
+    def handle(self, *args: Any, username: str, **options: Any) -> str:
+        user = User.objects.filter(username=username).first()
+        if user is None:
+            raise CommandError(f"There is no user {username!r}.")
+        if not second_factor.reset(user=user, author=None):
+            return f"{username} has no two-step verification."
+        return f"The two-step verification of {username} is reset. They can sign in and set it up again."

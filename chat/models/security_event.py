@@ -1,0 +1,44 @@
+"""The security log's rows."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+
+class SecurityEvent(models.Model):
+    """Who did what to whose object, when, from where. It holds no message content and no secrets.
+
+    `kind` is a services.security_log.Kind, `face` an origin.Face. `actor` is null for people who are not signed in, for
+    commands and for agents. `person` is whom it concerns, such as a session's owner. Both keep the id of somebody whose
+    account was deleted.
+    """
+
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=40)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    object_type = models.CharField(max_length=40, blank=True)
+    object_id = models.CharField(max_length=64, blank=True)
+    face = models.CharField(max_length=10)
+    address = models.CharField(max_length=64, blank=True)
+    token_id = models.BigIntegerField(null=True)
+    details = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["-at"], name="security_by_time"),
+            models.Index(fields=["kind", "-at"], name="security_by_kind"),
+            models.Index(fields=["actor", "-at"], name="security_by_actor"),
+            models.Index(fields=["person", "-at"], name="security_by_person"),
+            models.Index(fields=["address", "-at"], name="security_by_address"),
+        )
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.kind}"

@@ -1,0 +1,87 @@
+"""Where a request comes from: through which face of Parley, from which address, with which token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+# The longest text of an IPv6 address with a scope; a proxy may pass on anything.
+LONGEST_ADDRESS = 64
+
+
+class Face(StrEnum):
+    """The ways to act in Parley."""
+
+    PAGE = "page"
+    API = "api"
+    SOCKET = "socket"
+    ADMIN = "admin"
+    COMMAND = "command"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`token_id` is the API token of a request or socket, if it came with one."""
+
+    face: Face
+    address: str = ""
+    token_id: int | None = None
+
+
+# Code without a request runs in a management command unless it says otherwise.
+_WITHOUT_REQUEST = Origin(Face.COMMAND)
+_origin: ContextVar[Origin] = ContextVar("origin", default=_WITHOUT_REQUEST)
+
+
+def current_origin() -> Origin:
+    """Return the origin of the request that is being handled."""
+    return _origin.get()
+
+
+@contextmanager
+def acting_from(origin: Origin) -> Iterator[None]:
+    """Set the origin for a block."""
+    token = _origin.set(origin)
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+def note_token(token_id: int) -> None:
+    """Remember the token that the current request came with."""
+    _origin.set(replace(_origin.get(), token_id=token_id))
+
+
+def origin_of(request: HttpRequest) -> Origin:
+    """Return the origin of a web request."""
+    path = request.path_info
+    face = Face.ADMIN if path.startswith("/admin/") else Face.API if path.startswith("/api/") else Face.PAGE
+    return Origin(face, address_of(request))
+
+
+def origin_of_socket(scope: Mapping[str, Any], token_id: int | None = None) -> Origin:
+    """Return the origin of what a WebSocket's client sends."""
+    forwarded = dict(scope.get("headers") or ()).get(b"x-forwarded-for", b"").decode("latin-1")
+    peer = (scope.get("client") or [""])[0]
+    return Origin(Face.SOCKET, _client_address(forwarded, peer), token_id)
+
+
+def address_of(request: HttpRequest | None) -> str:
+    """Return the client's address. Behind a proxy that is trusted (HTTPS=1), it is the one that the proxy saw."""
+    meta = request.META if request else {}
+    return _client_address(meta.get("HTTP_X_FORWARDED_FOR", ""), str(meta.get("REMOTE_ADDR", "")))
+
+
+def _client_address(forwarded: str, peer: str) -> str:
+    # Only the last entry is the proxy's own; the client can write anything before it.
+    seen_by_proxy = forwarded.rpartition(",")[2].strip() if settings.HTTPS else ""
+    return (seen_by_proxy or peer)[:LONGEST_ADDRESS]

@@ -1,0 +1,99 @@
+"""The security log: rows for the admin, and JSON lines on the logger `chat.security`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from enum import StrEnum
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+
+from chat.models import SecurityEvent, User
+from chat.origin import Face, current_origin
+
+logger = logging.getLogger("chat.security")
+
+
+class Kind(StrEnum):
+    """What can happen. Stored as text: a new kind needs no migration."""
+
+    SIGN_IN = "sign_in"
+    SIGN_IN_FAILED = "sign_in_failed"
+    SIGN_OUT = "sign_out"
+    SIGNED_OUT_ELSEWHERE = "signed_out_elsewhere"
+    SIGN_IN_LINK_MADE = "sign_in_link_made"
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105  # it names an event
+    SECOND_FACTOR_FAILED = "second_factor_failed"
+    SECOND_FACTOR_ADDED = "second_factor_added"
+    SECOND_FACTOR_REMOVED = "second_factor_removed"
+    SECOND_FACTOR_RESET = "second_factor_reset"
+    RECOVERY_CODES_MADE = "recovery_codes_made"
+    ACCOUNT_MADE = "account_made"
+    ACCOUNT_CHANGED = "account_changed"
+    ACCOUNT_DELETED = "account_deleted"
+    TOKEN_MADE = "token_made"  # noqa: S105  # likewise
+    TOKEN_REVOKED = "token_revoked"  # noqa: S105  # likewise
+    SHARED = "shared"
+    UNSHARED = "unshared"
+    INVITATION_MADE = "invitation_made"
+    INVITATION_USED = "invitation_used"
+    INVITATION_ENDED = "invitation_ended"
+    MEMBER_ADDED = "member_added"
+    MEMBER_REMOVED = "member_removed"
+    EXPORTED = "exported"
+    SESSION_DELETED = "session_deleted"
+    SESSION_RESTORED = "session_restored"
+    ADMIN_READ = "admin_read"
+    ADMIN_SEARCH = "admin_search"
+    TOOL_CALLED = "tool_called"
+
+
+def record(
+    kind: Kind,
+    *,
+    actor: User | None,
+    person: User | int | None = None,
+    target: Model | None = None,
+    face: Face | None = None,
+    **details: str | int | list[str],
+) -> None:
+    """Write an event, within the caller's transaction if there is one; its line is logged when that commits.
+
+    `person` is whose account or object it is, as a user or an id. `details` must not hold what people
+    wrote, nor secrets.
+    """
+    origin = current_origin()
+    event = SecurityEvent(
+        kind=kind,
+        actor_id=actor.pk if actor else None,
+        person_id=person.pk if isinstance(person, User) else person,
+        object_type=str(target._meta.model_name) if target else "",
+        object_id=str(target.pk) if target else "",
+        face=face or origin.face,
+        address=origin.address,
+        token_id=origin.token_id,
+        details=details,
+    )
+    event.save()
+    line = json.dumps(_line(event, actor, person), ensure_ascii=False)
+    transaction.on_commit(lambda: logger.info("%s", line))
+
+
+def _line(event: SecurityEvent, actor: User | None, person: User | int | None) -> dict[str, Any]:
+    named = person if isinstance(person, User) else None
+    line = {
+        "at": event.at.isoformat(timespec="milliseconds"),
+        "kind": event.kind,
+        "actor": event.actor_id,
+        "actor_name": actor.username if actor else None,
+        "person": event.person_id,
+        "person_name": named.username if named else None,
+        "object": f"{event.object_type} {event.object_id}".strip(),
+        "face": event.face,
+        "address": event.address,
+        "token": event.token_id,
+        **event.details,
+    }
+    return {name: value for name, value in line.items() if value not in (None, "")}

@@ -1,0 +1,76 @@
+"""The session backend (SESSION_ENGINE): Django's own, with keys stored as hashes and users in a column."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from allauth.account.internal.stagekit import LOGIN_SESSION_KEY
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends import db
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.http import base36_to_int
+
+from chat.models import LoginSession
+
+
+def hash_key(session_key: str) -> str:
+    """Return the form in which a cookie's key is stored. Keys have 165 random bits: they need no salt."""
+    return sha256(session_key.encode()).hexdigest()
+
+
+class SessionStore(db.SessionStore):
+    """Django's database store over LoginSession. The cookie holds the key, the row its hash."""
+
+    @classmethod
+    def get_model_class(cls) -> type[LoginSession]:
+        return LoginSession
+
+    def _get_session_from_db(self) -> LoginSession | None:
+        row = self._rows(self.session_key).filter(expire_date__gt=timezone.now()).first()
+        if row is None:
+            self._session_key = None
+        return row
+
+    async def _aget_session_from_db(self) -> LoginSession | None:
+        row = await self._rows(self.session_key).filter(expire_date__gt=timezone.now()).afirst()
+        if row is None:
+            self._session_key = None
+        return row
+
+    def exists(self, session_key: str) -> bool:
+        return self._rows(session_key).exists()
+
+    async def aexists(self, session_key: str) -> bool:
+        return await self._rows(session_key).aexists()
+
+    def create_model_instance(self, data: dict[str, Any]) -> LoginSession:
+        return _stored(super().create_model_instance(data), data)
+
+    async def acreate_model_instance(self, data: dict[str, Any]) -> LoginSession:
+        return _stored(await super().acreate_model_instance(data), data)
+
+    def delete(self, session_key: str | None = None) -> None:
+        self._rows(session_key or self.session_key).delete()
+
+    async def adelete(self, session_key: str | None = None) -> None:
+        await self._rows(session_key or self.session_key).adelete()
+
+    def _rows(self, session_key: str | None) -> QuerySet[LoginSession]:
+        return LoginSession.objects.filter(session_key=hash_key(session_key or ""))
+
+
+def _stored(row: Any, data: dict[str, Any]) -> LoginSession:
+    """Turn the row that Django's store made into one that may be stored."""
+    row.session_key = hash_key(row.session_key)
+    row.user_id = _user_id(data)
+    stored: LoginSession = row
+    return stored
+
+
+def _user_id(data: dict[str, Any]) -> int | None:
+    if SESSION_KEY in data:
+        return int(data[SESSION_KEY])
+    half_way = data.get(LOGIN_SESSION_KEY)
+    return base36_to_int(half_way["user_pk"]) if half_way else None

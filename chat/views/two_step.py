@@ -1,0 +1,192 @@
+"""The pages where people set up two-step verification; changes require a recent confirmation of who they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode
+
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.totp.internal import auth as totp
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from chat.allauth_adapters import CONFIRMED_AT
+from chat.encryption import decrypt, encrypt
+from chat.forms import ConfirmForm
+from chat.services import second_factor
+from chat.services.errors import Refused
+from chat.services.second_factor import PASSED
+from chat.views.accounts import check_second_factor, safe_next, second_factor_values
+from chat.views.requests import SignedInRequest, may_use_passkeys, number, signed_in
+
+P = ParamSpec("P")
+# How long a confirmation lasts, in seconds.
+CONFIRMED_FOR = 600
+# In the browser's session, encrypted: the secret that the QR code shows, until an app has it.
+NEW_APP = "new_app"
+REMOVED = {"app": gettext_lazy("The authenticator app is removed."), "passkey": gettext_lazy("The passkey is removed.")}
+
+
+def confirmed(
+    view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """Require a recent confirmation of who the signed-in person is; redirect to the page that asks for it."""
+
+    @never_cache
+    @require_http_methods(["GET", "POST"])
+    @signed_in  # type: ignore[arg-type]  # what wraps() returns names its first argument
+    @wraps(view)
+    def answer(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if _is_confirmed(request):
+            return view(request, *args, **kwargs)
+        return HttpResponseRedirect(f"{reverse('confirm')}?{urlencode({'next': request.path})}")
+
+    return answer
+
+
+def _is_confirmed(request: SignedInRequest) -> bool:
+    if time.time() - request.session.get(CONFIRMED_AT, 0) < CONFIRMED_FOR:
+        return True
+    # A person who signed in by a link may have no password and no second factor to confirm with.
+    return not request.user.has_usable_password() and not second_factor.factors_of(request.user)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def confirm(request: SignedInRequest) -> HttpResponse:
+    """Ask for the second factor, or for the password where there is none, and go on to `next`."""
+    values = second_factor_values(request, request.user)
+    form = ConfirmForm(request.user, request, request.POST or None)
+    refused = None
+    if request.method == "POST":
+        try:
+            if values["factors"]:
+                check_second_factor(request, request.user)
+                request.session[PASSED] = True
+        except Refused as refusal:
+            refused = refusal
+        if refused is None and (values["factors"] or form.is_valid()):
+            request.session[CONFIRMED_AT] = time.time()
+            return HttpResponseRedirect(safe_next(request) or reverse("two-step"))
+    is_wrong = refused is not None or bool(form.errors)
+    values |= {"form": form, "refused": refused, "next": safe_next(request)}
+    return render(request, "accounts/confirm.html", values, status=422 if is_wrong else 200)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def two_step(request: SignedInRequest) -> HttpResponseBase:
+    """Show what is set up; POSTs change it."""
+    return _change(request) if request.method == "POST" else _page(request)
+
+
+@confirmed
+def _change(request: SignedInRequest) -> HttpResponse:
+    part, row_id = request.POST.get("part", ""), number(request.POST.get("id", "")) or 0
+    try:
+        match part:
+            case "codes":
+                return _codes_page(request, second_factor.make_recovery_codes(user=request.user))
+            case "rename":
+                second_factor.rename_passkey(user=request.user, passkey_id=row_id, name=request.POST.get("name", ""))
+                messages.success(request, _("The passkey is renamed."))
+            case "remove":
+                key = request.session.session_key
+                removed = second_factor.remove(user=request.user, authenticator_id=row_id, session_key=key)
+                request.session[PASSED] = bool(second_factor.factors_of(request.user))
+                messages.success(request, REMOVED[removed])
+    except Refused as refused:
+        return _page(request, refused)
+    return redirect("two-step")
+
+
+@confirmed
+def add_app(request: SignedInRequest) -> HttpResponse:
+    """Show the QR code of a new secret, and take the first code of the app that has scanned it."""
+    refused = None
+    if request.method == "GET" or NEW_APP not in request.session:
+        request.session[NEW_APP] = encrypt(totp.generate_totp_secret())
+    secret = decrypt(request.session[NEW_APP])
+    if request.method == "POST":
+        try:
+            codes = second_factor.add_app(
+                user=request.user,
+                secret=secret,
+                code=request.POST.get("code", ""),
+                session_key=request.session.session_key,
+            )
+        except Refused as refusal:
+            refused = refusal
+        else:
+            del request.session[NEW_APP]
+            return _added(request, codes, _("The authenticator app is set up."))
+    adapter = get_adapter()
+    values = {
+        "styles": ["css/settings.css"],
+        "qr_code": adapter.build_totp_svg(adapter.build_totp_url(request.user, secret)),
+        "secret": " ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
+        "refused": refused,
+    }
+    return render(request, "settings/two_step_app.html", values, status=422 if refused else 200)
+
+
+@confirmed
+def add_passkey(request: SignedInRequest) -> HttpResponse:
+    """Let the browser make a passkey, and keep it under a name."""
+    refused = None
+    if request.method == "POST":
+        try:
+            codes = second_factor.add_passkey(
+                user=request.user,
+                name=request.POST.get("name", ""),
+                credential=request.POST.get("credential", ""),
+                session_key=request.session.session_key,
+            )
+        except Refused as refusal:
+            refused = refusal
+        else:
+            return _added(request, codes, _("The passkey is added."))
+    if not may_use_passkeys(request):
+        return redirect("two-step")
+    values = {
+        "styles": ["css/settings.css"],
+        "passkey_options": second_factor.new_passkey_options(user=request.user),
+        "name": request.POST.get("name", ""),
+        "refused": refused,
+    }
+    return render(request, "settings/two_step_passkey.html", values, status=422 if refused else 200)
+
+
+def _added(request: SignedInRequest, codes: list[str], message: str) -> HttpResponse:
+    request.session[PASSED] = True
+    messages.success(request, message)
+    return _codes_page(request, codes) if codes else redirect("two-step")
+
+
+def _codes_page(request: SignedInRequest, codes: list[str]) -> HttpResponse:
+    """Show new recovery codes in the answer itself: they cannot be shown again."""
+    return render(request, "settings/recovery_codes.html", {"styles": ["css/settings.css"], "codes": codes})
+
+
+def _page(request: SignedInRequest, refused: Refused | None = None) -> HttpResponse:
+    values: dict[str, Any] = {
+        "styles": ["css/settings.css"],
+        "factors": second_factor.factors_of(request.user),
+        "is_missing": second_factor.is_missing(request.user, request.session),
+        "is_required": second_factor.is_required(request.user),
+        "may_use_passkeys": may_use_passkeys(request),
+        "refused": refused,
+    }
+    return render(request, "settings/two_step.html", values, status=422 if refused else 200)

@@ -1,0 +1,178 @@
+"""The security log and the admin's own log, as staff see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib import admin as django_admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from chat.models import SecurityEvent, Session, User
+from chat.origin import Face, Origin, acting_from
+from chat.services import security_log
+from chat.services.security_log import Kind, record
+from chat.services.sessions import create_session
+from tests.admin.conftest import signed_in
+from tests.admin.pages import page_of, said
+from tests.support.house import let_in, person
+
+pytestmark = pytest.mark.django_db
+EVENTS = reverse("admin:chat_securityevent_changelist")
+ENTRIES = reverse("admin:admin_logentry_changelist")
+
+
+@pytest.fixture
+def watcher(staff_with: Callable[..., User]) -> Client:
+    """The browser of staff who may read the security log, and nothing else."""
+    client = signed_in(staff_with("view_securityevent", name="wat"))
+    SecurityEvent.objects.all().delete()
+    return client
+
+
+def test_log_is_read_and_never_written(watcher: Client, ana: User, bo: User, session: Session) -> None:
+    with acting_from(Origin(Face.PAGE, "192.0.2.1")):
+        record(Kind.SHARED, actor=ana, person=bo, target=session, role="viewer")
+    event = SecurityEvent.objects.get()
+    shown = said(watcher.get(EVENTS))
+    for words in ("Shared a session", "ana", "bo", session.pk[:10], "viewer", "192.0.2.1", "page"):
+        assert words in shown
+    page = reverse("admin:chat_securityevent_change", args=[event.pk])
+    assert "Shared a session" in said(watcher.get(page))
+    assert watcher.post(page, {"kind": "sign_in"}).status_code == 403
+    assert watcher.get(reverse("admin:chat_securityevent_add")).status_code == 403
+    assert watcher.post(reverse("admin:chat_securityevent_delete", args=[event.pk])).status_code == 403
+    watcher.post(EVENTS, {"action": "delete_selected", "_selected_action": [event.pk], "post": "yes"})
+    assert SecurityEvent.objects.exists()
+
+
+def test_log_is_for_those_who_were_given_the_right(staff_with: Callable[..., User], mia: User) -> None:
+    """A session manager has not; nor does it open anything else to who has."""
+    assert signed_in(mia).get(EVENTS).status_code == 403
+    watcher = signed_in(staff_with("view_securityevent", name="wat"))
+    assert (watcher.get(EVENTS).status_code, watcher.get(ENTRIES).status_code) == (200, 403)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"kind": "sign_in"}, {1}),
+        ({"face": "api"}, {2}),
+        ({"q": "192.0.2.1"}, {1}),
+        ({"q": "192.0.2"}, set()),
+        ({"q": "Bo"}, {2, 3}),
+        ({"kind": "nonsense"}, set()),
+        ({"about": "{bo}"}, {2, 3}),
+        ({"about": "x"}, {1, 2, 3}),
+        ({"at__year": "1999"}, set()),
+    ],
+)
+def test_events_are_found(watcher: Client, ana: User, bo: User, query: dict[str, str], found: set[int]) -> None:
+    """By kind, way, person, address and time."""
+    with acting_from(Origin(Face.PAGE, "192.0.2.1")):
+        record(Kind.SIGN_IN, actor=ana, person=ana)
+    with acting_from(Origin(Face.API, "192.0.2.2", token_id=7)):
+        record(Kind.EXPORTED, actor=bo, person=ana)
+    with acting_from(Origin(Face.ADMIN, "192.0.2.3")):
+        record(Kind.SHARED, actor=ana, person=bo)
+    ids = list(SecurityEvent.objects.order_by("pk").values_list("pk", flat=True))
+    answer = watcher.get(EVENTS, {name: value.format(bo=bo.pk) for name, value in query.items()})
+    listed = {ids.index(event.pk) + 1 for event in answer.context["cl"].result_list}
+    assert listed == found
+
+
+def test_event_outlives_the_account(watcher: Client, bo: User) -> None:
+    """MSG-11: nobody takes their traces along."""
+    record(Kind.SIGN_IN, actor=bo, person=bo)
+    number = bo.pk
+    bo.delete()
+    assert SecurityEvent.objects.get().actor_id == number
+    assert "Signed in" in said(watcher.get(EVENTS))
+
+
+def test_list_costs_the_same_for_one_and_for_thirty(watcher: Client) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert watcher.get(EVENTS).status_code == 200
+        return len(queries)
+
+    record(Kind.SIGN_IN, actor=person("First"))
+    at_one = count()
+    for number in range(30):
+        record(Kind.SHARED, actor=person(f"P{number}"), person=person(f"Q{number}"))
+    assert count() == at_one
+
+
+def test_every_kind_and_way_has_a_name() -> None:
+    from chat.admin.security import FACES, KINDS
+
+    assert (set(KINDS), set(FACES)) == (set(Kind), set(Face))
+
+
+def test_secrets_of_second_factors_have_no_page() -> None:
+    """allauth would register one that shows them."""
+    assert Authenticator not in django_admin.site._registry
+
+
+def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, session: Session) -> None:
+    """ADM-01: each opening once; each search, with its words, and not again for its further pages."""
+    SecurityEvent.objects.all().delete()
+    admin.get(page_of(session))
+    admin.get(page_of(session), {"p": "1"})
+    sessions = reverse("admin:chat_session_changelist")
+    admin.get(sessions)
+    admin.get(sessions, {"q": "salary"})
+    admin.get(sessions, {"q": "salary", "p": "2"})
+    read, searched = SecurityEvent.objects.order_by("pk")
+    assert (read.kind, read.actor, read.person, read.object_id) == (Kind.ADMIN_READ, mia, session.owner, session.pk)
+    assert (searched.kind, searched.details) == (Kind.ADMIN_SEARCH, {"words": "salary", "of": "messages"})
+    assert (read.face, searched.face) == (Face.ADMIN, Face.ADMIN)
+
+
+def test_each_session_of_an_archive_is_an_event_of_the_admin(admin: Client, ana: User, session: Session) -> None:
+    """ADM-03: the archive is written while it is sent, which is after the request."""
+    other = create_session(owner=ana, title="Other")
+    SecurityEvent.objects.all().delete()
+    fields = {"action": "export_json", "_selected_action": [session.pk, other.pk]}
+    answer = admin.post(reverse("admin:chat_session_changelist"), fields, REMOTE_ADDR="192.0.2.1")
+    assert answer.getvalue()
+    events = SecurityEvent.objects.filter(kind=Kind.EXPORTED)
+    assert {event.object_id for event in events} == {session.pk, other.pk}
+    assert {(event.face, event.address) for event in events} == {(Face.ADMIN, "192.0.2.1")}
+
+
+def test_own_sessions_and_shared_ones_are_no_reading(admin: Client, mia: User, session: Session) -> None:
+    let_in(session, mia, "viewer")
+    mia.memberships.create(workspace=session.workspace)
+    SecurityEvent.objects.all().delete()
+    admin.get(page_of(session))
+    assert not SecurityEvent.objects.exists()
+
+
+def test_admin_log_is_seen_across_sessions_and_by_person(
+    admin: Client, mia: User, session: Session, staff_with: Callable[..., User]
+) -> None:
+    """ADM-01: what staff did, whatever it was done with."""
+    admin.get(page_of(session))
+    auditor = staff_with(name="aud")
+    auditor.user_permissions.add(Permission.objects.get(codename="view_logentry"))
+    client = signed_in(auditor)
+    shown = said(client.get(ENTRIES, {"user__id__exact": str(mia.pk), "action_flag": "4"}))
+    assert all(words in shown for words in ("mia", "Read the session.", "Plan"))
+    entry = LogEntry.objects.get()
+    assert client.post(reverse("admin:admin_logentry_delete", args=[entry.pk])).status_code == 403
+    assert client.get(reverse("admin:admin_logentry_change", args=[entry.pk])).status_code == 200
+
+
+def test_search_with_odd_characters_is_kept_as_far_as_it_can_be(admin: Client) -> None:
+    """MSG-12: PostgreSQL keeps no NUL."""
+    SecurityEvent.objects.all().delete()
+    assert admin.get(reverse("admin:chat_session_changelist"), {"q": "a\0b" + "x" * 500}).status_code == 200
+    assert [len(event.details["words"]) for event in SecurityEvent.objects.all()] in ([], [200])
+    assert security_log.logger.level <= 20

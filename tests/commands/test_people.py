@@ -1,0 +1,54 @@
+"""Commands about people: a password, and two-step verification that was lost."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from chat.models import SecurityEvent, User
+from chat.services.security_log import Kind
+from tests.support.second_factors import give_app
+
+pytestmark = pytest.mark.django_db
+
+
+def told(command: str, *words: str) -> str:
+    out = StringIO()
+    call_command(command, *words, stdout=out)
+    return out.getvalue()
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_lost_second_factors_are_reset_by_the_operator(ana: User) -> None:
+    """The way back of the last administrator; it ends logins, is recorded, and the person is told."""
+    give_app(ana)
+    client = signed_in(ana)
+    assert "The two-step verification of ana is reset." in told("resettwostep", "ana")
+    assert not Authenticator.objects.exists()
+    assert client.get("/").status_code == 302
+    event = SecurityEvent.objects.get(kind=Kind.SECOND_FACTOR_RESET)
+    assert (event.actor_id, event.person, event.face) == (None, ana, "command")
+    html = signed_in(User.objects.get()).get("/").content.decode()
+    assert "An operator of this server removed your two-step verification" in html
+    assert "ana has no two-step verification." in told("resettwostep", "ana")
+    with pytest.raises(CommandError, match="There is no user 'bo'"):
+        told("resettwostep", "bo")
+
+
+def test_password_of_the_command_line_ends_logins(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django's own command, with what Parley does after any new password."""
+    client = signed_in(ana)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "quite another 1")
+    assert "Password changed successfully" in told("changepassword", "ana")
+    assert client.get("/").status_code == 302
+    event = SecurityEvent.objects.get(kind=Kind.PASSWORD_CHANGED)
+    assert (event.actor_id, event.person, event.face) == (None, ana, "command")

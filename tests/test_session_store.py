@@ -1,0 +1,106 @@
+"""The session backend: keys are stored as hashes, with their user in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from chat.models import LoginSession, SecurityEvent, SignInLink, User
+from chat.services import accounts, upkeep
+from chat.services.security_log import Kind, record
+from chat.session_store import SessionStore, hash_key
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def key_of(client: Client) -> str:
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+def test_row_signs_nobody_in(ana: User) -> None:
+    """LIVE-06: who reads the database, or a backup, cannot use what stands there."""
+    client = signed_in(ana)
+    [row] = LoginSession.objects.all()
+    assert key_of(client) not in str(vars(row))
+    thief = Client()
+    thief.cookies[settings.SESSION_COOKIE_NAME] = row.session_key
+    assert thief.get("/").status_code == 302
+    assert client.get("/").status_code == 200
+
+
+def test_row_knows_its_user(ana: User) -> None:
+    client = signed_in(ana)
+    assert LoginSession.objects.get().user == ana
+    client.logout()
+    assert not LoginSession.objects.exists()
+    ana_again = signed_in(ana)
+    ana.delete()
+    assert not LoginSession.objects.exists()
+    assert ana_again.get("/").status_code == 302
+
+
+def test_async_methods_do_the_same(ana: User) -> None:
+    """Channels and Django's async views use these."""
+
+    async def use() -> tuple[dict[str, Any], bool, bool]:
+        store = SessionStore()
+        await store.aset("_auth_user_id", str(ana.pk))
+        await store.asave()
+        key = store.session_key or ""
+        loaded = await SessionStore(key).aload()
+        known = await store.aexists(key)
+        await store.adelete()
+        return loaded, known, await store.aexists(key)
+
+    assert async_to_sync(use)() == ({"_auth_user_id": str(ana.pk)}, True, False)
+
+
+@pytest.mark.parametrize("others", [1, 30])
+def test_signing_out_elsewhere_costs_the_same_whoever_else_is_signed_in(
+    ana: User, bo: User, others: int, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    """No login of anybody else is read."""
+    kept, ended = signed_in(ana), signed_in(ana)
+    SessionStore.get_model_class().objects.bulk_create(
+        LoginSession(session_key=hash_key(f"{number}"), user=bo, session_data="unreadable", expire_date=timezone.now())
+        for number in range(others)
+    )
+    with django_assert_num_queries(5):  # a savepoint and its release, the keys, the deletion, the event
+        assert accounts.sign_out_elsewhere(user=ana, keep=key_of(kept)) == 1
+    assert (kept.get("/").status_code, ended.get("/").status_code) == (200, 302)
+    assert LoginSession.objects.filter(user=bo).count() == others
+
+
+def test_expired_rows_go_by_themselves(ana: User, bo: User, settings: Any) -> None:
+    """A batch at a time; what is valid, or is kept for ever, stays."""
+    settings.SECURITY_LOG_DAYS = 30
+    long_ago = timezone.now() - timedelta(days=31)
+    signed_in(ana)
+    LoginSession.objects.update(expire_date=long_ago)
+    client = signed_in(bo)
+    accounts.sign_in_link(user=ana)
+    SignInLink.objects.update(expires_at=long_ago)
+    SecurityEvent.objects.update(at=long_ago)
+    record(Kind.SIGN_OUT, actor=bo)
+    upkeep.delete_expired()
+    assert LoginSession.objects.get().user == bo
+    assert not SignInLink.objects.exists()
+    assert [event.kind for event in SecurityEvent.objects.all()] == [Kind.SIGN_OUT]
+    assert client.get("/").status_code == 200
+    SecurityEvent.objects.update(at=long_ago)
+    settings.SECURITY_LOG_DAYS = 0
+    upkeep.delete_expired()
+    assert SecurityEvent.objects.count() == 1

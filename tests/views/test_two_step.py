@@ -1,0 +1,520 @@
+"""Two-step verification: set up, asked for when signing in, removed, and required by a setting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from bs4 import BeautifulSoup, Tag
+from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from fido2.webauthn import AuthenticatorData
+from pytest_django.fixtures import Settings
+
+from chat.allauth_adapters import CONFIRMED_AT
+from chat.models import LoginSession, SecurityEvent, Session, User
+from chat.services import accounts, api_tokens, attempts, second_factor
+from chat.services.errors import Refused
+from chat.services.security_log import Kind
+from tests.support.second_factors import HOST, ORIGIN, SoftPasskey, code_of, give_app, give_codes
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "correct horse"
+SIGN_IN, SECOND_STEP, PASSKEY_SIGN_IN = reverse("sign-in"), reverse("second-step"), reverse("passkey-sign-in")
+TWO_STEP, ADD_APP, ADD_PASSKEY = reverse("two-step"), reverse("two-step-app"), reverse("two-step-passkey")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.clear()
+    monkeypatch.setattr(attempts, "WINDOW", 10**9)  # none ends while a test runs
+
+
+@pytest.fixture
+def browser() -> Client:
+    return Client(SERVER_NAME=HOST)
+
+
+def user_of(client: Client) -> int | None:
+    user_id = client.session.get("_auth_user_id")
+    return int(user_id) if user_id else None
+
+
+def sign_in(client: Client, user: User, **more: str) -> Any:
+    return client.post(SIGN_IN, {"username": user.username, "password": PASSWORD, **more})
+
+
+def signed_in(client: Client, user: User) -> Client:
+    """By the real way, which is a fresh proof of who somebody is."""
+    sign_in(client, user)
+    assert user_of(client) == user.pk
+    return client
+
+
+def soup(response: Any) -> BeautifulSoup:
+    return BeautifulSoup(response.content, "html.parser")
+
+
+def options_in(response: Any) -> dict[str, Any]:
+    script = soup(response).find(id="passkey-options")
+    assert isinstance(script, Tag)
+    options: dict[str, Any] = json.loads(script.get_text())
+    return options
+
+
+def alert_in(response: Any) -> str:
+    shown = [each for each in soup(response).select("[role=alert]") if not each.has_attr("hidden")]
+    return " ".join(each.get_text(strip=True) for each in shown)
+
+
+def kinds_of(user: User) -> list[str]:
+    """What the security log has of somebody, in order."""
+    return list(SecurityEvent.objects.filter(person=user).order_by("pk").values_list("kind", flat=True))
+
+
+def with_passkey(client: Client, name: str = "Laptop") -> SoftPasskey:
+    """Add a passkey to the account of who is signed in."""
+    passkey = SoftPasskey()
+    credential = passkey.create(options_in(client.get(ADD_PASSKEY)))
+    answer = client.post(ADD_PASSKEY, {"name": name, "credential": credential})
+    assert answer.status_code in (200, 302), alert_in(answer)
+    return passkey
+
+
+# --- setting it up -----------------------------------------------------------------------------------------------
+
+
+def test_app_is_set_up_by_its_first_code(browser: Client, ana: User) -> None:
+    """The QR code's secret becomes the factor, encrypted; ten recovery codes are shown, once; other logins end."""
+    elsewhere = signed_in(Client(), ana)
+    page = soup(signed_in(browser, ana).get(ADD_APP))
+    key = page.select_one(".setup-key code")
+    assert key is not None
+    assert page.select_one(".qr-code svg path") is not None
+    secret = key.get_text().replace(" ", "")
+    assert "not valid" in alert_in(browser.post(ADD_APP, {"code": "12"}))
+
+    done = browser.post(ADD_APP, {"code": code_of(secret)})
+
+    codes = [each.get_text() for each in soup(done).select("#codes li")]
+    assert (len(codes), all(len(code) == 8 for code in codes)) == (10, True)
+    row = Authenticator.objects.get(user=ana, type="totp")
+    assert secret not in json.dumps(row.data)
+    assert not any(code in str(each.data) for code in codes for each in Authenticator.objects.all())
+    assert not any(code in browser.get(TWO_STEP).content.decode() for code in codes)
+    assert (user_of(browser), user_of(elsewhere)) == (ana.pk, None)
+    assert kinds_of(ana)[-3:] == [
+        Kind.SECOND_FACTOR_ADDED,
+        Kind.SIGNED_OUT_ELSEWHERE,
+        Kind.RECOVERY_CODES_MADE,
+    ]
+
+
+def test_secret_waits_encrypted_in_the_browser_s_session(browser: Client, ana: User) -> None:
+    key = soup(signed_in(browser, ana).get(ADD_APP)).select_one(".setup-key code")
+    assert key is not None
+    assert key.get_text().replace(" ", "") not in str(dict(browser.session.items()))
+
+
+def test_second_app_is_refused(browser: Client, ana: User) -> None:
+    signed_in(browser, ana)
+    give_app(ana)
+    key = soup(browser.get(ADD_APP)).select_one(".setup-key code")
+    assert key is not None
+    answer = browser.post(ADD_APP, {"code": code_of(key.get_text().replace(" ", ""))})
+    assert (answer.status_code, "already" in alert_in(answer)) == (422, True)
+
+
+def test_passkey_is_added_renamed_and_removed(browser: Client, ana: User) -> None:
+    """With the last factor its recovery codes go, and other logins, which count as having passed it."""
+    passkey = with_passkey(signed_in(browser, ana), "Laptop ")
+    other = Client(SERVER_NAME=HOST)
+    other.post(PASSKEY_SIGN_IN, {"credential": passkey.get(other.get(PASSKEY_SIGN_IN).json())})
+    assert user_of(other) == ana.pk
+    [factor] = second_factor.factors_of(ana).passkeys
+    assert (factor.name, second_factor.factors_of(ana).codes_left) == ("Laptop", 10)
+    browser.post(TWO_STEP, {"part": "rename", "id": str(factor.id), "name": "Work"})
+    assert "Work" in browser.get(TWO_STEP).content.decode()
+    browser.post(TWO_STEP, {"part": "remove", "id": str(factor.id)})
+    assert not Authenticator.objects.exists()
+    assert kinds_of(ana)[-2:] == [Kind.SECOND_FACTOR_REMOVED, Kind.SIGNED_OUT_ELSEWHERE]
+    assert (user_of(browser), user_of(other)) == (ana.pk, None)
+    assert browser.session[second_factor.PASSED] is False
+
+
+def test_recovery_codes_are_replaced(browser: Client, ana: User) -> None:
+    signed_in(browser, ana)
+    give_app(ana)
+    old = give_codes(ana)
+    new = [each.get_text() for each in soup(browser.post(TWO_STEP, {"part": "codes"})).select("#codes li")]
+    assert len(set(old) | set(new)) == 20
+    with pytest.raises(Refused):
+        second_factor.check_code(user=ana, code=old[0])
+    second_factor.check_code(user=ana, code=new[0])
+
+
+HALF = '{"id": "eA", "rawId": "eA", "response": {"clientDataJSON": "e30"}}'
+
+
+@pytest.mark.parametrize("wrong", ["", "{}", "[]", "null", "nonsense", '{"id": 1}', HALF, "[" * 5000, "9" * 10**5])
+def test_odd_credentials_are_refused_in_words(browser: Client, ana: User, wrong: str) -> None:
+    """MSG-12: never an error page."""
+    signed_in(browser, ana).get(ADD_PASSKEY)
+    answer = browser.post(ADD_PASSKEY, {"name": "x", "credential": wrong})
+    assert (answer.status_code, "could not be added" in alert_in(answer)) == (422, True)
+    browser.get(PASSKEY_SIGN_IN)
+    stranger = Client(SERVER_NAME=HOST)
+    stranger.get(PASSKEY_SIGN_IN)
+    assert stranger.post(PASSKEY_SIGN_IN, {"credential": wrong}).headers["Location"] == SIGN_IN
+    assert not Authenticator.objects.exists()
+
+
+def test_key_without_a_pin_is_not_enough(browser: Client, ana: User) -> None:
+    """It is to stand for the password as well."""
+    signed_in(browser, ana)
+    passkey = SoftPasskey(flags=AuthenticatorData.FLAG.UP)
+    credential = passkey.create(options_in(browser.get(ADD_PASSKEY)))
+    answer = browser.post(ADD_PASSKEY, {"name": "x", "credential": credential})
+    assert answer.status_code == 422
+    assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "192.0.2.7"])
+def test_passkeys_are_not_offered_where_browsers_have_none(settings: Settings, ana: User, host: str) -> None:
+    """At an address without a name; the page says where they are."""
+    settings.ALLOWED_HOSTS = ["*"]
+    client = Client(SERVER_NAME=host)
+    assert "passkey" not in client.get(SIGN_IN).content.decode()
+    html = signed_in(client, ana).get(TWO_STEP).content.decode()
+    assert ("http://localhost" in html, ADD_PASSKEY in html) == (True, False)
+
+
+# --- confirming ----------------------------------------------------------------------------------------------------
+
+
+def stale(client: Client) -> Client:
+    """Let the last proof of who somebody is be long ago."""
+    session = client.session
+    session[CONFIRMED_AT] = 0
+    session.save()
+    return client
+
+
+@pytest.mark.parametrize("address", [ADD_APP, ADD_PASSKEY, TWO_STEP])
+def test_changes_ask_for_a_fresh_proof(browser: Client, ana: User, address: str) -> None:
+    """Who finds the browser open changes nothing; the password leads on to where one was going."""
+    stale(signed_in(browser, ana))
+    asked = browser.post(address, {"part": "codes"})
+    confirm = f"{reverse('confirm')}?next={address.replace('/', '%2F')}"
+    assert asked.headers["Location"] == confirm
+    wrong = browser.post(confirm, {"password": "no"})
+    assert (wrong.status_code, alert_in(wrong)) == (422, "This password is wrong.")
+    right = browser.post(confirm, {"password": PASSWORD, "next": address})
+    assert right.headers["Location"] == address
+    assert browser.get(address).status_code == 200
+    failed = SecurityEvent.objects.get(kind=Kind.SIGN_IN_FAILED)
+    assert failed.details == {"method": "password", "step": "confirmation"}
+
+
+def test_with_a_second_factor_it_is_that_which_proves(browser: Client, ana: User) -> None:
+    """A password alone, which may be stolen, removes nothing."""
+    stale(signed_in(browser, ana))
+    secret = give_app(ana)
+    confirm = reverse("confirm")
+    assert browser.post(confirm, {"password": PASSWORD}).status_code == 422
+    assert browser.post(confirm, {"code": code_of(secret)}).headers["Location"] == TWO_STEP
+
+
+def test_password_of_the_confirmation_is_not_guessed_at(browser: Client, ana: User) -> None:
+    stale(signed_in(browser, ana))
+    for _ in range(attempts.MOST):
+        browser.post(reverse("confirm"), {"password": "no"})
+    answer = browser.post(reverse("confirm"), {"password": PASSWORD})
+    assert (answer.status_code, "Try again in" in alert_in(answer)) == (422, True)
+
+
+def test_who_came_by_a_link_can_set_it_up(browser: Client, ana: User) -> None:
+    """Without a password and a second factor there is nothing to prove oneself with."""
+    ana.set_unusable_password()
+    ana.save()
+    browser.post(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)]))
+    assert stale(browser).get(ADD_APP).status_code == 200
+
+
+# --- signing in ----------------------------------------------------------------------------------------------------
+
+
+def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: User) -> None:
+    """LIVE-06: no page, API or admin in between; the code leads where one was going, once."""
+    secret = give_app(ana)
+    answer = sign_in(browser, ana, next="/settings/")
+    assert answer.headers["Location"] == SECOND_STEP
+    assert browser.get("/").headers["Location"].startswith(SIGN_IN)
+    assert browser.get("/api/me").status_code == 401
+    wrong = browser.post(SECOND_STEP, {"code": "000000"})
+    assert (wrong.status_code, "not valid" in alert_in(wrong)) == (422, True)
+
+    code = code_of(secret)
+    assert browser.post(SECOND_STEP, {"code": f" {code[:3]} {code[3:]} "}).headers["Location"] == "/settings/"
+
+    assert user_of(browser) == ana.pk
+    events = SecurityEvent.objects.filter(person=ana).order_by("pk")
+    assert [(event.kind, event.details) for event in events] == [
+        (Kind.SECOND_FACTOR_FAILED, {"method": "code"}),
+        (Kind.SIGN_IN, {"method": "password + totp"}),
+    ]
+    other = Client()
+    sign_in(other, ana)
+    assert other.post(SECOND_STEP, {"code": code}).status_code == 422  # it was used
+
+
+@pytest.mark.parametrize(("step", "works"), [(-2, False), (-1, True), (1, True), (2, False)])
+def test_code_counts_half_a_minute_early_and_late(ana: User, step: int, works: bool) -> None:
+    code = code_of(give_app(ana), step=step)
+    try:
+        second_factor.check_code(user=ana, code=code)
+    except Refused:
+        assert not works
+    else:
+        assert works
+
+
+def test_used_code_is_remembered_by_the_row(ana: User) -> None:
+    """Neither another process nor a cleared cache lets it in again, nor one from before it."""
+    secret = give_app(ana)
+    second_factor.check_code(user=ana, code=code_of(secret))
+    cache.clear()
+    for step in (0, -1):
+        with pytest.raises(Refused):
+            second_factor.check_code(user=ana, code=code_of(secret, step=step))
+
+
+def test_recovery_code_signs_in_once(browser: Client, ana: User) -> None:
+    give_app(ana)
+    code = give_codes(ana)[3]
+    sign_in(browser, ana)
+    browser.post(SECOND_STEP, {"code": code})
+    assert user_of(browser) == ana.pk
+    assert second_factor.factors_of(ana).codes_left == 9
+    other = Client()
+    sign_in(other, ana)
+    other.post(SECOND_STEP, {"code": code})
+    assert user_of(other) is None
+
+
+def test_codes_are_not_guessed(browser: Client, ana: User) -> None:
+    """From however many addresses: they are counted by person, and nobody else is kept out."""
+    secret = give_app(ana)
+    for number in range(attempts.MOST):
+        client = Client(REMOTE_ADDR=f"192.0.2.{number}")
+        sign_in(client, ana)
+        client.post(SECOND_STEP, {"code": "000000"})
+    sign_in(browser, ana)
+    answer = browser.post(SECOND_STEP, {"code": code_of(secret)})
+    assert (answer.status_code, "Try again in" in alert_in(answer), user_of(browser)) == (422, True, None)
+
+
+def test_link_does_not_replace_the_second_factor(browser: Client, ana: User) -> None:
+    """It is a way in for who forgot the password, and not for who has stolen the link alone."""
+    secret = give_app(ana)
+    link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
+    assert browser.post(link).headers["Location"] == SECOND_STEP
+    assert user_of(browser) is None
+    browser.post(SECOND_STEP, {"code": code_of(secret)})
+    assert user_of(browser) == ana.pk
+
+
+def test_passkey_is_the_second_step(browser: Client, ana: User) -> None:
+    passkey = with_passkey(signed_in(browser, ana))
+    client = Client(SERVER_NAME=HOST)
+    sign_in(client, ana)
+    answer = client.post(SECOND_STEP, {"credential": passkey.get(options_in(client.get(SECOND_STEP)))})
+    assert (answer.headers["Location"], user_of(client)) == ("/", ana.pk)
+
+
+def test_passkey_signs_in_without_a_password(browser: Client, ana: User, bo: User) -> None:
+    """Name and password are not asked for; it counts as both steps; its challenge is good for one answer."""
+    passkey = with_passkey(signed_in(browser, ana))
+    client = Client(SERVER_NAME=HOST)
+    credential = passkey.get(client.get(PASSKEY_SIGN_IN).json())
+    answer = client.post(PASSKEY_SIGN_IN, {"credential": credential, "next": "/settings/"})
+    assert (answer.headers["Location"], user_of(client)) == ("/settings/", ana.pk)
+    assert client.session[second_factor.PASSED] is True
+    assert client.session.get_expiry_age() > 86_400
+    assert SecurityEvent.objects.filter(person=ana).latest("pk").details == {"method": "passkey"}
+    other = Client(SERVER_NAME=HOST)
+    other.get(PASSKEY_SIGN_IN)
+    other.post(PASSKEY_SIGN_IN, {"credential": credential})
+    assert user_of(other) is None
+
+
+def test_challenges_are_limited_by_address(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each makes a short session row: nobody fills the table with them."""
+    monkeypatch.setattr(attempts, "MOST_OF_ADDRESS", 2)
+    answers = [Client(SERVER_NAME=HOST).get(PASSKEY_SIGN_IN).status_code for _ in range(3)]
+    assert answers == [200, 200, 429]
+    assert browser.post(PASSKEY_SIGN_IN, {"credential": "x"}).headers["Location"] == SIGN_IN
+    lives = LoginSession.objects.values_list("expire_date", flat=True)
+    assert [each < timezone.now() + timedelta(minutes=11) for each in lives] == [True, True]
+
+
+def test_passkey_of_somebody_else_or_of_another_site_is_refused(browser: Client, ana: User, bo: User) -> None:
+    passkey = with_passkey(signed_in(browser, ana))
+
+    def tried(**changed: Any) -> int | None:
+        client = Client(SERVER_NAME=HOST)
+        forged = SoftPasskey(key=passkey.key, id=passkey.id, user_handle=passkey.user_handle)
+        for name, value in changed.items():
+            setattr(forged, name, value)
+        client.post(PASSKEY_SIGN_IN, {"credential": forged.get(client.get(PASSKEY_SIGN_IN).json())})
+        return user_of(client)
+
+    assert tried() == ana.pk
+    assert tried(origin="https://evil.example") is None
+    assert tried(flags=AuthenticatorData.FLAG.UP) is None
+    assert tried(user_handle="Ng") is None
+    assert tried(key=SoftPasskey().key) is None
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    assert tried() is None
+    assert ORIGIN.startswith("http://localhost")
+
+
+def test_deactivated_between_the_steps_is_out(browser: Client, ana: User) -> None:
+    secret = give_app(ana)
+    sign_in(browser, ana)
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    browser.post(SECOND_STEP, {"code": code_of(secret)})
+    assert browser.get("/").headers["Location"].startswith(SIGN_IN)
+
+
+def test_new_password_ends_what_was_half_way(browser: Client, ana: User) -> None:
+    """LIVE-06: who had guessed the old one does not go on with it."""
+    secret = give_app(ana)
+    sign_in(browser, ana)
+    accounts.set_password(user=ana, password="quite another", keep=None)
+    browser.post(SECOND_STEP, {"code": code_of(secret)})
+    assert user_of(browser) is None
+
+
+def test_second_step_is_for_who_passed_the_first(browser: Client, ana: User) -> None:
+    assert browser.get(SECOND_STEP).headers["Location"] == SIGN_IN
+    assert signed_in(browser, ana).get(SECOND_STEP).headers["Location"] == "/"
+
+
+def test_secret_of_another_key_is_a_wrong_code(settings: Settings, ana: User) -> None:
+    """A server whose SECRET_KEY was lost says so in its log, and lets the operator reset it."""
+    code = code_of(give_app(ana))
+    settings.SECRET_KEY = "quite another"
+    with pytest.raises(Refused):
+        second_factor.check_code(user=ana, code=code)
+    assert second_factor.factors_of(ana).app is not None
+
+
+# --- required ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def boss(db: None) -> User:
+    return User.objects.create_superuser("boss", password=PASSWORD)
+
+
+@pytest.mark.parametrize(("required", "held_up"), [("none", []), ("staff", ["boss"]), ("all", ["ana", "boss"])])
+def test_setting_says_who_must_have_one(
+    settings: Settings, ana: User, boss: User, required: str, held_up: list[str]
+) -> None:
+    settings.REQUIRE_MFA = required
+    led = {user.username: sign_in_and_look(user) for user in (ana, boss)}
+    assert [name for name, location in led.items() if location == TWO_STEP] == held_up
+
+
+def sign_in_and_look(user: User) -> str | None:
+    client = Client()
+    sign_in(client, user)
+    return client.get("/").headers.get("Location")
+
+
+def test_who_owes_one_is_led_to_setting_it_up(settings: Settings, browser: Client, boss: User) -> None:
+    """LIVE-06: the admin, scripts, parts of pages and the API say so in their own ways; then all is open."""
+    settings.REQUIRE_MFA = "staff"
+    signed_in(browser, boss)
+    assert browser.get("/admin/").headers["Location"] == TWO_STEP
+    script = browser.post(reverse("preferences"), headers={"Accept": "application/json"})
+    assert (script.status_code, script.json()["code"]) == (403, "second_factor_required")
+    part = browser.get("/rail", headers={"HX-Request": "true"})
+    assert (part.status_code, part.headers["HX-Redirect"]) == (403, TWO_STEP)
+    api = browser.get("/api/me")
+    assert (api.status_code, api.json()["code"]) == (403, "second_factor_required")
+    assert "requires two-step verification" in browser.get(TWO_STEP).content.decode()
+    key = soup(browser.get(ADD_APP)).select_one(".setup-key code")
+    assert key is not None
+    browser.post(ADD_APP, {"code": code_of(key.get_text().replace(" ", ""))})
+    assert browser.get("/admin/").status_code == 200
+    assert browser.get("/api/me").status_code == 200
+
+
+def test_link_does_not_get_around_it(settings: Settings, browser: Client, boss: User) -> None:
+    settings.REQUIRE_MFA = "staff"
+    browser.post(reverse("sign-in-link", args=[accounts.sign_in_link(user=boss)]))
+    assert browser.get("/").headers["Location"] == TWO_STEP
+
+
+def test_last_factor_stays_where_one_is_required(settings: Settings, browser: Client, boss: User) -> None:
+    settings.REQUIRE_MFA = "staff"
+    secret = give_app(boss)
+    sign_in(browser, boss)
+    browser.post(SECOND_STEP, {"code": code_of(secret)})
+    row = Authenticator.objects.get()
+    answer = browser.post(TWO_STEP, {"part": "remove", "id": str(row.pk)})
+    assert (answer.status_code, "must keep" in alert_in(answer)) == (422, True)
+
+
+def test_token_owes_nothing(settings: Settings, ana: User) -> None:
+    """It is a credential of its own; a cookie beside it changes nothing."""
+    client = signed_in(Client(), ana)
+    _token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
+    settings.REQUIRE_MFA = "all"
+    assert client.get("/api/me", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    assert client.get("/", headers={"Authorization": f"Bearer {secret}"}).headers["Location"] == TWO_STEP
+
+
+# --- what it costs -------------------------------------------------------------------------------------------------
+
+
+def test_ordinary_request_asks_nothing_more(
+    settings: Settings, browser: Client, ana: User, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    """The session, the person: what REQUIRE_MFA needs to know is in them."""
+    with_passkey(signed_in(browser, ana))
+    settings.REQUIRE_MFA = "all"
+    with django_assert_num_queries(2):
+        assert browser.get(reverse("import")).status_code == 200
+
+
+def test_notices_wait_for_their_person(browser: Client, ana: User, bo: User) -> None:
+    """What staff did with an account stands on every page; who came by that very link can only hide it there."""
+    session = Session.objects.count()
+    link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana, author=bo)])
+    words = f"Bo created a sign-in link for your account on {timezone.now():%Y-%m-%d}."
+    browser.post(link)
+    for client in (browser, signed_in(Client(), ana)):
+        assert words in client.get("/").content.decode()
+        client.post(reverse("dismiss-notices"), {"next": "/settings/"})
+        assert words not in client.get("/").content.decode()
+        ana.refresh_from_db()
+        assert bool(ana.account_notices) == (client is browser)
+    assert Session.objects.count() == session
+
+
+def test_sign_ins_of_a_person_are_found_by_a_column(browser: Client, ana: User, bo: User) -> None:
+    """One half way through counts as well."""
+    give_app(ana)
+    sign_in(browser, ana)
+    signed_in(Client(), bo)
+    assert LoginSession.objects.filter(user=ana).count() == 1
+    assert LoginSession.objects.filter(user=bo).count() == 1
