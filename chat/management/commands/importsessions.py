@@ -19,8 +19,8 @@ DEFAULT_MEGABYTES = 2_000
 
 class Command(BaseCommand):
     help = (
-        "Import conversations of Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or --only, "
-        "list what the files hold. Exits with 1 if a file or a conversation could not be imported."
+        "Import conversations of Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or "
+        "--only, list what the files hold. Exits with 1 if a file or a conversation could not be imported."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
