@@ -76,6 +76,12 @@ def discard(*, owner: User, upload_id: str) -> None:
     default_storage.delete(_place(owner, upload_id))
 
 
+def discard_all(owner_id: int) -> None:
+    """Delete all files that a user has uploaded."""
+    for name in _files(f"{ROOT}/{owner_id}"):
+        default_storage.delete(name)
+
+
 def _place(owner: User, upload_id: str) -> str:
     if not _ID.fullmatch(upload_id):
         raise NoSuchUpload

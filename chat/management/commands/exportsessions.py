@@ -46,7 +46,7 @@ class Command(BaseCommand):
             with _target(to) as target:
                 for number, session in enumerate(sessions.iterator(200), 1):
                     name = file_name(session.title, session.pk, ENDINGS[form])
-                    target.write(f"{session.pk} {name}", exported(session, Role.OWNER, form))
+                    target.write(f"{session.pk} {name}", exported(session, None, Role.OWNER, form))
                     self.stderr.write(f"{number} of {total}: {session.pk}")
         except OSError as error:
             raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None
