@@ -14,6 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from chat.models import Session, User
+from chat.services import import_uploads
 from tests.api.asking import code, token_of
 from tests.transfer import samples
 
@@ -79,3 +80,5 @@ def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User) -> No
     assert not path.exists()
     assert len(list(path.parent.iterdir())) == 3
     assert client.get(last).status_code == 200
+    import_uploads.discard_all(ana.pk)
+    assert not list(path.parent.iterdir())
