@@ -20,6 +20,7 @@ from chat.services import exporting, import_files, import_uploads
 from chat.services.access import session_for
 from chat.services.import_files import Brought, Contents, Outcome
 from chat.services.import_uploads import Upload
+from chat.services.limits import spend
 
 router = Router(tags=["Transfer"])
 # What one request imports of an uploaded file.
@@ -142,6 +143,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
     """The file is kept for an hour. Import its conversations with `importConversations`, in one request or several."""
     if (file.size or 0) > import_files.limit_bytes():
         raise import_files.TooLarge
+    spend("imports", request.user.pk)
     contents = import_files.contents(file, disconnect_of(request))
     upload = import_uploads.keep(owner=request.user, file=file)
     return answer(request, _upload(upload, contents), status=201, location=f"/api/imports/{upload.id}")
@@ -155,6 +157,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
 )
 def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
     """Nobody but its uploader can read it."""
+    spend("import_requests", request.user.pk)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
         return answer(request, _upload(upload, import_files.contents(file, disconnect_of(request))))
 
@@ -176,6 +179,7 @@ def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) ->
             chosen=body.conversations,
             keep_ids=body.ids == "same",
             client=disconnect_of(request),
+            is_kept=True,
         )
     return answer(request, _outcome(outcome), status=201)
 

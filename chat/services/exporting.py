@@ -37,6 +37,7 @@ from chat.projections import export_markdown as as_markdown
 from chat.projections.export_json import Json
 from chat.services.attachments import stored_name
 from chat.services.batches import batches
+from chat.services.limits import spend
 from chat.services.reading import snapshots
 from chat.services.security_log import Kind, record
 
@@ -63,8 +64,10 @@ MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
 def exported(session: Session, author: User | None, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
     """Write a session for an author with a role in it: viewers get what they see, others all there is.
 
-    Without an author it is an operator's command.
+    Without an author it is an operator's command. Raises RateLimited.
     """
+    if author is not None:
+        spend("exports", author.pk)
     record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
     if form == Form.MARKDOWN:
         return export_markdown(session, zone=zone)

@@ -28,6 +28,8 @@ from chat.services import attachments, building
 from chat.services.errors import Refused
 from chat.services.import_words import left_out, nothing_known, problem_words
 from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
+from chat.services.limits import spend
+from chat.services.quotas import require_storage
 from chat.services.workspaces import current_workspace
 
 # What of a file is listed to be chosen from.
@@ -116,12 +118,17 @@ def import_file(
     keep_ids: bool = True,
     client: Disconnect | None = None,
     limits: OfOperators | None = None,
+    is_kept: bool = False,
 ) -> Outcome:
     """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
 
     `workspace` has been fetched for the owner; without one it is that which they are in. When the client goes, the
-    import ends. Raises Refused: nothing can be read, or nothing was chosen.
+    import ends. `is_kept`: the file was uploaded before, and counted then. Raises Refused: nothing can be read, or
+    nothing was chosen; RateLimited.
     """
+    if limits is None:
+        spend("import_requests" if is_kept else "imports", owner.pk)
+        require_storage(owner, 0)
     building.discard_abandoned()
     run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:

@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import User
 from chat.services.errors import Refused
+from chat.services.quotas import require_storage
 
 KEPT = timedelta(hours=1)
 MOST_KEPT = 3
@@ -45,7 +46,8 @@ class Upload:
 
 
 def keep(*, owner: User, file: File[Any]) -> Upload:
-    """Keep a file for its owner; of more than a few, the oldest go."""
+    """Keep a file for its owner; of more than a few, the oldest go. Raises DiskFull, QuotaExceeded."""
+    require_storage(owner, 0)
     _delete_old()
     mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
     for name in mine[: max(0, len(mine) - MOST_KEPT + 1)]:

@@ -24,6 +24,7 @@ from chat.services.access import session_for
 from chat.services.errors import Invalid, Refused
 from chat.services.exporting import ENDINGS, MEDIA_TYPES, Form, exported
 from chat.services.import_files import Brought
+from chat.services.limits import spend
 from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
@@ -74,23 +75,31 @@ def import_file(request: SignedInRequest) -> HttpResponse:
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if upload_id := request.POST.get("upload"):
         with import_uploads.opened(owner=request.user, upload_id=upload_id) as (_upload, kept):
-            return _imported(request.user, kept, workspace, chosen, client)
+            return _imported(request.user, kept, workspace, chosen, client, is_kept=True)
     file = request.FILES.get("file")
     if file is None:
         raise Refused("no_file", _("There is no file in what was sent."))
-    listed = import_files.contents(file, client)
-    if len(listed.conversations) > 1 and not chosen:
-        upload = import_uploads.keep(owner=request.user, file=file)
-        conversations = [_outline(each) for each in listed.conversations]
-        return JsonResponse({"upload": upload.id, "conversations": conversations, "problems": listed.problems})
+    if not chosen:
+        spend("imports", request.user.pk)
+        listed = import_files.contents(file, client)
+        if len(listed.conversations) > 1:
+            upload = import_uploads.keep(owner=request.user, file=file)
+            conversations = [_outline(each) for each in listed.conversations]
+            return JsonResponse({"upload": upload.id, "conversations": conversations, "problems": listed.problems})
     return _imported(request.user, file, workspace, chosen, client)
 
 
 def _imported(
-    owner: User, file: IO[bytes], workspace: Workspace | None, chosen: list[int], client: Disconnect | None
+    owner: User,
+    file: IO[bytes],
+    workspace: Workspace | None,
+    chosen: list[int],
+    client: Disconnect | None,
+    *,
+    is_kept: bool = False,
 ) -> HttpResponse:
     outcome = import_files.import_file(
-        owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client
+        owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client, is_kept=is_kept
     )
     told = {"sessions": [_brought(each) for each in outcome.brought], "problems": outcome.problems}
     return JsonResponse(told, status=201)

@@ -6,7 +6,7 @@ import { fill } from "./words.js";
 import { shownWorkspace } from "./workspaces.js";
 
 // What one request imports: an answer comes within seconds, and progress is seen.
-const AT_ONCE = 25;
+const AT_ONCE = 50;
 
 let dialog = null;
 let file = null;
