@@ -8,6 +8,7 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
@@ -163,7 +164,7 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
         super().delete_queryset(request, queryset)
 
     def user_change_password(self, request: StaffRequest, id: str, form_url: str = "") -> HttpResponse:  # type: ignore[override]  # likewise
-        user = self.get_object(request, id)
+        user = self.get_object(request, unquote(id))
         if user is not None and not may_become(request, user):
             raise PermissionDenied
         with transaction.atomic():
