@@ -109,6 +109,8 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
             "init_command": (
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;"
                 "PRAGMA journal_size_limit=67108864; PRAGMA mmap_size=134217728; PRAGMA busy_timeout=5000;"
+                # What is deleted is overwritten, and does not stay in the file until its place is used again.
+                "PRAGMA secure_delete=ON;"
             ),
         }
     )
@@ -234,6 +236,8 @@ MAX_ATTACHMENT_MB = env.int("MAX_ATTACHMENT_MB", default=20)
 # The largest file of conversations that one may import, unpacked. Reading it takes some five times its size in memory.
 MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
+# PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
+PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
 # SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets and event streams one user may have open at once, in each
 # process; 0: any number.
 SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)

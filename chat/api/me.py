@@ -16,11 +16,15 @@ from chat.services import workspaces
 router = Router(tags=["Workspaces"])
 
 
+WorkspaceRole = Literal["owner", "admin", "member", "guest"]
+
+
 class WorkspaceOut(Schema):
-    """A team. Its members may share their sessions with each other."""
+    """A team. Its members may share their sessions with each other; guests see what is shared with them."""
 
     id: int
     name: str
+    role: WorkspaceRole = Field(description="Yours")
 
 
 class Me(Schema):
@@ -32,15 +36,16 @@ class Me(Schema):
     scope: Literal["read", "write"] = Field(description="What this token or sign-in may do")
     workspaces: list[WorkspaceOut] = Field(description="Your workspaces, the oldest first")
     workspace: int | None = Field(description="The current one, where new sessions begin; null before the first")
+    can_begin_sessions: bool = Field(description="False for users who are only guests")
 
 
 class WorkspaceMember(Schema):
-    """A member of a workspace."""
+    """A member or guest of a workspace."""
 
     user_id: int
     username: str
     name: str
-    role: Literal["owner", "admin", "member"]
+    role: WorkspaceRole
 
 
 class WorkspaceMembers(Schema):
@@ -53,14 +58,17 @@ class WorkspaceMembers(Schema):
 def me(request: ApiRequest) -> HttpResponse:
     """The user whose token or sign-in the request uses."""
     token = request.auth
-    places = workspaces.places_of(request.user)
+    standing = workspaces.standing_of(request.user)
     found = {
         "id": request.user.pk,
         "username": request.user.username,
         "name": request.user.sender,
         "scope": token.scope if isinstance(token, ApiToken) else ApiToken.Scope.WRITE.value,
-        "workspaces": [{"id": place.id, "name": place.name} for place in places.mine],
-        "workspace": places.here.id if places.here else None,
+        "workspaces": [
+            {"id": each.workspace_id, "name": each.workspace.name, "role": each.role} for each in standing.memberships
+        ],
+        "workspace": standing.current,
+        "can_begin_sessions": standing.may_begin,
     }
     return answer(request, found)
 
@@ -72,7 +80,7 @@ def me(request: ApiRequest) -> HttpResponse:
     summary="List the members of a workspace",
 )
 def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """With whom you may share a session of this workspace."""
+    """With whom you may share a session of this workspace. Guests of it may not list them."""
     found = workspaces.members_of(request.user, workspace_id)
     members = [
         {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}

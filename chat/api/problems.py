@@ -37,6 +37,8 @@ STATUS = {
     Busy.CODE: 409,
     "confirm": 409,
     "stale": 409,
+    "not_a_guest": 409,
+    "export_running": 409,
     "replaced": 409,
     "key_taken": 409,
     "already_delivered": 409,

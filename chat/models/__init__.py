@@ -3,7 +3,9 @@
 from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to
+from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
+from chat.models.job_lease import JobLease
 from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
@@ -34,7 +36,9 @@ __all__ = [
     "Attachment",
     "ChatMessage",
     "EndReason",
+    "Erasure",
     "Invitation",
+    "JobLease",
     "LoginSession",
     "Membership",
     "MessageDelta",

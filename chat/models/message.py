@@ -175,6 +175,7 @@ class ChatMessage(models.Model):
                 fields=["session"], name="message_unfinished", condition=Q(status__in=[str(s) for s in UNFINISHED])
             ),
             models.Index(fields=["session"], name="message_queued", condition=Q(status="queued")),
+            models.Index(fields=["removed_at"], name="message_by_removal", condition=Q(removed_at__isnull=False)),
             models.Index(fields=["attempt"], name="message_by_attempt", condition=~Q(attempt="")),
         )
 

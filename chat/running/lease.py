@@ -101,18 +101,24 @@ def give_back(claim: Claim) -> None:
     SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch).update(owner=None)
 
 
-def ask_to_stop(session_id: str, user_id: int) -> bool:
+def ask_to_stop(session_id: str, user_id: int | None) -> bool:
     """Turn a running turn into a cancelling one, inside the caller's transaction. False: nothing runs.
 
-    Of several people who stop a turn the first is remembered.
+    Of several people who stop a turn the first is remembered. `user_id` is None where no person stops it.
     """
     open_turn = SessionRun.objects.filter(session=session_id, state__in=[RunState.RUNNING, RunState.CANCELLING])
     turn_id = open_turn.select_for_update().values_list("turn_id", flat=True).first()
     if turn_id is None:
         return False
-    open_turn.update(state=RunState.CANCELLING, stopped_by=Coalesce("stopped_by", user_id))
+    stopped_by = {} if user_id is None else {"stopped_by": Coalesce("stopped_by", user_id)}
+    open_turn.update(state=RunState.CANCELLING, **stopped_by)
     transaction.on_commit(lambda: nudge.send(nudge.Nudge.STOP, session_id, turn_id))
     return True
+
+
+def revoke(session_id: str) -> None:
+    """End a session's claim for good, inside the caller's transaction: its worker is fenced, and no other claims it."""
+    SessionRun.objects.filter(pk=session_id).update(owner=None, done=F("wanted"), epoch=F("epoch") + 1)
 
 
 def _due() -> Q:

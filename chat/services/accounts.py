@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
-from chat.models import LoginSession, SignInLink, User
+from chat.models import ApiToken, Invitation, LoginSession, Session, SignInLink, User
 from chat.names import look
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
@@ -108,13 +108,18 @@ def set_password(*, user: User, password: str, keep: str | None) -> None:
 
 
 @transaction.atomic
-def register(*, token: str, username: str, display_name: str, password: str) -> User:
-    """Make an account by an invitation and let it into what the invitation opens.
+def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session]:
+    """Create an account by an invitation and let it into the session of that, as a guest; returns both.
 
-    Raises Refused: the invitation is not valid (any more), the name is taken or odd, the password too weak.
+    It gets no workspace of its own. Raises Refused: the invitation is not valid (any more), the name is taken or odd,
+    the password too weak.
     """
     sharing.invitation_for(token)
-    user = User(username=User.normalize_username(username.strip()), display_name=display_name.strip())
+    user = User(
+        username=User.normalize_username(username.strip()),
+        display_name=display_name.strip(),
+        can_own_workspace=False,
+    )
     taken = User.objects.values_list("username", flat=True)
     if any(look(name) == look(user.username) for name in taken.iterator()):
         raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
@@ -126,8 +131,7 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
         raise Invalid(" ".join(error.messages)) from error
     user.save()
     record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
-    sharing.accept(token=token, user=user)
-    return user
+    return user, sharing.accept(token=token, user=user)
 
 
 @transaction.atomic
@@ -162,3 +166,20 @@ def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = No
     if count:
         record(Kind.SIGNED_OUT_ELSEWHERE, actor=author or user, person=user, count=count)
     return count
+
+
+@transaction.atomic
+def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
+    """Sign every user out and end their sign-in links; `with_tokens` also API tokens and invitation links.
+
+    Open pages notice it within seconds. Returns how many logins and tokens there were.
+    """
+    now = timezone.now()
+    SignInLink.objects.filter(used_at=None).delete()
+    logins, _kinds = LoginSession.objects.all().delete()
+    tokens = 0
+    if with_tokens:
+        tokens = ApiToken.objects.filter(revoked_at=None).update(revoked_at=now)
+        Invitation.objects.filter(expires_at__gt=now).update(expires_at=now)
+    record(Kind.ALL_LOGINS_ENDED, actor=None, logins=logins, tokens=tokens)
+    return {"logins": logins, "tokens": tokens}

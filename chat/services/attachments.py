@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from typing import Any, ClassVar
@@ -119,8 +120,35 @@ def keep_with(message: ChatMessage, *, author: User, name: str, contents: Conten
 
 def forget_stored(attachments: Iterable[Attachment]) -> None:
     """Delete what was stored for rows that have not come to be."""
-    for attachment in attachments:
-        _forget_file(stored_name(attachment))
+    delete_unused(map(stored_name, attachments))
+
+
+def delete_unused(stored: Iterable[str]) -> None:
+    """Delete stored files, by their names, that no attachment uses any more; forks share them.
+
+    What erases for good does so before it commits: a crash then leaves a row without its file, which the next round
+    deletes, and not a file that no row names.
+    """
+    names = set(stored)
+    for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
+        _delete_file(name)
+
+
+def delete_folder(session_id: str) -> None:
+    """Delete the files that were stored for a session and that no attachment uses, and the folder if it is empty."""
+    folder = f"attachments/{session_id}"
+    with suppress(OSError, NotImplementedError):  # there is none, forks use some of it, or the storage has no folders
+        _folders, files = default_storage.listdir(folder)
+        delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
+        default_storage.delete(folder)
+
+
+def delete_old_unsent() -> int:
+    """Delete all files that were uploaded and not sent in time; returns how many."""
+    count = 0
+    while found := _sweep():
+        count += found
+    return count
 
 
 @transaction.atomic
@@ -253,23 +281,17 @@ def _unsent() -> QuerySet[Attachment]:
     return Attachment.objects.filter(message=None)
 
 
-def _sweep() -> None:
-    """Forget what was uploaded and never sent."""
+def _sweep() -> int:
+    """Delete some of what was uploaded and not sent in time; returns how much."""
     old = _unsent().filter(created_at__lt=timezone.now() - UNSENT_KEPT)
-    _discard(old[:SWEPT_AT_ONCE])
+    return _discard(old[:SWEPT_AT_ONCE])
 
 
 def _discard(attachments: Iterable[Attachment]) -> int:
     """Delete those that are still unsent, and files that no row refers to; returns how many went."""
     gone = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
-    for attachment in gone:
-        _forget_file(stored_name(attachment))
+    delete_unused(map(stored_name, gone))
     return len(gone)
-
-
-def _forget_file(name: str) -> None:
-    if not Attachment.objects.filter(file=name).exists():
-        _delete_file(name)
 
 
 def _delete_file(name: str) -> None:

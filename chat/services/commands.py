@@ -52,7 +52,7 @@ from chat.services import (
     suggestions,
     turn_attempts,
 )
-from chat.services.access import session_for
+from chat.services.access import require_no_guest, session_for
 from chat.services.once import once
 
 Json = dict[str, Any]
@@ -61,6 +61,8 @@ Json = dict[str, Any]
 def execute(user: User, session_id: str, command: Request) -> Json:
     """Carry out a command for somebody; returns what its `ack` says. Raises Refused."""
     session, _role = session_for(user, session_id, command.needs)
+    if isinstance(command, Fork | SetModel | SetAgent | Configure):
+        require_no_guest(user, session)
     match command:
         case SendMessage():
             sent = messages.send_message(
@@ -121,7 +123,7 @@ def execute(user: User, session_id: str, command: Request) -> Json:
                 purpose=purpose,
                 key=command.key,
                 request={"text": text, "run": run},
-                make=lambda pk: fork(session_id=pk),
+                make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
             )
             return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
         case SetModel():

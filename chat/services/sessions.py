@@ -31,6 +31,7 @@ def create_session(
     title: str = "",
     system_prompt: str | None = None,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
 
@@ -49,6 +50,7 @@ def create_session(
         model=model,
         system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
         config=presets.copy_of(preset),
+        key_digest=key_digest,
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
@@ -73,6 +75,7 @@ def begin_session(
     reasoning_effort: str | None = None,
     thinking_budget: int | None = None,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Make a session, and send its first message with it if there is one: both or neither.
 
@@ -92,6 +95,7 @@ def begin_session(
         title=" ".join(title.split()),
         system_prompt=system_prompt,
         session_id=session_id,
+        key_digest=key_digest,
     )
     choices = (tools, max_rounds, reasoning_effort, thinking_budget)
     if mode != Session.Mode.AGENT or any(choice is not None for choice in choices):

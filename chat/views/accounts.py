@@ -13,7 +13,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib import messages
 from django.contrib.admin import site as admin_site
 from django.contrib.auth import logout
-from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -25,7 +25,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.forms import JoinForm, SignInForm
-from chat.models import Invitation, Session, User
+from chat.models import Invitation, User
 from chat.origin import address_of
 from chat.services import accounts, attempts, second_factor, sharing
 from chat.services.errors import Refused
@@ -63,6 +63,16 @@ def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str =
         logout(request)
     record_authentication(request, user, method, **more)
     return perform_login(request, Login(user=user, redirect_url=next_url or reverse("home")))
+
+
+class SignOut(LogoutView):
+    """Sign out, and let the browser delete what it keeps of this site: drafts, unsent messages."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().dispatch(request, *args, **kwargs)
+        if request.method == "POST":
+            response.headers["Clear-Site-Data"] = '"storage"'
+        return response
 
 
 @never_cache
@@ -150,6 +160,9 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     try:
         invitation = sharing.invitation_for(token)
     except Refused as refused:
+        present = sharing.session_by_used_link(token, request.user) if isinstance(request.user, User) else None
+        if present is not None:
+            return redirect("session", present.pk)
         return render(request, "accounts/join_over.html", {"refused": refused}, status=GONE)
     form = JoinForm(request.POST or None)
     if request.method == "GET":
@@ -157,15 +170,15 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     if not isinstance(request.user, User) and not form.is_valid():
         return _join_page(request, invitation, form, status=422)
     try:
-        return _join(request, token, invitation.session, form)
+        return _join(request, token, form)
     except Refused as refused:
         return _join_page(request, invitation, form, refused, status=422)
 
 
-def _join(request: HttpRequest, token: str, session: Session, form: JoinForm) -> HttpResponse:
+def _join(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse:
     if isinstance(request.user, User):
         return redirect("session", sharing.accept(token=token, user=request.user).pk)
-    user = accounts.register(token=token, **form.cleaned_data)
+    user, session = accounts.register(token=token, **form.cleaned_data)
     return begin_sign_in(request, user, "invitation", reverse("session", args=[session.pk]))
 
 
