@@ -26,6 +26,7 @@ from chat.admin import erasing, names
 from chat.admin.gate import StaffRequest, may_become, may_touch
 from chat.admin.keeping import KeepingAdmin, Plan
 from chat.admin.memberships import RecordingAdmin, WorkspacesOfPerson
+from chat.admin.searching import BoundedSearch
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.models import ApiToken, User
@@ -78,7 +79,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class SuperusersGroupAdmin(GroupAdmin):
+class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
     """Groups for superusers: anybody else could give their own group every permission."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
