@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config import postgres
 from config.data_folder import secret_key
 from config.environment import SQLITE, Environment
 
@@ -95,6 +96,9 @@ TEMPLATES = [
     }
 ]
 
+# STATEMENT_SECONDS: how long PostgreSQL may work on one statement of a request, before it answers "try again"; 0: for
+# as long as it takes.
+STATEMENT_SECONDS = env.float("STATEMENT_SECONDS", default=5.0)
 # DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
 if DATABASES["default"]["ENGINE"] == SQLITE:
@@ -119,10 +123,7 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
     # A SQLite connection belongs to its thread for good: opening one costs more than most queries.
     DATABASES["default"]["CONN_MAX_AGE"] = None
 else:
-    # One pool per process, with room for each thread that may want a connection; CONN_MAX_AGE must be 0 with it.
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 20, "timeout": 5}
-    # A connection that a restart of the database has cut is found out before it costs anybody an answer.
-    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"] |= postgres.database(DATABASES["default"], statement_seconds=STATEMENT_SECONDS)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # BACKUPS: how many copies of a SQLite database are kept that a start makes before it updates the database; 0: none.

@@ -32,8 +32,8 @@ class Session(models.Model):
         RUN = "run"
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.session_id, editable=False)
-    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions")
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions", db_index=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions", db_index=False)
     title = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)

@@ -17,6 +17,11 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext as _
 
 
+def unavailable() -> str:
+    """Explain to a person that the database does not answer."""
+    return _("The database is busy or not available right now. Try again in a moment.")
+
+
 class Refused(Exception):  # noqa: N818  # an answer to a person, not a failure of ours
     """Root. `str(error)` is the message; `details` are what a program may make use of beside the code."""
 

@@ -35,7 +35,7 @@ from chat.services.forking import fork
 from chat.services.messages import send_message
 from chat.services.organising import undelete
 from chat.services.participation import save_draft
-from chat.services.recording import Job, record
+from chat.services.recording import Job, Outcome, record
 from chat.services.sessions import create_session, rename, set_system_prompt
 from chat.services.sharing import invite, share
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
@@ -182,7 +182,7 @@ def test_run_of_an_erased_session_cannot_write(ana: User) -> None:
     worker = lease.enlist()
     claim = lease.claim(worker, 10)[0]
     erasing.close(made.pk)
-    assert record([Job(claim.session_id, claim.epoch, ())], [])[0].fenced
+    assert record([Job(claim, 1, ())], []).jobs[0].outcome is Outcome.FENCED
     assert lease.claim(worker, 10) == []
     assert not lease.work_is_due()
     erasing.erase_rows(made.pk)
