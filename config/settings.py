@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "chat.middleware.second_factor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "chat.middleware.refusals",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -131,29 +132,23 @@ BACKUPS = env.int("BACKUPS", default=3)
 
 # REDIS_URL: needed as soon as there is more than one web process; otherwise everything stays in memory.
 REDIS_URL = env.str("REDIS_URL", default="")
+REDIS_PREFIX = env.str("REDIS_PREFIX", default="parley")
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": env.str("REDIS_PREFIX", default="parley")},
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": REDIS_PREFIX},
     }
     if REDIS_URL
     else {"BACKEND": "chat.live.memory_layer.MemoryLayer"}
 }
 
-# What all web processes count together: tries to sign in.
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        # Django's own serializer is pickle: whoever can write to Redis would run code here.
-        "OPTIONS": {"serializer": "config.json_serializer.JsonSerializer"},
-    }
-    if REDIS_URL
-    # Room enough that nobody has their wrong passwords forgotten by trying other names.
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
-}
-
 AUTH_USER_MODEL = "chat.User"
+# Django's default with a bound on how many hashes are made at once. The others check passwords from elsewhere.
+PASSWORD_HASHERS = [
+    "chat.password_hashing.BoundedHasher",
+    "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -246,6 +241,13 @@ STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=6)
 # CONNECTIONS_PER_ADDRESS: how many connections one address may have, 0: any number. With HTTPS=1 all of them come from
 # the proxy, which has to count them.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
+
+# LIMITS: other rate limits than the defaults in chat/services/limits.py, as "sends=60/minute, forks=0"; 0: no limit.
+LIMITS = env.str("LIMITS", default="")
+# QUOTAS: other quotas than the defaults in chat/services/quotas.py, as "tokens_per_day=5000000"; 0: no limit.
+QUOTAS = env.str("QUOTAS", default="")
+# MIN_FREE_DISK_MB: with less free disk than this, uploads, imports, forks and long messages are refused; 0: never.
+MIN_FREE_DISK_MB = env.int("MIN_FREE_DISK_MB", default=200)
 
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")

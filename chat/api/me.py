@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from typing import Literal
 
 from django.http import HttpResponse
@@ -11,7 +13,7 @@ from pydantic import Field
 from chat.api.auth import ApiRequest
 from chat.api.responses import answer, nothing
 from chat.models import ApiToken
-from chat.services import workspaces
+from chat.services import quotas, workspaces
 
 router = Router(tags=["Workspaces"])
 
@@ -37,6 +39,25 @@ class Me(Schema):
     workspaces: list[WorkspaceOut] = Field(description="Your workspaces, the oldest first")
     workspace: int | None = Field(description="The current one, where new sessions begin; null before the first")
     can_begin_sessions: bool = Field(description="False for users who are only guests")
+
+
+class QuotasOut(Schema):
+    """What you may use; 0 is no limit."""
+
+    stored_megabytes: int
+    running_turns: int
+    tokens_per_day: int
+
+
+class MyUsageOut(Schema):
+    """What you have used. Tokens and responses count in the turns that you started, since midnight UTC."""
+
+    stored_bytes: int = Field(description="The size of your files; a file in several sessions counts once")
+    running_turns: int
+    tokens_today: int
+    responses_today: int
+    day_ends: datetime = Field(description="When tokens and responses start at 0 again")
+    quotas: QuotasOut
 
 
 class WorkspaceMember(Schema):
@@ -71,6 +92,15 @@ def me(request: ApiRequest) -> HttpResponse:
         "can_begin_sessions": standing.may_begin,
     }
     return answer(request, found)
+
+
+@router.get(
+    "/me/usage", response=MyUsageOut, operation_id="getMyUsage", summary="Read what you have used of your quotas"
+)
+def usage(request: ApiRequest) -> HttpResponse:
+    """Requests beyond a quota are refused as `quota_exceeded`."""
+    used = asdict(quotas.usage_of(request.user))
+    return answer(request, {**used, "day_ends": used["day_ends"].isoformat(), "quotas": quotas.as_numbers()})
 
 
 @router.get(

@@ -19,6 +19,8 @@ from chat.services.errors import (
     Refused,
     unavailable,
 )
+from chat.services.limits import RateLimited
+from chat.services.quotas import DiskFull, QuotaExceeded
 
 MEDIA_TYPE = "application/problem+json"
 # What a refusal means to HTTP. Others are 422: what was asked for is understood and cannot be.
@@ -58,6 +60,9 @@ STATUS = {
     "unsupported": 415,
     "not_json": 400,
     "too_many_streams": 429,
+    RateLimited.CODE: 429,
+    QuotaExceeded.CODE: 429,
+    DiskFull.CODE: 507,
     "internal": 500,
     "unavailable": 503,
 }

@@ -24,6 +24,7 @@ from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
 from chat.models.session import IMPORTED, Session
+from chat.models.usage import DailyUsage
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
 
@@ -35,6 +36,7 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "DailyUsage",
     "EndReason",
     "Erasure",
     "Invitation",

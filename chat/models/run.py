@@ -56,6 +56,10 @@ class SessionRun(models.Model):
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
+    # Whose turn it is, or was: their quotas count it.
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     wanted = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
     due_since = models.DateTimeField(db_default=Now())
@@ -72,6 +76,7 @@ class SessionRun(models.Model):
                 name="run_due",
                 condition=models.Q(wanted__gt=models.F("done"), owner__isnull=True),
             ),
+            models.Index(fields=["started_by"], name="run_at_work", condition=~models.Q(state=RunState.IDLE)),
             # Without the sessions at rest, which are nearly all: a full index of the column would be passed over.
             models.Index(fields=["owner"], name="run_by_owner", condition=models.Q(owner__isnull=False)),
         )

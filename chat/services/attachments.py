@@ -25,6 +25,8 @@ from chat.files.places import OnePerPerson
 from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
 from chat.services.access import session_for
 from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
+from chat.services.limits import limited, spend
+from chat.services.quotas import require_storage
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ MOST_PER_MESSAGE = 10
 MOST_UNSENT = 40
 UNSENT_KEPT = timedelta(hours=24)
 SWEPT_AT_ONCE = 100
+MEGABYTE = 1024 * 1024
 # Databases bound how many values a query has.
 BATCH = 5_000
 THUMB = ".thumb"
@@ -60,12 +63,15 @@ class TooLarge(Refused):
 def limit_bytes() -> int:
     """The size of the largest file that is taken."""
     megabytes: int = settings.MAX_ATTACHMENT_MB
-    return megabytes * 1024 * 1024
+    return megabytes * MEGABYTE
 
 
+@limited("uploads", by="author")
 def upload(*, session: Session, author: User, name: str, size: int, file: File[Any]) -> Attachment:
     """Take a file into the author's composer. Raises Refused: what it is, its size, too many that were not sent."""
     _require_size(size)
+    spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
+    require_storage(author, size)
     _sweep()
     if _unsent().filter(user=author).count() >= MOST_UNSENT:
         raise Refused("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))

@@ -37,6 +37,7 @@ from chat.projections import export_markdown as as_markdown
 from chat.projections.export_json import Json
 from chat.services.attachments import stored_name
 from chat.services.batches import batches
+from chat.services.limits import spend
 from chat.services.reading import snapshots
 from chat.services.security_log import Kind, record
 
@@ -61,7 +62,11 @@ MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
 
 
 def exported(session: Session, author: User, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
-    """Write a session for an author with a role in it: viewers get what they see, others all there is."""
+    """Write a session for an author with a role in it: viewers get what they see, others all there is.
+
+    Raises RateLimited.
+    """
+    spend("exports", author.pk)
     record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
     if form == Form.MARKDOWN:
         return export_markdown(session, zone=zone)

@@ -31,6 +31,8 @@ from chat.services import incomplete
 from chat.services.batches import Pacer, batches
 from chat.services.erasing import erase_rows
 from chat.services.errors import Busy, NoSuchMessage, NoSuchSession, Refused
+from chat.services.limits import limited
+from chat.services.quotas import require_disk
 from chat.services.rows import OpenSession
 from chat.services.runs import can_go_on, is_heard
 from chat.services.texts import storable
@@ -74,6 +76,7 @@ class Copying:
         return list(batches(self.rows, _size))
 
 
+@limited("forks", by="author")
 def fork(
     *,
     session: Session,
@@ -92,6 +95,7 @@ def fork(
     unstorable text, no user text to change, the agent is still working on what would be copied, or another large copy
     of the author's is being made.
     """
+    require_disk()
     said = None if text is None else storable(text)
     columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
     copying = _copying(session, message_id, said, run)
@@ -264,7 +268,7 @@ def _end(made: Session, *, goes_on: bool) -> None:
     if last is None or not last.run_id or last.type == MessageType.TURN_DONE:
         return
     if goes_on:
-        resume_turn(opened, last.run_id)
+        resume_turn(opened, last.run_id, made.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, run_id=last.run_id, mode=last.mode, duration_seconds=0.0)
         opened.insert("turn_done", done)

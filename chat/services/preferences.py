@@ -16,6 +16,7 @@ from chat.files.contents import Problem, Unusable
 from chat.models import User
 from chat.names import clean
 from chat.services.errors import Invalid
+from chat.services.quotas import require_disk
 
 SIDE = 256
 LARGEST_PICTURE = 10 * 1024 * 1024
@@ -57,6 +58,7 @@ def rename(*, user: User, name: str) -> None:
 def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
     """Take a picture, cut to its middle square and drawn anew: nothing of the file itself is kept. Raises Refused."""
     drawn = _square(upload)
+    require_disk()
     before = PurePath(user.picture.name or "").name
     user.picture.save("picture", ContentFile(drawn), save=False)
     user.save(update_fields=["picture"])

@@ -26,7 +26,7 @@ from chat.running.changes import (
     UpdateMessage,
 )
 from chat.running.lease import Claim
-from chat.services import security_log
+from chat.services import quotas, security_log
 from chat.services.rows import OpenSession
 from chat.services.security_log import Kind
 from chat.services.senders import sender_in
@@ -316,6 +316,7 @@ def _use(opened: OpenSession, usage: RecordUsage) -> None:
     opened.run.attempts = 0  # a response is finished: this is no turn that ends its process
     session = opened.session
     session.total_tokens += usage.tokens
+    quotas.record_tokens(user_id=opened.run.started_by_id or session.owner_id, tokens=usage.tokens)
     session.context_used = usage.context_used
     if not session.model:  # a server that had not told its models when the session began
         session.provider, session.model = usage.provider, usage.model

@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chat.models import ChatMessage, MessageStatus, MessageType, Session, User
 from chat.services.access import sessions_of
+from chat.services.limits import spend
 
 LIMIT = 20
 # So many sessions are found by what was said in them, the newest words first.
@@ -73,10 +74,11 @@ def terms_of(query: str) -> list[str]:
 
 
 def search(user: User, query: str, limit: int = LIMIT) -> Found:
-    """Find up to `limit` sessions and as many messages."""
+    """Find up to `limit` sessions and as many messages. Raises RateLimited."""
     terms = terms_of(query)
     if not terms:
         return Found([], [])
+    spend("searches", user.pk)
     visible = sessions_of(user)
     return Found(_sessions(visible, terms, limit), _messages(visible, terms, limit))
 

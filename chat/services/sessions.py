@@ -14,6 +14,7 @@ from chat.models import Session, SessionRun, User, Workspace
 from chat.services import presets, reasoning, titles
 from chat.services.changing import change, config_of
 from chat.services.errors import Invalid, Refused
+from chat.services.limits import limited
 from chat.services.messages import send_message
 from chat.services.rows import OpenSession
 from chat.services.texts import exact
@@ -58,6 +59,7 @@ def create_session(
     return session
 
 
+@limited("sessions", by="owner")
 @transaction.atomic
 def begin_session(
     *,

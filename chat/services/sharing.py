@@ -20,6 +20,7 @@ from chat.models import Invitation, Membership, Role, Session, Share, User
 from chat.services import guests
 from chat.services.access import memberships_of, sessions_of, workspace_for
 from chat.services.errors import Invalid, Refused
+from chat.services.limits import limited
 from chat.services.security_log import Kind, record
 from chat.services.tokens import hashed
 
@@ -90,6 +91,7 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     _access_changed(session)
 
 
+@limited("invitations", by="author")
 @transaction.atomic
 def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
     """Create an invitation link and return its token; it works for a week, for so many users.

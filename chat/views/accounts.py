@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from allauth.account.authentication import get_authentication_records
@@ -20,16 +19,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.forms import JoinForm, SignInForm
 from chat.models import Invitation, User
-from chat.origin import address_of
-from chat.services import accounts, attempts, second_factor, sharing
+from chat.origin import address_of, network_of
+from chat.services import accounts, limits, second_factor, sharing
 from chat.services.errors import Refused
-from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in
+from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in, status_of
 
 GONE = 410
 # How long an anonymous session with a passkey's challenge lives, in seconds.
@@ -119,11 +117,7 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """GET gives a script the challenge for a passkey; POST signs in with what the passkey made of it."""
     if request.user.is_authenticated:
         return redirect("home")
-    # A random name: only attempts per address are limited, because there is nothing to guess.
-    tries = {"username": f"passkey {secrets.token_hex(4)}", "address": address_of(request)}
-    if attempts.begin(**tries):
-        messages.error(request, _("Too many attempts. Try again in a few minutes."))
-        return HttpResponse(status=429) if request.method == "GET" else redirect("sign-in")
+    limits.count("passkeys", network_of(address_of(request))).require()
     if request.method == "GET":
         request.session.set_expiry(CHALLENGE_LIFE)
         return JsonResponse(second_factor.passkey_options(user=None))
@@ -132,7 +126,6 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     except Refused as refused:
         messages.error(request, refused.message)
         return redirect("sign-in")
-    attempts.forget(**tries)
     details = {"id": used.pk, "type": used.type, "passwordless": True}
     return begin_sign_in(request, used.user, "mfa", safe_next(request), **details)
 
@@ -144,6 +137,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 
     Looking changes nothing: link previews, mail scanners and prefetching browsers look.
     """
+    limits.count("links", network_of(address_of(request))).require()
     is_post = request.method == "POST"
     user = accounts.redeem(token) if is_post else accounts.link_owner(token)
     if user is None:
@@ -172,7 +166,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     try:
         return _join(request, token, form)
     except Refused as refused:
-        return _join_page(request, invitation, form, refused, status=422)
+        return _join_page(request, invitation, form, refused, status=status_of(refused))
 
 
 def _join(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse:

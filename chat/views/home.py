@@ -25,7 +25,7 @@ from chat.services.listing import listing, recent
 from chat.services.sessions import begin_session
 from chat.services.workspaces import Place, Places, enter, places_of
 from chat.views.pictures import addresses
-from chat.views.requests import SignedInRequest, is_script, number, signed_in
+from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 
 STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
 # The browser says in it which days are today and yesterday: the list is grouped by them.
@@ -91,8 +91,8 @@ def new_session(request: SignedInRequest) -> HttpResponse:
         )
     except Refused as refused:
         if is_script(request):
-            return JsonResponse({"message": refused.message}, status=422)
-        return _home(request, text=text, agent=agent, refused=refused.message, status=422)
+            return JsonResponse({"message": refused.message}, status=status_of(refused))
+        return _home(request, text=text, agent=agent, refused=refused.message, status=status_of(refused))
     address = reverse("session", args=[begun.pk])
     return JsonResponse({"address": address}, status=201) if is_script(request) else redirect(address)
 

@@ -80,6 +80,7 @@ class Row:
 
 MATRIX = [
     Row("GET", "/me", signed_in(200)),
+    Row("GET", "/me/usage", signed_in(200)),
     Row("GET", "/me/export", signed_in(200)),
     Row("GET", "/guests", signed_in(200)),
     # Nobody here manages the workspace; tests/services/test_guests.py has those who do.

@@ -299,5 +299,5 @@ async def make_member(host: Person) -> None:
     request, address = host.page.request, urljoin(host.page.url, "/api/")
     (guest,) = (await (await request.get(f"{address}guests")).json())["guests"]
     headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
-    of_guest = f"{address}workspaces/{guest['workspace']}/guests/{guest['id']}"
+    of_guest = f"{address}workspaces/{guest['workspace']}/guests/{guest['user_id']}"
     assert (await request.patch(of_guest, data={"role": "member"}, headers=headers)).ok
