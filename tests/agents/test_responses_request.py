@@ -168,6 +168,13 @@ def test_ids_that_are_not_the_apis_are_left_out(item_id: str) -> None:
     assert kinds(items) == ["message"]
 
 
+def test_item_id_goes_out_once() -> None:
+    """MSG-08: the API refuses doubled ids, which rows written by hand may have."""
+    answers = (model(thought(tail), said("x", "a")) for tail in ("a", "b"))
+    items = sent(user("?"), *answers, user("And?"))
+    assert [item["id"] for item in items if item.get("type") == "message" and "id" in item] == ["msg_a_1"]
+
+
 def test_phase_goes_back_with_its_text() -> None:
     """MSG-08: models tell their final answer from remarks on the way."""
     items = sent(user("?"), model(Text("So.", {"phase": "final_answer"})), user("And?"))

@@ -24,6 +24,7 @@ from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain
 
 BEFORE = [
     (400, "invalid_request_error", "temperature: out of range", ParameterRefused),
+    (400, "invalid_request_error", "messages.3.content: must not be empty", RequestRejected),
     (401, "authentication_error", "invalid x-api-key", AuthenticationFailed),
     (402, "billing_error", "Payment required", NoCredit),
     (403, "permission_error", "Your key may not use this", AuthenticationFailed),

@@ -1,0 +1,51 @@
+"""What a stream of events sends again for a client that cannot ask, with frames that come in any way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chat.live.event_stream import EventStream
+from chat.models import Role, User
+
+Json = dict[str, Any]
+FIRST = {"type": "text_delta", "revision": 1, "id": "m_1", "text": "Once"}
+
+
+class Rows:
+    """Stands for a session's feed: its `sync` sends what the rows say, and ends the stream the second time."""
+
+    def __init__(self) -> None:
+        self.synced = 0
+
+    async def sync(self, outbox: EventStream, user: User, since: int, have: dict[str, Json] | None) -> None:
+        self.synced += 1
+        outbox.hold()
+        outbox.release([], since)
+        if self.synced > 1:
+            outbox.leave()
+
+
+@pytest.mark.parametrize(
+    ("frame", "is_gap"),
+    [
+        ({"type": "text_delta", "id": "m_1", "offset": 4, "text": "!"}, False),
+        ({"type": "text_delta", "id": "m_1", "offset": 5, "text": "!"}, True),
+        ({"type": "text_delta", "id": "m_2", "offset": 0, "text": "!"}, True),
+        ({"type": "response_done", "id": "m_1", "length": 4}, False),
+        ({"type": "response_done", "id": "m_1", "length": 5}, True),
+        ({"type": "message_removed", "revision": 3, "id": "m_1"}, True),
+    ],
+)
+async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
+    """LIVE-02: where a part of a text or an event is missing, the rows are read again."""
+    stream, rows = EventStream(User(pk=1), 0, Role.VIEWER, None, "en"), Rows()
+    pieces = stream.follow(rows)
+    await anext(pieces)
+    stream.put(json.dumps(FIRST, separators=(",", ":")), 1)
+    await anext(pieces)
+    stream.put(json.dumps(frame, separators=(",", ":")), frame.get("revision"))
+    told = await anext(pieces)
+    assert (rows.synced, frame["type"] in told) == ((2, False) if is_gap else (1, True))
