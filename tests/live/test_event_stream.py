@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chat.live.event_stream import EventStream
+from chat.live.outbox import Outbox
 from chat.models import Role, User
 
 Json = dict[str, Any]
@@ -20,7 +21,7 @@ class Rows:
     def __init__(self) -> None:
         self.synced = 0
 
-    async def sync(self, outbox: EventStream, user: User, since: int, have: dict[str, Json] | None) -> None:
+    async def sync(self, outbox: Outbox, user: User, since: int, have: dict[str, Json] | None) -> None:
         self.synced += 1
         outbox.hold()
         outbox.release([], since)
