@@ -30,10 +30,13 @@ BUILT_IN: Mapping[str, Takes] = {
     "gpt-4o*": BOTH,
     "chatgpt-4o*": IMAGES,
     "gpt-4-turbo*": IMAGES,
+    "gpt-4-vision*": IMAGES,
     "gpt-4.1*": BOTH,
     "gpt-4.5*": IMAGES,
     "gpt-5*": BOTH,
     "gpt-6-*": BOTH,
+    "gpt-6.1-*": BOTH,
+    "codex-mini*": IMAGES,
     "o1*": BOTH,
     "o1-mini*": NOTHING,
     "o1-preview*": NOTHING,
@@ -72,7 +75,7 @@ def takes(model: str, provider: ProviderConfig, table: Mapping[str, Takes] = BUI
     Servers that speak OpenAI's format take its images, and PDF files only where it is configured.
     """
     told = known(model, table) or NOTHING
-    may_pdf = provider.type != "openai" or provider.base_url is None
+    may_pdf = provider.type != "openai" or provider.is_openai
     own = provider.models.get(model)
     images = (own.vision if own else None, provider.vision, told.images)
     pdf = (own.pdf if own else None, provider.pdf, told.pdf and may_pdf)

@@ -8,10 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
+from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import TOOLBOX
+from agents.toolbox.address_policy import host_pattern
 from agents.words import gettext as _
 
 ProviderType = Literal["anthropic", "openai", "demo"]
+
+# OpenAI's two forms: the Responses API, and Chat Completions, which other servers speak.
+Api = Literal["responses", "chat"]
+OPENAI_ITSELF = re.compile(r"https://([a-z0-9-]+\.)*api\.openai\.com(:443)?(/|$)", re.IGNORECASE)
 
 DEFAULT_KEYS: Mapping[ProviderType, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 DEFAULT_AGENT = "assistant"
@@ -42,6 +48,8 @@ def _web_address(value: str) -> str:
 
 Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_web_address)]
+HostPattern = Annotated[str, AfterValidator(host_pattern)]
+ThinkingBudget = Annotated[int, Field(ge=SMALLEST_BUDGET, le=LARGEST_BUDGET)]
 
 
 class _Strict(BaseModel):
@@ -56,6 +64,10 @@ class ModelConfig(_Strict):
     # Whether it is sent images and PDF files as they are; otherwise the text in them.
     vision: bool | None = None
     pdf: bool | None = None
+    # How much it reasons where neither agent nor session says so, and the levels that it takes (not said: by its name).
+    reasoning_effort: Effort | None = None
+    thinking_budget: ThinkingBudget | None = None
+    reasoning_efforts: tuple[Effort, ...] | None = None
     # Passed to the vendor's API as they are, over the provider's.
     options: dict[str, Any] = {}
 
@@ -71,17 +83,36 @@ class ProviderConfig(_Strict):
     """One endpoint. Without `models` they are asked for at its listing endpoint."""
 
     type: ProviderType
+    # Which of OpenAI's forms a server of type "openai" speaks; not said: "responses" for OpenAI itself, else "chat".
+    api: Api | None = None
     api_key_env: str = ""
     base_url: Url | None = None
     context_window: PositiveInt | None = None
     vision: bool | None = None
     pdf: bool | None = None
+    reasoning_efforts: tuple[Effort, ...] | None = None
     # How often the SDK asks again after a refusal for now (429, 5xx) or when no connection comes about; with 0 a person
     # is told at once. An answer that breaks off before its first word is asked for again in any case.
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
     models: Annotated[dict[str, ModelConfig], BeforeValidator(_as_models)] = {}
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether this is OpenAI's own API, not another server that speaks its format."""
+        return self.type == "openai" and (self.base_url is None or bool(OPENAI_ITSELF.match(self.base_url)))
+
+    @property
+    def openai_api(self) -> Api:
+        """The form in which a provider of type "openai" is asked."""
+        return self.api or ("responses" if self.is_openai else "chat")
+
+    def reasoning_support(self, model: str) -> ReasoningSupport | None:
+        """What a model offers: levels as configured for it or for the provider, all else as known by its name."""
+        own = self.models.get(model)
+        efforts = own.reasoning_efforts if own and own.reasoning_efforts is not None else self.reasoning_efforts
+        return support_of(self.type, model, efforts)
 
     @property
     def listed(self) -> list[str]:
@@ -108,6 +139,10 @@ class AgentConfig(_Strict):
     tools: tuple[str, ...] = tuple(TOOLBOX)
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
     prompts: tuple[str, ...] = ()
+    reasoning_effort: Effort | None = None
+    thinking_budget: ThinkingBudget | None = None
+    # The hosts that its tools may fetch from; none: all that are public.
+    allowed_hosts: tuple[HostPattern, ...] = ()
 
 
 class Config(_Strict):
@@ -133,12 +168,17 @@ def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
                 f"providers.{name}.api_key_env: the environment variable {provider.key_name} is not set; "
                 f"set it to the key, or remove the provider"
             )
-        for option in sorted(set(provider.options) - {"tokens_per_second"}) if provider.type == "demo" else ():
-            yield f"providers.{name}.options.{option}: the demo agent has only tokens_per_second; remove it"
+        yield from _provider_problems(f"providers.{name}", provider)
     for name, agent in config.agents.items():
         for tool in sorted(set(agent.tools) - set(TOOLBOX)):
             yield f"agents.{name}.tools: there is no tool {tool!r}; choose from {', '.join(TOOLBOX)}"
         yield from _model_problems(f"agents.{name}.model", agent.model, config)
+        named, model = split_model(agent.model, config.providers)
+        if named:
+            provider = config.providers[named]
+            yield from _reasoning_problems(
+                f"agents.{name}", provider, model, agent.reasoning_effort, agent.thinking_budget
+            )
     yield from _model_problems("default_model", config.default_model, config)
     if config.default_agent and config.default_agent not in config.agents:
         known = ", ".join(config.agents) or "none is configured"
@@ -156,3 +196,33 @@ def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
     if text and not is_known(text, config):
         listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.listed]
         yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}"
+
+
+def _provider_problems(key: str, provider: ProviderConfig) -> Iterator[str]:
+    for option in sorted(set(provider.options) - {"tokens_per_second"}) if provider.type == "demo" else ():
+        yield f"{key}.options.{option}: the demo agent has only tokens_per_second; remove it"
+    if provider.api and provider.type != "openai":
+        yield f"{key}.api: only providers of type openai have a choice of API; remove it"
+    if provider.options.get("n", 1) != 1:
+        yield f"{key}.options.n: Parley shows one answer per request; remove it"
+    for model, own in provider.models.items():
+        if own.options.get("n", 1) != 1:
+            yield f"{key}.models.{model}.options.n: Parley shows one answer per request; remove it"
+        yield from _reasoning_problems(
+            f"{key}.models.{model}", provider, model, own.reasoning_effort, own.thinking_budget
+        )
+
+
+def _reasoning_problems(
+    key: str, provider: ProviderConfig, model: str, effort: str | None, budget: int | None
+) -> Iterator[str]:
+    """Check a choice against what the model is known to offer; of an unknown model anything may be right."""
+    support = provider.reasoning_support(model)
+    if support is None and provider.type != "demo":
+        return
+    offered = support.efforts if support else ()
+    if effort is not None and effort not in offered:
+        levels = f"choose from {', '.join(offered)}" if offered else "remove it"
+        yield f"{key}.reasoning_effort: {model} does not take the level {effort!r}; {levels}"
+    if budget is not None and not (support and support.budget):
+        yield f"{key}.thinking_budget: {model} does not take a thinking budget; remove it"

@@ -19,20 +19,22 @@ FRESH_SECONDS = 600.0
 RETRY_SECONDS = 60.0
 LISTING_SECONDS = 5.0
 
-# Known without asking, the default first. OpenAI's newer reasoning models take no tools over Chat Completions unless
-# reasoning is switched off, so the default is one that does.
+# Known without asking, the default first.
 BUILT_IN: dict[ProviderType, tuple[str, ...]] = {
     "anthropic": ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
-    "openai": ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1"),
+    "openai": ("gpt-6.1-sol", "gpt-6-astra", "gpt-6-luna"),
     "demo": (),
 }
+# Over Chat Completions OpenAI's newer models take tools only where they do not reason; these do not unless asked to.
+BUILT_IN_CHAT = ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1")
 
 _NO_CHAT = re.compile(
     "embed|whisper|tts|dall-e|moderation|rerank|audio|realtime|transcribe|image|search|instruct$|stable-diffusion"
     "|sora|computer-use|deep-research|babbage|davinci|guard"
 )
-# OpenAI lists everything it has; these answer over Chat Completions (the -pro and codex ones do not).
-_OPENAI_CHAT = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(-pro\b|codex|cyber))")
+# OpenAI lists everything it has; these answer over its Responses API, and but for some over Chat Completions, too.
+_OPENAI = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(cyber|live))")
+_RESPONSES_ONLY = re.compile(r"-pro\b|codex")
 
 ListModels = Callable[[], Awaitable[Sequence[str]]]
 
@@ -106,12 +108,17 @@ class Listing:
         return [*first, *(name for name in names if name not in first)]
 
     def _built_in(self) -> list[str]:
-        is_vendor = self._config.type != "openai" or self._config.base_url is None
-        return list(BUILT_IN[self._config.type]) if is_vendor else []
+        if self._config.type != "openai":
+            return list(BUILT_IN[self._config.type])
+        if not self._config.is_openai:
+            return []
+        return list(BUILT_IN["openai"] if self._config.openai_api == "responses" else BUILT_IN_CHAT)
 
 
 def _chat_models(config: ProviderConfig, names: Iterable[str]) -> list[str]:
     chat = [name for name in dict.fromkeys(names) if name and not _NO_CHAT.search(name.lower())]
-    if config.type == "openai" and config.base_url is None:
-        return sorted((name for name in chat if _OPENAI_CHAT.match(name)), reverse=True)
-    return chat
+    if not config.is_openai:
+        return chat
+    with_responses = config.openai_api == "responses"
+    own = (name for name in chat if _OPENAI.match(name) and (with_responses or not _RESPONSES_ONLY.search(name)))
+    return sorted(own, reverse=True)

@@ -1,31 +1,39 @@
 """The errors of the agent engine, sorted by who can act.
 
+                                                                                                    remedy
 AgentError
-├── ConfigError              the operator: names file, key and remedy
+├── ConfigError              the operator: names file, key and remedy                               setting
 ├── ToolError                the model: becomes an is_error result that it reads
-└── ProviderError            a person: becomes an error row with Retry
-    ├── AuthenticationFailed     the key is wrong or may not use the model
-    ├── ModelNotFound            the model's name is wrong
-    ├── RequestRejected          the provider refuses the request as it stands
-    │   └── ContextTooLong       the conversation no longer fits the model
-    ├── RateLimited              try later (transient)
-    ├── Overloaded               try later (transient; 5xx, 529)
-    ├── ConnectionLost           the network or the server went away (transient)
-    ├── ResponseTimedOut         nothing came for too long (transient)
-    ├── ResponseBroken           the server said something that cannot be read
-    ├── OutputLimitReached       the answer was cut at the model's output limit
-    └── AnswerRefused            the model declined
+└── ProviderError            a person: becomes an error row                                         retry
+    ├── AuthenticationFailed     the key is wrong or may not use the model                          setting
+    ├── ModelNotFound            the model's name is wrong                                          model
+    ├── RequestRejected          the provider refuses the request as it stands                      model
+    │   ├── ContextTooLong       the conversation no longer fits the model                          model
+    │   ├── NoCredit             the account at the provider cannot pay                             setting
+    │   ├── ParameterRefused     the provider refuses a configured parameter                        setting
+    │   └── Unsendable           the request did not get as far as the network: address or key      setting
+    ├── RateLimited              try later (transient)                                              retry
+    ├── Overloaded               try later (transient; 5xx, 529)                                    retry
+    ├── ConnectionLost           the network or the server went away (transient)                    retry
+    ├── ResponseTimedOut         nothing came for too long (transient)                              retry
+    ├── ResponseBroken           the server said something that cannot be read                      retry
+    ├── OutputLimitReached       the answer was cut at the model's output limit                     retry
+    └── AnswerRefused            the model declined                                                 model
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+# What can mend it: asking again, another model, or a setting that an administrator has to change.
+Remedy = Literal["retry", "model", "setting"]
 
 
 class AgentError(Exception):
     """Root. `str(error)` is for a person: what happened and what can be done; never a stack trace or a key."""
 
     code: ClassVar[str] = "agent_error"
+    remedy: ClassVar[Remedy] = "retry"
 
     @property
     def words(self) -> str:
@@ -37,6 +45,7 @@ class ConfigError(AgentError):
     """The configuration cannot be used."""
 
     code = "config"
+    remedy: ClassVar[Remedy] = "setting"
 
 
 class ToolError(AgentError):
@@ -64,18 +73,36 @@ class ProviderError(AgentError):
 
 class AuthenticationFailed(ProviderError):
     code = "authentication"
+    remedy: ClassVar[Remedy] = "setting"
 
 
 class ModelNotFound(ProviderError):
     code = "model_not_found"
+    remedy: ClassVar[Remedy] = "model"
 
 
 class RequestRejected(ProviderError):
     code = "rejected"
+    remedy: ClassVar[Remedy] = "model"
 
 
 class ContextTooLong(RequestRejected):
     code = "context_too_long"
+
+
+class NoCredit(RequestRejected):
+    code = "no_credit"
+    remedy: ClassVar[Remedy] = "setting"
+
+
+class ParameterRefused(RequestRejected):
+    code = "parameter_refused"
+    remedy: ClassVar[Remedy] = "setting"
+
+
+class Unsendable(RequestRejected):
+    code = "unsendable"
+    remedy: ClassVar[Remedy] = "setting"
 
 
 class RateLimited(ProviderError):
@@ -108,3 +135,4 @@ class OutputLimitReached(ProviderError):
 
 class AnswerRefused(ProviderError):
     code = "refused"
+    remedy: ClassVar[Remedy] = "model"

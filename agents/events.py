@@ -14,12 +14,16 @@ FinishReason = Literal["done", "pending", "limit"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one response. `input_tokens` counts cached ones too; None where the server does not tell."""
+    """Tokens of one response; None where the server does not tell.
+
+    `input_tokens` counts cached ones too, `output_tokens` those of the reasoning.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

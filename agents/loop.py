@@ -22,9 +22,10 @@ from agents.events import (
 )
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Provider, Request, ToolSpec
+from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, owed_calls, rounds_begun
 from agents.tool_round import run_tools
-from agents.tools import Tool, failed
+from agents.tools import Tool, ToolContext, failed
 from agents.words import Words
 from agents.words import gettext as _
 
@@ -33,6 +34,10 @@ MAX_PAUSES = 3
 # A server that asks for more patience than this is reported to the person instead.
 MAX_RETRY_DELAY = 60.0
 
+# One response may ask for hundreds of calls, each with a connection or a thread of its own.
+MAX_CALLS = 32
+
+NOT_RUN_MANY = f"Not run: at most {MAX_CALLS} tool calls of one response are run. Call it again if it is still needed."
 NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
 NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
 
@@ -51,6 +56,10 @@ class Agent:
     options: Mapping[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     takes: Takes = NOTHING
+    reasoning: Reasoning = UNCHOSEN
+    support: ReasoningSupport | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    is_imported: bool = False
 
 
 CheckPending = Callable[[], Awaitable[bool]]
@@ -119,14 +128,28 @@ class _Turn:
         return self.check_pending is not None and await self.check_pending()
 
     async def tool_round(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
+        tools = {tool.name: tool for tool in self.agent.tools}
         results: dict[str, ToolResult] = {}
-        async with aclosing(run_tools({tool.name: tool for tool in self.agent.tools}, calls)) as events:
+        async with aclosing(run_tools(tools, calls[:MAX_CALLS], self._context())) as events:
             async for event in events:
                 if isinstance(event, ToolReturned):
                     results[event.result.call_id] = event.result
                 yield event
+        for call in calls[MAX_CALLS:]:
+            results[call.id] = failed(call, NOT_RUN_MANY)
+            yield ToolReturned(results[call.id])
         self._append(Message("user", tuple(results[call.id] for call in calls)))
         self.rounds += 1
+
+    def _context(self) -> ToolContext:
+        agent = self.agent
+        return ToolContext(
+            messages=tuple(self.history),
+            system=agent.system,
+            own_tools=frozenset(tool.name for tool in agent.tools if not tool.foreign),
+            is_imported=agent.is_imported,
+            allowed_hosts=agent.allowed_hosts,
+        )
 
     async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:
         """One response with its retries, and the end of the turn where it is one."""
@@ -202,6 +225,8 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
         tool_choice=tool_choice,
         max_tokens=agent.max_tokens,
         options=agent.options,
+        reasoning=agent.reasoning,
+        support=agent.support,
     )
 
 

@@ -11,9 +11,15 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words, by whoever the message is from."""
+    """Words of the message's author; `foreign` ones come from a file that the author attached.
+
+    `data` is opaque and goes back only to the provider and model that wrote the text (MSG-08).
+    OpenAI's Responses API: `item_id` and `phase`, each where the API gives it.
+    """
 
     text: str
+    data: Mapping[str, str] = field(default_factory=dict)
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +35,21 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model's reasoning. `data` is opaque and goes back only to the `provider` that made it (MSG-08).
+    """A model's reasoning. `data` is opaque and goes back only to the `provider` and `model` that made it (MSG-08).
 
-    Anthropic: `{"signature": str}` or, for reasoning that it hides, `{"redacted": str}` with an empty text.
+    An empty `model` is the one that is asked now. Anthropic: `{"signature": str}` or, for reasoning that it hides,
+    `{"redacted": str}` with an empty text. OpenAI's Responses API: `{"item": str}`, the output item as JSON text.
+    Chat Completions: `{"field": str}`, where the text goes back as it is.
     """
 
     text: str
     provider: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
+
+    def is_of(self, provider: str, model: str) -> bool:
+        """Tell whether this provider's model made it."""
+        return self.provider == provider and self.model in ("", model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +58,14 @@ class ToolCall:
 
     A provider that takes text sends `raw` while it still says the same as `arguments` (see `arguments_text`).
     `arguments` is always an object; text that is not one is kept as `{"_raw": text}` and the tool refuses it.
+    `data` is as in Text; OpenAI's Responses API: `item_id`.
     """
 
     id: str
     name: str
     arguments: Json
     raw: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

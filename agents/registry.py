@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from agents import capabilities, context_window
-from agents.config import Config, ProviderConfig, is_known, split_model
+from agents.config import Config, ModelConfig, ProviderConfig, is_known, split_model
 from agents.config_file import read_config
 from agents.discovery import Listing
 from agents.errors import ModelNotFound
 from agents.loop import Agent
 from agents.providers.base import Provider
 from agents.providers.demo import DemoProvider
+from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
 from agents.toolbox import TOOLBOX
 from agents.words import Words
 from agents.words import gettext as _
@@ -44,6 +45,10 @@ class AgentPreset:
     tools: tuple[str, ...]
     max_rounds: int
     prompts: tuple[str, ...]
+    reasoning: Reasoning = UNCHOSEN
+    allowed_hosts: tuple[str, ...] = ()
+    # Whether the conversation that it goes on with comes from a file.
+    is_imported: bool = False
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Registry:
@@ -85,6 +90,8 @@ class Registry:
             tools=agent.tools,
             max_rounds=agent.max_rounds,
             prompts=agent.prompts,
+            reasoning=Reasoning(agent.reasoning_effort or "", agent.thinking_budget),
+            allowed_hosts=agent.allowed_hosts,
         )
 
     def build_agent(self, preset: AgentPreset) -> Agent:
@@ -95,6 +102,7 @@ class Registry:
         provider, model = self.resolve(preset.provider, preset.model)
         config = self._config.providers[provider]
         own = config.models.get(model)
+        support = config.reasoning_support(model)
         return Agent(
             name=preset.name,
             model=model,
@@ -106,6 +114,10 @@ class Registry:
             options=config.options | (own.options if own else {}),
             context_window=self.context_window(provider, model),
             takes=capabilities.takes(model, config),
+            reasoning=_reasoning(preset.reasoning, own, support),
+            support=support,
+            allowed_hosts=preset.allowed_hosts,
+            is_imported=preset.is_imported,
         )
 
     # Models
@@ -160,6 +172,11 @@ class Registry:
         return context_window.lookup(
             model, own.context_window if own else None, config.context_window if config else None
         )
+
+    def reasoning_support(self, provider: str, model: str) -> ReasoningSupport | None:
+        """What the model offers for its reasoning; None where that is not known."""
+        config = self._config.providers.get(provider)
+        return config.reasoning_support(model) if config else None
 
     def known_models(self) -> list[ModelChoice]:
         """All models that are known by now, without asking anybody."""
@@ -219,6 +236,13 @@ class Registry:
         )
 
 
+def _reasoning(chosen: Reasoning, own: ModelConfig | None, support: ReasoningSupport | None) -> Reasoning:
+    """Take the session's or agent's choice as far as the model offers it, else the model's configuration."""
+    applied = (support or NO_REASONING).applied(chosen)
+    effort, budget = (own.reasoning_effort, own.thinking_budget) if own else (None, None)
+    return Reasoning(applied.effort or effort or "", applied.budget or budget)
+
+
 def _make(name: str, config: ProviderConfig, key: str) -> Provider:
     if config.type == "demo":
         return DemoProvider(name, **config.options)
@@ -235,4 +259,4 @@ def _make(name: str, config: ProviderConfig, key: str) -> Provider:
         return AnthropicProvider(name, key, **arguments)
     from agents.providers.openai import OpenAIProvider
 
-    return OpenAIProvider(name, key, **arguments)
+    return OpenAIProvider(name, key, api=config.openai_api, **arguments)

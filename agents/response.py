@@ -11,7 +11,7 @@ from itertools import count
 
 from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, ResponseBroken
 from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason
-from agents.messages import Message, Part, ToolCall
+from agents.messages import Message, Part, Thinking, ToolCall
 from agents.providers.base import Provider, Request
 from agents.words import gettext as _
 
@@ -51,7 +51,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
     try:
         async with _closing(provider.stream(request)) as stream:
             async for event in stream:
-                event = _with_own_id(event, taken)
+                event = _with_own_id(_with_maker(event, request.model), taken)
                 response.take(event)
                 yield event
                 if isinstance(event, ResponseDone):
@@ -107,6 +107,13 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
             return AnswerRefused(_("The model declined to answer. Rephrase the request, or switch to another model."))
         case _:
             return None
+
+
+def _with_maker(event: ProviderEvent, model: str) -> ProviderEvent:
+    """Name the model in its reasoning: only that model gets it back (MSG-08)."""
+    if isinstance(event, PartDone) and isinstance(event.part, Thinking):
+        return PartDone(replace(event.part, model=model))
+    return event
 
 
 def _with_own_id(event: ProviderEvent, taken: set[str]) -> ProviderEvent:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 
 from agents.events import ToolReturned, ToolStarted
 from agents.messages import ToolCall, ToolResult
-from agents.tools import Tool, call_tool
+from agents.tools import NO_CONTEXT, Tool, ToolContext, call_tool
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ CLEAN_UP_SECONDS = 0.1
 
 
 async def run_tools(
-    tools: Mapping[str, Tool], calls: Sequence[ToolCall]
+    tools: Mapping[str, Tool], calls: Sequence[ToolCall], context: ToolContext = NO_CONTEXT
 ) -> AsyncGenerator[ToolStarted | ToolReturned, None]:
     """Run the calls: neighbours that are safe to run together do, the others wait for those before them.
 
@@ -27,7 +27,7 @@ async def run_tools(
     for batch in _batches(tools, calls):
         for call in batch:
             yield ToolStarted(call)
-        tasks = [asyncio.create_task(call_tool(tools, call), name=f"tool {call.name}") for call in batch]
+        tasks = [asyncio.create_task(call_tool(tools, call, context), name=f"tool {call.name}") for call in batch]
         finished: asyncio.Queue[asyncio.Task[ToolResult]] = asyncio.Queue()
         for task in tasks:
             task.add_done_callback(finished.put_nowait)

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from agents.errors import ToolError
-from agents.messages import Json, ToolCall, ToolResult
+from agents.messages import Json, Message, ToolCall, ToolResult
 from agents.safe_text import cut, safe_text
 from agents.threads import ThreadError, in_thread
 
@@ -26,12 +26,31 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may know of the turn in which it runs. A parameter of this type is given to it, not by the model.
+
+    `messages` is the conversation so far and `system` the instructions. `own_tools` are the tools whose results hold no
+    foreign text; `is_imported`: the conversation comes from a file. No `allowed_hosts`: all public hosts are allowed.
+    """
+
+    messages: Sequence[Message] = ()
+    system: str = ""
+    own_tools: frozenset[str] = frozenset()
+    is_imported: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+
+
+NO_CONTEXT = ToolContext()
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A function that a model may call.
 
     `time_limit` in seconds; `parallel`: may run beside others; `approval`: a person should agree first (a flag only,
-    nobody asks yet). An async function runs on the loop; any other runs in a thread of its own, which nobody can
-    stop: after its time limit, or Stop, it goes on unheard until it ends by itself.
+    nobody asks yet); `foreign`: its results hold text that neither people nor Parley wrote. `context` names the
+    parameter that takes the ToolContext, "" where there is none. An async function runs on the loop; any other runs in
+    a thread of its own, which nobody can stop: after its time limit, or Stop, it goes on unheard until it ends.
     """
 
     name: str
@@ -42,11 +61,14 @@ class Tool:
     time_limit: float = DEFAULT_TIME_LIMIT
     parallel: bool = True
     approval: bool = False
+    foreign: bool = False
+    context: str = ""
 
-    async def run(self, call: ToolCall) -> ToolResult:
+    async def run(self, call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
         """Run the call within the time limit. Every failure but cancellation is an `is_error` result (RUN-11)."""
         try:
-            return ToolResult(call.id, safe_text(await self._within_limit(self._validated(call))))
+            arguments = self._validated(call) | ({self.context: context} if self.context else {})
+            return ToolResult(call.id, safe_text(await self._within_limit(arguments)))
         except ToolError as error:
             return failed(call, str(error))
         except asyncio.CancelledError:
@@ -82,12 +104,17 @@ class Tool:
 
 
 def tool(
-    *, name: str = "", time_limit: float = DEFAULT_TIME_LIMIT, parallel: bool = True, approval: bool = False
+    *,
+    name: str = "",
+    time_limit: float = DEFAULT_TIME_LIMIT,
+    parallel: bool = True,
+    approval: bool = False,
+    foreign: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a function: its name, its docstring, and a schema from its signature.
 
-    Parameters are described by `Annotated[type, Field(description=…)]`. Raises TypeError when the function lacks a
-    docstring or has parameters that cannot be named.
+    Parameters are described by `Annotated[type, Field(description=…)]`; one of type ToolContext is not the model's to
+    give. Raises TypeError when the function lacks a docstring or has parameters that cannot be named.
     """
 
     def decorate(function: Callable[..., Any]) -> Tool:
@@ -95,20 +122,31 @@ def tool(
         description = inspect.getdoc(function)
         if not description or not _NAME.fullmatch(tool_name):
             raise TypeError(f"The tool {tool_name} needs a docstring and a name of letters, digits, _ and -.")
-        arguments = _arguments_model(tool_name, function)
-        schema = _schema(arguments)
-        return Tool(tool_name, description, schema, function, arguments, time_limit, parallel, approval)
+        context = _context_parameter(function)
+        arguments = _arguments_model(tool_name, function, context)
+        return Tool(
+            name=tool_name,
+            description=description,
+            parameters=_schema(arguments),
+            function=function,
+            arguments=arguments,
+            time_limit=time_limit,
+            parallel=parallel,
+            approval=approval,
+            foreign=foreign,
+            context=context,
+        )
 
     return decorate
 
 
-async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> ToolResult:
+async def call_tool(tools: Mapping[str, Tool], call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
     """Run a call by the tool's name; a name that nobody has is a failed result that lists the names there are."""
     chosen = tools.get(call.name)
     if chosen is None:
         known = ", ".join(sorted(tools)) or "none"
         return failed(call, f"There is no tool named {call.name!r}. Available tools: {known}.")
-    return await chosen.run(call)
+    return await chosen.run(call, context)
 
 
 def failed(call: ToolCall, why: str) -> ToolResult:
@@ -129,10 +167,16 @@ def _schema(arguments: type[BaseModel]) -> Json:
     return schema
 
 
-def _arguments_model(name: str, function: Callable[..., Any]) -> type[BaseModel]:
+def _context_parameter(function: Callable[..., Any]) -> str:
+    return next((name for name, hint in get_type_hints(function).items() if hint is ToolContext), "")
+
+
+def _arguments_model(name: str, function: Callable[..., Any], context: str) -> type[BaseModel]:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == context:
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"The tool {name} has a parameter that cannot be given by name: {parameter}")
         default = ... if parameter.default is parameter.empty else parameter.default

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from agents.reasoning import LARGEST_BUDGET
+from chat import long_json
 from chat.models import Role
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
@@ -25,6 +26,7 @@ FRAME_OVERHEAD = 256 * 1024
 MOST_TOOLS = 200
 MOST_ROUNDS = 1000
 ToolName = Annotated[str, Field(max_length=200)]
+EffortName = Annotated[str, Field(max_length=10)]
 # What went wrong is told in so many characters; it may repeat what was sent.
 LONGEST_EXPLANATION = 300
 
@@ -215,12 +217,14 @@ class SetAgent(Command):
 
 
 class Configure(Command):
-    """Fields that are left out keep their values."""
+    """Fields that are left out keep their values; an empty effort and a budget of 0 leave it to the model."""
 
     type: Literal["configure"]
     tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
     max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
     mode: Literal["chat", "agent", "run"] | None = None
+    reasoning_effort: EffortName | None = None
+    thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
 
 
 class Rename(Command):
@@ -283,7 +287,7 @@ _adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(disc
 def parse(frame: str) -> AnyCommand:
     """Read a frame. Raises Malformed: no JSON, no object, an unknown type, missing or wrong fields."""
     try:
-        data = json.loads(frame)
+        data = long_json.loads(frame)
     except (ValueError, RecursionError):
         raise Malformed("The frame is not JSON.") from None
     if not isinstance(data, dict):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
+from agents.errors import Remedy
+from agents.reasoning import Reasoning
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 Json = dict[str, Any]
@@ -32,6 +34,15 @@ class UsageSnapshot:
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     first_token_latency_ms: int | None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSnapshot:
+    """Why a turn failed, for programs: `remedy` is what can mend it, "retry", another "model", or a "setting"."""
+
+    code: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,7 @@ class MessageSnapshot:
     mode: str = Session.Mode.AGENT.value
     agent_id: str = ""
     workflow_id: str = ""
+    error: ErrorSnapshot | None = None
     edited_by: str = ""
     edited_by_id: int | None = None
     suggested_by: str = ""
@@ -122,6 +134,7 @@ class MessageSnapshot:
             usage=_usage(row),
             tool=_tool(row) if row.type == "tool_group" else None,
             words=_words(row),
+            error=_error(row) if row.type == "error" else None,
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
             edited_by=row.edited_by_name,
             edited_by_id=row.edited_by_id,
@@ -142,6 +155,7 @@ class MessageSnapshot:
         values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
+        values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         return cls(**values)
 
@@ -150,6 +164,7 @@ class MessageSnapshot:
         values = {name: getattr(self, name) for name in _MESSAGE}
         values["usage"] = {name: getattr(self.usage, name) for name in _USAGE} if self.usage else None
         values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
+        values["error"] = asdict(self.error) if self.error else None
         values["attachments"] = [asdict(each) for each in self.attachments]
         return values
 
@@ -171,6 +186,14 @@ def _words(row: ChatMessage) -> Json | None:
     return words if isinstance(words, dict) else None
 
 
+def _error(row: ChatMessage) -> ErrorSnapshot:
+    """Read what the row keeps of its error; of one that is older, or written by hand, nothing is known."""
+    kept = row.provider_data.get("error") if isinstance(row.provider_data, dict) else None
+    code, remedy = (kept.get("code"), kept.get("remedy")) if isinstance(kept, dict) else (None, None)
+    known = remedy if remedy in get_args(Remedy) else "retry"
+    return ErrorSnapshot(code if isinstance(code, str) else "", str(known))
+
+
 def _tool(row: ChatMessage) -> ToolSnapshot:
     return ToolSnapshot(
         call_id=row.tool_call_id,
@@ -186,7 +209,8 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
 class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
-    `agent_title` is its agent's name for people; "" where there is no other one to tell it from.
+    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
+    `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
     """
 
     id: str
@@ -205,9 +229,13 @@ class SessionSnapshot:
     tool_name: str
     agent_title: str = ""
     mode: str = Session.Mode.AGENT.value
+    reasoning_effort: str = ""
+    thinking_budget: int | None = None
 
     @classmethod
-    def from_row(cls, session: Session, agent_status: str, tool_name: str, agent_title: str = "") -> SessionSnapshot:
+    def from_row(
+        cls, session: Session, agent_status: str, tool_name: str, agent_title: str, reasoning: Reasoning
+    ) -> SessionSnapshot:
         return cls(
             id=session.id,
             title=session.title,
@@ -225,6 +253,8 @@ class SessionSnapshot:
             tool_name=tool_name,
             agent_title=agent_title,
             mode=session.mode,
+            reasoning_effort=reasoning.effort,
+            thinking_budget=reasoning.budget,
         )
 
     @property

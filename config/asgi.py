@@ -20,6 +20,7 @@ from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
 from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
+from chat.disconnects import watched  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
 from chat.socket_credentials import authenticated  # noqa: E402  # likewise
@@ -89,6 +90,8 @@ class Application(ProtocolTypeRouter):
             await refuse_connection(scope, receive, send)
         else:
             await self.start()
+            if scope["type"] == "http":
+                receive = watched(scope, receive)
             await super().__call__(scope, receive, send)
 
     def _start_in_background(self) -> None:

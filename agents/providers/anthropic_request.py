@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
 from typing import Any
 
 from agents.messages import File, Json, Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request, ToolSpec
-from agents.providers.conversation import CONTINUE, UNSAFE, safe_name, turns
+from agents.providers.conversation import CONTINUE, CallIds, safe_name, turns
+from agents.providers.dialect import USUAL, Dialect, without
+from agents.reasoning import SMALLEST_BUDGET
 
 LONGEST_NAME = 128
+LONGEST_ID = 200
 MAX_TOKENS = 16_384
-# What the older models can write at most; asking for more is refused.
-SMALLER_MODELS = ((re.compile(r"claude-3-[57]-"), 8_192), (re.compile(r"claude-(3-|2|instant)"), 4_096))
-SMALLEST_BUDGET = 1_024
+# The older models refuse a limit above what they can write; the newer ones count their thinking towards it.
+OTHER_LIMITS = (
+    (re.compile(r"claude-3-[57]-"), 8_192),
+    (re.compile(r"claude-(3-|2|instant)"), 4_096),
+    (re.compile(r"claude-((opus|sonnet)-4-[6-9]|(opus|sonnet|haiku)-[5-9]|fable|mythos)"), 32_000),
+)
 CACHED = {"type": "ephemeral"}
 # Of the four cache markers that a request may have: system, tools, and these for messages.
 CACHED_TURNS = 2
+# Without `display` the newer models send their thinking encrypted only.
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 OPENING = "(The conversation begins here.)"
 # What the vendor refuses beside thinking.
 SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def to_request(request: Request, provider: str, *, is_asked: bool = True) -> Json:
-    """Map it. Thinking goes back only if `provider`, the name under which this endpoint is configured, made it.
+def to_request(request: Request, provider: str, dialect: Dialect = USUAL, *, is_asked: bool = True) -> Json:
+    """Map it. Thinking goes back only to the model that made it; `provider` is the name of this endpoint.
 
     Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
     """
-    messages = _messages(request.messages, provider, is_asked)
+    messages = _messages(request, provider, is_asked)
     tools = _tools(request)
     options = dict(request.options)
-    thinking = _thinking(options, messages)
+    thinking = _thinking(request, options, messages, dialect)
     body: Json = {"model": request.model, "messages": messages} | _limits(request, thinking)
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
@@ -45,7 +52,9 @@ def to_request(request: Request, provider: str, *, is_asked: bool = True) -> Jso
         options = (
             {key: value for key, value in options.items() if key not in SAMPLING} if _thinks(thinking) else options
         )
-    return options | body
+    if request.reasoning.effort:
+        body["output_config"] = {**options.get("output_config", {}), "effort": request.reasoning.effort}
+    return without(options | body, dialect.omitted)
 
 
 def _limits(request: Request, thinking: Json | None) -> Json:
@@ -57,18 +66,28 @@ def _limits(request: Request, thinking: Json | None) -> Json:
 
 def default_max_tokens(model: str) -> int:
     """Say how much a model may write when the request does not."""
-    return next((limit for pattern, limit in SMALLER_MODELS if pattern.search(model)), MAX_TOKENS)
+    return next((limit for pattern, limit in OTHER_LIMITS if pattern.search(model)), MAX_TOKENS)
 
 
-def _thinking(options: dict[str, Any], messages: Sequence[Json]) -> Json | None:
-    """Take thinking out of the options: `thinking` is the vendor's object or its type, `thinking_budget` a number."""
+def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json], dialect: Dialect) -> Json | None:
+    """Choose the thinking parameter, and take what the configuration says of it out of the options.
+
+    The chosen budget comes first, then the configuration: `thinking` is the vendor's object or its type,
+    `thinking_budget` a number. Without both, a model that decides itself how much to think is asked to show it.
+    """
     budget, thinking = options.pop("thinking_budget", None), options.pop("thinking", None)
+    if request.reasoning.budget:
+        budget, thinking = request.reasoning.budget, None
     if isinstance(thinking, str):
         thinking = {"type": thinking}
     if thinking is None and budget:
         thinking = {"type": "enabled", "budget_tokens": max(int(budget), SMALLEST_BUDGET)}
+    support = request.support
     if not isinstance(thinking, Mapping):
-        return None
+        wanted = support is not None and support.adaptive and (support.always or bool(request.reasoning.effort))
+        return dict(ADAPTIVE) if wanted else None
+    if thinking.get("type") == "enabled" and not dialect.budgets:
+        return dict(ADAPTIVE)
     if thinking.get("type") == "enabled" and not _may_think(messages):
         return None
     return dict(thinking)
@@ -103,15 +122,15 @@ def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
     return (ToolSpec(name, "No longer available.", {"properties": {}}) for name in sorted(names))
 
 
-def _messages(messages: Iterable[Message], provider: str, is_asked: bool) -> list[Json]:
+def _messages(request: Request, provider: str, is_asked: bool) -> list[Json]:
     """Alternate user and assistant, beginning and ending with user, without a block that the vendor refuses.
 
     One that is not asked may be empty, or end with the assistant.
     """
-    ids = CallIds()
+    ids = CallIds(LONGEST_ID)
     sides: list[Json] = []
-    for is_model, group in turns(messages):
-        blocks = _model_blocks(group, provider, ids) if is_model else _people_blocks(group, ids)
+    for is_model, group in turns(request.messages):
+        blocks = _model_blocks(group, provider, request.model, ids) if is_model else _people_blocks(group, ids)
         _append(sides, "assistant" if is_model else "user", blocks)
     if (is_asked and not sides) or (sides and sides[0]["role"] != "user"):
         sides.insert(0, {"role": "user", "content": [{"type": "text", "text": OPENING}]})
@@ -160,45 +179,22 @@ def _file(file: File) -> Json:
     return {"type": "document", "source": source, "title": file.name}
 
 
-def _model_blocks(messages: Iterable[Message], provider: str, ids: CallIds) -> list[Json]:
-    blocks = [block for message in messages for part in message.parts for block in _answered(part, provider, ids)]
+def _model_blocks(messages: Iterable[Message], provider: str, model: str, ids: CallIds) -> list[Json]:
+    parts = (part for message in messages for part in message.parts)
+    blocks = [block for part in parts for block in _answered(part, provider, model, ids)]
     while blocks and "thinking" in blocks[-1]["type"]:
         blocks.pop()  # An answer may not end with thinking: it was interrupted before it said anything.
     return blocks
 
 
-def _answered(part: Part, provider: str, ids: CallIds) -> Iterator[Json]:
+def _answered(part: Part, provider: str, model: str, ids: CallIds) -> Iterator[Json]:
     match part:
         case Text(text=text) if text.strip():
             yield {"type": "text", "text": text}
-        case Thinking(provider=maker, data=data) if maker == provider and "signature" in data:
+        case Thinking(data=data) if "signature" in data and part.is_of(provider, model):
             yield {"type": "thinking", "thinking": part.text, "signature": data["signature"]}
-        case Thinking(provider=maker, data=data) if maker == provider and "redacted" in data:
+        case Thinking(data=data) if "redacted" in data and part.is_of(provider, model):
             yield {"type": "redacted_thinking", "data": data["redacted"]}
         case ToolCall():
             name = safe_name(part.name, LONGEST_NAME)
             yield {"type": "tool_use", "id": ids.new(part.id), "name": name, "input": part.arguments}
-
-
-class CallIds:
-    """Ids of tool calls as this vendor takes them: of few characters, and once in a conversation.
-
-    Other vendors' models, whose calls may stand in the same conversation, begin again with `call_0` in each answer.
-    """
-
-    def __init__(self) -> None:
-        self._current: dict[str, str] = {}
-        self._used: set[str] = set()
-
-    def new(self, call_id: str) -> str:
-        """Name a call."""
-        safe = UNSAFE.sub("_", call_id) or "call"
-        names = chain([safe], (f"{safe}_{number}" for number in count(len(self._used))))
-        unique = next(name for name in names if name not in self._used)
-        self._used.add(unique)
-        self._current[call_id] = unique
-        return unique
-
-    def of(self, call_id: str) -> str:
-        """Name the latest call of that id, for its result."""
-        return self._current.get(call_id) or UNSAFE.sub("_", call_id) or "call"

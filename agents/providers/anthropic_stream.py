@@ -192,7 +192,8 @@ class AnthropicReader:
 
     @property
     def ended(self) -> bool:
-        return self._state.complete
+        """Whether all of the message has come; some servers leave out message_stop."""
+        return self._state.complete or (self._state.stop_reason is not None and self._state.block is None)
 
     @property
     def complete(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from agents.events import ProviderEvent
 from agents.messages import Json, Message
+from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One LLM call. `messages` may hold adjacent messages of one role and system notes; adapters merge as needed."""
+    """One LLM call. `messages` may hold adjacent messages of one role and system notes; adapters merge as needed.
+
+    `support` is what the model offers for its `reasoning`, None where that is not known.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -30,6 +34,8 @@ class Request:
     tool_choice: Literal["auto", "none"] = "auto"
     max_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: Reasoning = UNCHOSEN
+    support: ReasoningSupport | None = None
 
 
 class Provider(Protocol):

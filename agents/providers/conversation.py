@@ -1,10 +1,10 @@
-"""What both vendors' requests share: who speaks in turns, and names and ids that a vendor accepts."""
+"""What the forms of requests share: who speaks in turns, and names and ids that a vendor accepts."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from agents.messages import Message
 
@@ -27,3 +27,33 @@ def safe_name(name: str, longest: int) -> str:
 def names_by_safe_name(names: Iterable[str], longest: int) -> dict[str, str]:
     """Tell what the model means by the names that it was given."""
     return {safe_name(name, longest): name for name in names}
+
+
+class CallIds:
+    """Ids of tool calls as a vendor takes them: of few characters, not too long, and once in a conversation.
+
+    Other vendors' models, whose calls may stand in the same conversation, begin again with `call_0` in each answer.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._current: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def new(self, call_id: str) -> str:
+        """Name a call."""
+        unique = next(name for name in self._names(call_id) if name not in self._used)
+        self._used.add(unique)
+        self._current[call_id] = unique
+        return unique
+
+    def of(self, call_id: str) -> str:
+        """Name the latest call of that id, for its result."""
+        return self._current.get(call_id) or next(self._names(call_id))
+
+    def _names(self, call_id: str) -> Iterator[str]:
+        safe = UNSAFE.sub("_", call_id)[: self._longest] or "call"
+        yield safe
+        for number in itertools.count(len(self._used)):
+            end = f"_{number}"
+            yield safe[: self._longest - len(end)] + end

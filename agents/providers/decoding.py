@@ -15,7 +15,7 @@ from agents.providers.sse import SseParser
 
 # Parts come in pieces under these names, and the other half of a character with the next one: the readers mend them.
 PIECES = frozenset(
-    {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments"}
+    {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments", "delta"}
 )
 
 

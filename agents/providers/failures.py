@@ -16,12 +16,15 @@ from agents.errors import (
     ConnectionLost,
     ContextTooLong,
     ModelNotFound,
+    NoCredit,
     Overloaded,
+    ParameterRefused,
     ProviderError,
     RateLimited,
     RequestRejected,
     ResponseBroken,
     ResponseTimedOut,
+    Unsendable,
 )
 from agents.words import Words
 from agents.words import gettext as _
@@ -37,6 +40,10 @@ NO_MODEL = re.compile(
 NO_CREDIT = re.compile(
     r"(?i)insufficient_quota|insufficient.{0,10}(balance|credit|fund)|credit balance is too low|billing_error"
 )
+# Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
+PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(\.[a-z0-9_.]+)?: ")
+# What these hold comes from the conversation and the session, not from a setting.
+CONVERSATION = frozenset({"messages", "input", "model", "system", "instructions", "tools", "tool_choice", "error"})
 KEY_LIKE = re.compile(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*.-]{6,}")
 
 PASSWORD = re.compile(r"//[^/@]*@")
@@ -55,16 +62,49 @@ STATUS_OF_KIND = {
     "server_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "vector_store_timeout": 504,
 }
+# What is wrong with a request, by the codes of OpenAI's Responses API (openai.types.responses.ResponseError).
+STATUS_OF_KIND |= dict.fromkeys(
+    (
+        "bio_policy",
+        "data_residency_mismatch",
+        "empty_image_file",
+        "failed_to_download_image",
+        "image_content_policy_violation",
+        "image_file_not_found",
+        "image_file_too_large",
+        "image_parse_error",
+        "image_too_large",
+        "image_too_small",
+        "invalid_base64_image",
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_image_mode",
+        "invalid_image_url",
+        "invalid_prompt",
+        "misalignment_policy_violation",
+        "unsupported_image_media_type",
+    ),
+    400,
+)
 
 
 @dataclass(frozen=True)
 class Complaint:
-    """What a server said of a failure: `words` for a person, `kind` its own names for it, "" where it has none."""
+    """What a server said of a failure: `words` for a person, `kind` its own names for it, `parameter` what it refuses.
+
+    Each is empty where it says nothing of it.
+    """
 
     words: str = ""
     kind: str = ""
     status: int | None = None
+    parameter: str = ""
 
 
 def read_complaint(body: object) -> Complaint:
@@ -81,7 +121,14 @@ def read_complaint(body: object) -> Complaint:
     status = code if isinstance(code, int) and 400 <= code < 600 else None
     words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
     kind = " ".join(names)
-    return Complaint(_short(str(words)), kind, status or _status_of(names))
+    return Complaint(_short(str(words)), kind, status or _status_of(names), _parameter(inner.get("param"), str(words)))
+
+
+def _parameter(named: object, words: str) -> str:
+    """Find the parameter of the request that a refusal is about, if it is one that a setting can have brought there."""
+    match = PARAMETER.match(words)
+    found = named if isinstance(named, str) else match[0].removesuffix(": ") if match else ""
+    return "" if re.split(r"[.\[]", found)[0] in CONVERSATION else found[:80]
 
 
 def _status_of(names: list[str]) -> int | None:
@@ -137,7 +184,7 @@ class Endpoint:
         about = f"{complaint.kind} {complaint.words}"
         if status == 402 or NO_CREDIT.search(about):
             problem = _("The account at {name} cannot pay for this.", name=self.name)
-            return RequestRejected(self._said(problem, complaint), status=status)
+            return NoCredit(self._said(problem, complaint), status=status)
         if status in {401, 403}:
             return AuthenticationFailed(self._said(self._unauthorised(status), complaint), status=status)
         if status == 413 or (about_request and TOO_LONG.search(about)):
@@ -157,10 +204,13 @@ class Endpoint:
                 "{name} is overloaded or out of order ({status}). Try again later.", name=self.name, status=status
             )
             return Overloaded(self._said(problem, complaint), retry_after=retry_after(headers or {}), status=status)
+        if complaint.parameter:
+            problem = _("{name} refuses the parameter “{parameter}”.", name=self.name, parameter=complaint.parameter)
+            return ParameterRefused(self._said(problem, complaint), status=status)
         problem = _("{name} refuses the request ({status}).", name=self.name, status=status)
         return RequestRejected(self._said(problem, complaint), status=status)
 
-    def unsendable(self, error: Exception) -> RequestRejected:
+    def unsendable(self, error: Exception) -> Unsendable:
         """Make the error for a request that did not get as far as the network."""
         reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
         words = _(
@@ -169,7 +219,7 @@ class Endpoint:
             reason=reason,
             key=self._key,
         )
-        return RequestRejected(words)
+        return Unsendable(words)
 
     def unreachable(self, error: BaseException) -> ConnectionLost:
         """Make the error for a connection that did not come about, or ended before any answer."""

@@ -1,6 +1,7 @@
 """Requests in the vendors' forms, for users and programs to look at; pure.
 
-A new form is one entry in `FORMS`. A provider names its own form in the class attribute `form`.
+A new form is one entry in `FORMS`. A provider names its own form in the class attribute `form`; OpenAI's has two, and
+which one a model is asked in is part of its dialect.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.messages import Json
-from agents.providers import anthropic_request, openai_request
+from agents.providers import anthropic_request, openai_request, responses_request
 from agents.providers.base import Provider, Request
+from agents.providers.dialect import USUAL, Dialect
 
 DEFAULT = "openai"
 # Fields that hold a tool's own names, any of which may look like one of the vendor's.
@@ -23,7 +25,8 @@ TRANSPORT = ("stream", "stream_options")
 @dataclass(frozen=True, slots=True)
 class VendorRequest:
     """The parts of a request body: together with `parameters` they are all of it. `system` is None where it is empty or
-    where the form has it among the messages."""
+    where the form has it among the messages. `messages` are the `input` of OpenAI's Responses API, `system` its
+    `instructions`."""
 
     system: str | None
     messages: list[Json]
@@ -31,28 +34,38 @@ class VendorRequest:
     parameters: Json = field(default_factory=dict)
 
 
-def form_of(provider: Provider | None) -> str:
-    """Return the name of the form in which a provider sends requests; providers that send none have the default."""
-    return getattr(provider, "form", DEFAULT)
+def dialect_of(provider: Provider | None, model: str) -> Dialect:
+    """Return how a provider asks a model, with what its endpoint has refused so far."""
+    dialect_for: Callable[[str], Dialect] | None = getattr(provider, "dialect_for", None)
+    return dialect_for(model) if dialect_for else USUAL
 
 
-def preview(form: str, request: Request, provider: str, limit_field: str = "max_tokens") -> VendorRequest:
+def form_of(provider: Provider | None, model: str) -> str:
+    """Return the name of the form in which a provider asks a model; providers that send nothing have the default."""
+    form: str = getattr(provider, "form", DEFAULT)
+    return "responses" if form == "openai" and dialect_of(provider, model).responses else form
+
+
+def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> VendorRequest:
     """Map a request to a form, without the additions that only make a model answer, and without cache marks.
 
-    `provider` is the name of the configured endpoint, to which reasoning is given back; `limit_field` is how it calls
-    the output limit in OpenAI's form.
+    `provider` is the name of the configured endpoint, to which reasoning is given back; `dialect` is what it takes.
     """
-    return FORMS[form](request, provider, limit_field)
+    return FORMS[form](request, provider, dialect)
 
 
-def _openai(request: Request, provider: str, limit_field: str) -> VendorRequest:
-    dialect = openai_request.Dialect(limit_field=limit_field)
-    body = openai_request.to_request(request, provider, dialect, is_asked=False)
-    return _divided(body, None)
+def _openai(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
+    return _divided(openai_request.to_request(request, provider, dialect, is_asked=False), None)
 
 
-def _anthropic(request: Request, provider: str, _limit_field: str) -> VendorRequest:
-    body = _without_cache_marks(anthropic_request.to_request(request, provider, is_asked=False))
+def _responses(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
+    body = responses_request.to_request(request, provider, dialect, is_asked=False)
+    body["messages"] = body.pop("input")
+    return _divided(body, body.pop("instructions", None))
+
+
+def _anthropic(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
+    body = _without_cache_marks(anthropic_request.to_request(request, provider, dialect, is_asked=False))
     system = body.pop("system", None)
     return _divided(body, "".join(block["text"] for block in system) if system else None)
 
@@ -70,4 +83,8 @@ def _without_cache_marks(value: Any) -> Any:
     return [_without_cache_marks(each) for each in value] if isinstance(value, list) else value
 
 
-FORMS: dict[str, Callable[[Request, str, str], VendorRequest]] = {"openai": _openai, "anthropic": _anthropic}
+FORMS: dict[str, Callable[[Request, str, Dialect], VendorRequest]] = {
+    "openai": _openai,
+    "responses": _responses,
+    "anthropic": _anthropic,
+}

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, safe_name, turns
+from agents.providers.dialect import Dialect, without
 
 LONGEST_NAME = 64
 # The id of a call that was kept without one: the vendor refuses an empty text.
 NAMELESS = "call"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """What an endpoint takes of what servers differ in."""
-
-    stream_usage: bool = True
-    limit_field: str = "max_tokens"
 
 
 def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: bool = True) -> Json:
@@ -33,15 +25,18 @@ def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: b
     if is_asked and messages and messages[-1]["role"] == "assistant":
         messages.append({"role": "user", "content": CONTINUE})
     body: Json = {"model": request.model, "messages": messages, "stream": True}
-    if dialect.stream_usage:
-        body["stream_options"] = {"include_usage": True}
+    body["stream_options"] = {"include_usage": True}
     if request.max_tokens:
         body[dialect.limit_field] = request.max_tokens
+    if request.reasoning.effort:
+        body["reasoning_effort"] = request.reasoning.effort
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
         if request.tool_choice == "none":
             body["tool_choice"] = "none"
-    return dict(request.options) | body
+        if not dialect.reasoning_with_tools:
+            body["reasoning_effort"] = "none"
+    return without(dict(request.options) | body, dialect.omitted)
 
 
 def _tool(spec: ToolSpec) -> Json:

@@ -54,10 +54,10 @@ def from_stream(chunk: Json, state: StreamState) -> Iterator[ProviderEvent]:
         raise StreamedFailureError(chunk)
     if chunk.get("usage"):
         state.usage = read_usage(chunk["usage"])
-    choices = chunk.get("choices")
-    if not choices:
+    # Some servers send several answers although one was asked for.
+    choice = next((choice for choice in chunk.get("choices") or () if not choice.get("index")), None)
+    if choice is None:
         return
-    choice = choices[0]
     delta = choice.get("delta") or choice.get("message")
     if delta:
         yield from _delta(delta, state)
@@ -139,7 +139,9 @@ def read_usage(usage: Json) -> Usage:
     """Read the token counts: the cached ones are part of the prompt's."""
     details = usage.get("prompt_tokens_details") or {}
     cached = details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-    return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, details.get("cache_write_tokens"))
+    reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+    written = details.get("cache_write_tokens")
+    return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, written, reasoning)
 
 
 class OpenAIReader:

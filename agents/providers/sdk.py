@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import AsyncGenerator
+import logging
+import re
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from typing import Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Generic, Protocol, TypeGuard, TypeVar
 
 import aiohttp
 import httpx2
 
 from agents.errors import ProviderError
 from agents.events import ProviderEvent
+from agents.messages import Json, Message, Part, Thinking
 from agents.providers.base import Request
 from agents.providers.beat import beat, connection_of, joined, rest
 from agents.providers.decoding import (
@@ -23,9 +27,12 @@ from agents.providers.decoding import (
     TruncatedError,
     UnreadableError,
 )
+from agents.providers.dialect import USUAL, Dialect, Refusal, difference
 from agents.providers.failures import Endpoint, read_complaint
 from agents.providers.patience import Patience
 from agents.providers.transport import body_of, is_long_wait
+
+logger = logging.getLogger(__name__)
 
 # Pieces of an answer (up to 16 KB each) handled in one go, when a fast server sends many at once.
 BURST = 4
@@ -33,6 +40,11 @@ BURST = 4
 LATE_USAGE = 5.0
 LATE_END = 1.0
 LISTING = 20.0
+
+# Statuses with which servers refuse what a request says, or how it is said.
+REFUSALS = frozenset({400, 404, 405, 422})
+# Reasoning that was refused is not sent again, for so many pieces of it.
+MOST_REFUSED = 10_000
 
 WIRE_ERRORS = (StreamedFailureError, UnreadableError, TruncatedError, httpx2.HTTPError, aiohttp.ClientError, OSError)
 
@@ -65,6 +77,11 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     default_url: str
     sdk_error: type[Exception]
+    # The SDK's error for a status that is none of success, and the words with which reasoning is refused.
+    refusal_error: type[Exception]
+    refused_reasoning: re.Pattern[str]
+    # What is tried first with a model that nothing is known of.
+    dialect: Dialect = USUAL
 
     def __init__(
         self,
@@ -84,6 +101,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         self.connect_timeout = connect_timeout
         self.max_retries = max_retries
         self._client: Client | None = None
+        self._dialects: dict[str, Dialect] = {}
+        self._refused: dict[int, None] = {}
 
     @property
     def name(self) -> str:
@@ -98,9 +117,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
         patience = Patience(self.endpoint.timed_out)
-        reader = self._reader(request)
         try:
-            async with self._answer(request, reader, patience) as (decoder, answer):
+            async with self._answer(request, patience) as (decoder, answer):
                 async for chunk in answer:
                     told = False
                     for event in joined(decoder.feed(chunk)):
@@ -130,6 +148,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
         finally:
             patience.close()
 
+    def dialect_for(self, model: str) -> Dialect:
+        """Return how the model is asked, with what has been learned of it."""
+        return self._dialects.get(model, self.dialect)
+
     async def close(self) -> None:
         """Close the connections; a later use makes new ones."""
         client, self._client = self._client, None
@@ -141,29 +163,95 @@ class SdkProvider(abc.ABC, Generic[Client]):
         """Make the SDK's client."""
 
     @abc.abstractmethod
-    def _open(self, request: Request) -> Opening:
-        """Describe the SDK call; entering it sends the request."""
-
-    async def _send(self, request: Request) -> httpx2.Response:
-        """Send the request; the response's head has come, and it is the caller's to close."""
-        try:
-            return (await self._open(request).__aenter__()).http_response
-        except (ValueError, httpx2.InvalidURL) as error:
-            raise self.endpoint.unsendable(error) from error
+    def _body(self, request: Request, dialect: Dialect) -> Json:
+        """Map the request to the vendor's form."""
 
     @abc.abstractmethod
-    def _reader(self, request: Request) -> Reader:
+    def _open(self, body: Json, dialect: Dialect) -> Opening:
+        """Describe the SDK call; entering it sends the request."""
+
+    @abc.abstractmethod
+    def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterable[Dialect]:
+        """Conclude from a refusal how else to ask, the best guess first."""
+
+    @abc.abstractmethod
+    def _reader(self, request: Request, dialect: Dialect) -> Reader:
         """Make the mapping of the answer."""
+
+    async def _send(self, request: Request) -> tuple[httpx2.Response, Dialect]:
+        """Send the request; the response's head has come, and it is the caller's to close.
+
+        What the server refuses of its form is left out or put differently, once each, and from then on for this model.
+        """
+        dialect = self.dialect_for(request.model)
+        request = self._without_refused(request)
+        tried = [dialect]
+        while True:
+            try:
+                body = self._body(request, dialect)
+                response = (await self._open(body, dialect).__aenter__()).http_response
+            except (ValueError, httpx2.InvalidURL) as error:
+                raise self.endpoint.unsendable(error) from error
+            except self.refusal_error as error:
+                refusal = _refusal(error)
+                if self._refuses_reasoning(refusal, request):
+                    request = self._without_refused(request)
+                    continue
+                others = self._other_dialects(dialect, refusal, body) if refusal.status in REFUSALS else ()
+                dialect = next((other for other in others if other not in tried), dialect)
+                if dialect in tried:
+                    raise
+                tried.append(dialect)
+            else:
+                self._learn(request.model, tried[0], dialect)
+                return response, dialect
+
+    def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
+        if after != before:
+            self._dialects[model] = after
+            words = "%s refuses what it was asked with; %s is asked %s from now on"
+            logger.warning(words, self.name, model, difference(before, after))
+
+    def _refuses_reasoning(self, refusal: Refusal, request: Request) -> bool:
+        """Whether the server refuses reasoning that goes back to it, and may be asked without.
+
+        It does so after changes of what was said before (Anthropic), or if it was made with another account (OpenAI).
+        """
+        if refusal.status not in REFUSALS or not self.refused_reasoning.search(f"{refusal.message} {refusal.code}"):
+            return False
+        made = [_key(part) for message in request.messages for part in message.parts if self._is_own(part, request)]
+        self._refused.update(dict.fromkeys(made))
+        while len(self._refused) > MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
+        if made:
+            logger.info("%s refuses reasoning of %s; it is left out from now on", self.name, request.model)
+        return bool(made)
+
+    def _without_refused(self, request: Request) -> Request:
+        if not self._refused:
+            return request
+        messages = tuple(
+            Message(
+                message.role,
+                tuple(
+                    part for part in message.parts if not (self._is_own(part, request) and _key(part) in self._refused)
+                ),
+            )
+            for message in request.messages
+        )
+        return replace(request, messages=messages)
+
+    def _is_own(self, part: Part, request: Request) -> TypeGuard[Thinking]:
+        return isinstance(part, Thinking) and bool(part.data) and part.is_of(self.name, request.model)
 
     @abc.abstractmethod
     async def _list_models(self) -> list[str]:
         """Ask the SDK for the models' names."""
 
     @asynccontextmanager
-    async def _answer(
-        self, request: Request, reader: Reader, patience: Patience
-    ) -> AsyncGenerator[tuple[Decoder, Answer], None]:
-        response = await patience.wait_for(self._send(request), self.first_timeout)
+    async def _answer(self, request: Request, patience: Patience) -> AsyncGenerator[tuple[Decoder, Answer], None]:
+        response, dialect = await patience.wait_for(self._send(request), self.first_timeout)
+        reader = self._reader(request, dialect)
         try:
             async with aclosing(body_of(response)) as chunks:
                 is_document = "json" in response.headers.get("content-type", "")
@@ -193,6 +281,15 @@ class SdkProvider(abc.ABC, Generic[Client]):
         if not isinstance(error, self.sdk_error):
             return False
         return self.max_retries == 0 or not is_long_wait(explained.retry_after)
+
+
+def _refusal(error: Exception) -> Refusal:
+    status: int = getattr(error, "status_code", 0)
+    return Refusal.of(status, getattr(error, "body", None), str(error))
+
+
+def _key(part: Thinking) -> int:
+    return hash(frozenset(part.data.items()))
 
 
 class Answer:

@@ -1,12 +1,17 @@
-"""One web page from the public internet: whatever the address says, only checked addresses are connected to."""
+"""One web page from the public internet: whatever the address says, only checked addresses are connected to.
+
+What a server says stands in the page alone, never in an error: errors are taken for Parley's own words.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from http import client as http_client
 from ipaddress import ip_address
 
 import aiohttp
@@ -49,6 +54,10 @@ class Page:
     complete: bool
 
 
+# Asked before each request, the redirected ones too: the address, and the one that redirects there. Raises ToolError.
+Judge = Callable[[URL, URL | None], Awaitable[None]]
+
+
 class _Gate:
     """Checks an address in the last moment, when its socket is made: it is the one that is then connected to.
 
@@ -67,27 +76,33 @@ class _Gate:
         return socket.socket(family=family, type=kind, proto=protocol)
 
 
-async def fetch(url: str, policy: Policy) -> Page:
+async def _anything(_target: URL, _before: URL | None) -> None:
+    """Judge no address."""
+
+
+async def fetch(url: str, policy: Policy, judge: Judge = _anything) -> Page:
     """Get the page, following up to MAX_REDIRECTS redirects. Raises ToolError with words for the model."""
     try:
         async with asyncio.timeout(TOTAL_SECONDS):
-            return await _follow(url, policy)
+            return await _follow(url, policy, judge)
     except TimeoutError as error:
         raise ToolError(f"{url} did not answer within {TOTAL_SECONDS:g} seconds.") from error
 
 
-async def _follow(url: str, policy: Policy) -> Page:
+async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
     gate = _Gate(policy)
-    target = _checked(url, policy)
+    target, before = _checked(url, policy), None
     async with _session(policy, gate) as session:
         for _ in range(MAX_REDIRECTS + 1):
+            await judge(target, before)
+            name = str(target) if before is None else f"{url}, which redirects to {target.host},"
             try:
-                answer = await _request(session, target)
+                answer = await _request(session, target, name)
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                raise ToolError(_words(target, error, gate.refused)) from error
+                raise ToolError(_words(target, name, error, gate.refused)) from error
             if isinstance(answer, Page):
                 return answer
-            target = _checked(answer, policy)
+            target, before = _checked(answer, policy), target
     raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times.")
 
 
@@ -110,13 +125,14 @@ def _session(policy: Policy, gate: _Gate) -> aiohttp.ClientSession:
 
 
 def _checked(url: str | URL, policy: Policy) -> URL:
+    name = url if isinstance(url, str) else "what the page redirects to"
     try:
         target = URL(url)
         port = target.port
     except ValueError as error:
-        raise ToolError(f"Not a web address: {url}") from error
+        raise ToolError(f"Not a web address: {name}") from error
     if target.scheme not in ("http", "https") or not target.host:
-        raise ToolError(f"Only http:// and https:// addresses can be fetched, not {url}")
+        raise ToolError(f"Only http:// and https:// addresses can be fetched, not {name}")
     if target.raw_user is not None or target.raw_password is not None:
         raise ToolError("Addresses with a user name or password are not fetched.")
     if port not in policy.ports:
@@ -124,16 +140,20 @@ def _checked(url: str | URL, policy: Policy) -> URL:
     return target
 
 
-async def _request(session: aiohttp.ClientSession, target: URL) -> Page | URL:
+async def _request(session: aiohttp.ClientSession, target: URL, name: str) -> Page | URL:
     async with session.get(target, allow_redirects=False) as response:
         location = response.headers.get("Location")
         if response.status in _REDIRECTS and location:
             return target.join(URL(location))
         if response.status >= 400:
-            raise ToolError(f"{target} answered {response.status} {response.reason or ''}".rstrip() + ".")
+            raise ToolError(f"{name} answered {_status(response.status)}.")
         body, complete = await _body(response)
         declared = response.headers.get("Content-Type")
         return Page(str(target), response.content_type if declared else "", response.charset, body, complete)
+
+
+def _status(status: int) -> str:
+    return f"{status} {http_client.responses.get(status, '')}".rstrip()
 
 
 async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
@@ -151,7 +171,8 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
     if encoding in ("identity", ""):
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise ToolError(f"The server packs its answer in a way that was not asked for ({encoding}).")
+        name = encoding if re.fullmatch(r"[a-z0-9-]{1,10}", encoding) else "unknown"
+        raise ToolError(f"The server packs its answer in a way that was not asked for ({name}).")
     stream = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib, by the header
 
     def unpack(chunk: bytes, limit: int) -> bytes:
@@ -163,11 +184,18 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
     return unpack
 
 
-def _words(target: URL, error: Exception, refused: bool) -> str:
+def _words(target: URL, name: str, error: Exception, refused: bool) -> str:
     if refused:
         return f"{target.host} is not on the public internet; only public addresses can be fetched."
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"The host {target.host} is not known."
     if isinstance(error, TimeoutError):
         return f"{target.host} did not answer in time."
-    return f"{target} cannot be fetched: {error or type(error).__name__}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"{name} cannot be fetched: {error.os_error.strerror or 'no connection came about'}"
+    # Errors about an answer quote it.
+    about_answer = isinstance(
+        error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError | aiohttp.ServerTimeoutError
+    )
+    reason = "its answer cannot be read" if about_answer else str(error) or type(error).__name__
+    return f"{name} cannot be fetched: {reason}"

@@ -15,6 +15,7 @@ from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.models import AgentPreset
+from chat.rendering.levels import LEVELS
 from chat.services import presets
 from chat.services.errors import Invalid
 
@@ -28,6 +29,7 @@ MOST_OPENINGS = 12
 HELP = {
     "name": _("Letters, digits, dots, - and _. One that the configuration file has, too, stands before it."),
     "title": _("What people see; the name where it is empty."),
+    "thinking_budget": _("In tokens, for models that take it; empty for the model’s default."),
     "max_rounds": _("So many times a turn may use tools; then the model sums up."),
     "is_offered": _("Whether new sessions may begin with it."),
     "position": _("Agents of the configuration file stand at place 0, in their order."),
@@ -60,11 +62,6 @@ class Lines(forms.CharField):
 
     def run_validators(self, value: Any) -> None:
         super().run_validators("\n".join(value))
-
-    def validate(self, value: Any) -> None:
-        if len(value) > MOST_OPENINGS or any(len(line) > LONGEST_OPENING for line in value):
-            words = _("At most %(count)s prompts of at most %(length)s characters each.")
-            raise forms.ValidationError(words % {"count": MOST_OPENINGS, "length": LONGEST_OPENING})
 
 
 class Tools(forms.MultipleChoiceField):
@@ -105,9 +102,35 @@ class PresetForm(Form):
         help_text=_("One per line. They are offered in an empty session; home shows the first four."),
     )
 
+    reasoning_effort = forms.ChoiceField(
+        label=_("Reasoning effort"), required=False, choices=[("", _("The model’s default")), *LEVELS.items()]
+    )
+    allowed_hosts = Lines(
+        label=_("Allowed hosts"),
+        required=False,
+        widget=forms.Textarea({"class": "vLargeTextField", "rows": 3}),
+        help_text=_(
+            "One per line, such as example.com or *.example.com. The agent can fetch web pages from these hosts only. "
+            "If the list is empty, it can fetch from all public hosts."
+        ),
+    )
+
     class Meta:
         model = AgentPreset
-        fields = ("name", "title", "model", "system_prompt", "tools", "max_rounds", "prompts", "is_offered", "position")
+        fields = (
+            "name",
+            "title",
+            "model",
+            "reasoning_effort",
+            "thinking_budget",
+            "system_prompt",
+            "tools",
+            "allowed_hosts",
+            "max_rounds",
+            "prompts",
+            "is_offered",
+            "position",
+        )
         help_texts = HELP
 
     def clean_model(self) -> str:
@@ -121,6 +144,24 @@ class PresetForm(Form):
         with _in_words():
             presets.check_tools(chosen)
         return chosen
+
+    def clean_prompts(self) -> list[str]:
+        prompts: list[str] = self.cleaned_data["prompts"]
+        if len(prompts) > MOST_OPENINGS or any(len(line) > LONGEST_OPENING for line in prompts):
+            words = _("At most %(count)s prompts of at most %(length)s characters each.")
+            raise forms.ValidationError(words % {"count": MOST_OPENINGS, "length": LONGEST_OPENING})
+        return prompts
+
+    def clean_allowed_hosts(self) -> list[str]:
+        with _in_words():
+            return presets.checked_hosts(self.cleaned_data["allowed_hosts"])
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if not self.errors:
+            with _in_words():
+                presets.check_reasoning(values["model"], values["reasoning_effort"], values["thinking_budget"])
+        return values
 
 
 class RowForm(Form):
@@ -143,7 +184,10 @@ def copied(name: str) -> dict[str, Any]:
     values = {
         "model": "" if chosen == (default.provider, default.model) else "/".join(chosen),
         "system_prompt": taken.system_prompt,
+        "reasoning_effort": taken.reasoning.effort,
+        "thinking_budget": taken.reasoning.budget,
         "tools": list(taken.tools),
+        "allowed_hosts": list(taken.allowed_hosts),
         "max_rounds": taken.max_rounds,
     }
     return {**values, **({"name": taken.name, "title": taken.title, "prompts": list(taken.prompts)} if name else {})}

@@ -23,6 +23,7 @@ names.call_fields(
     name=_("name"),
     title=_("title"),
     model=_("model"),
+    thinking_budget=_("thinking budget"),
     max_rounds=_("tool rounds"),
     is_offered=_("offered"),
     position=_("place"),
@@ -47,7 +48,18 @@ class PresetAdmin(Admin):
                     "New sessions begin with what is saved here. A session that has begun keeps its own copy: what "
                     "you change or delete changes nothing in it."
                 ),
-                "fields": ("name", "title", "model", "system_prompt", "tools", "max_rounds", "prompts"),
+                "fields": (
+                    "name",
+                    "title",
+                    "model",
+                    "reasoning_effort",
+                    "thinking_budget",
+                    "system_prompt",
+                    "tools",
+                    "allowed_hosts",
+                    "max_rounds",
+                    "prompts",
+                ),
             },
         ),
         (_("In the list"), {"fields": ("is_offered", "position")}),

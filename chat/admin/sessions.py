@@ -71,6 +71,9 @@ class SessionAdmin(Admin):
         list_actions.export_markdown,
     )
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        return super().get_queryset(request).filter(building_until=None)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 

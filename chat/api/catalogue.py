@@ -9,6 +9,8 @@ from django.http import HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.reasoning import NO_REASONING
+from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest
 from chat.api.responses import answer
@@ -22,6 +24,8 @@ class ModelOut(Schema):
     provider: str
     model: str
     context_window: int | None = Field(description="In tokens; null if unknown")
+    reasoning_efforts: list[str] = Field(description="The levels that it takes, lowest first; empty if none is known")
+    takes_thinking_budget: bool
 
 
 class ModelList(Schema):
@@ -85,7 +89,18 @@ class SearchResults(Schema):
 @router.get("/models", response=ModelList, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
     """The models that a session may use, as far as their servers have listed them."""
-    return answer(request, {"models": [asdict(each) for each in registry().known_models() if each.model]})
+    return answer(request, {"models": [_model(each) for each in registry().known_models() if each.model]})
+
+
+def _model(choice: ModelChoice) -> dict[str, object]:
+    support = registry().reasoning_support(choice.provider, choice.model) or NO_REASONING
+    return {
+        "provider": choice.provider,
+        "model": choice.model,
+        "context_window": choice.context_window,
+        "reasoning_efforts": support.efforts,
+        "takes_thinking_budget": support.budget,
+    }
 
 
 @router.get("/agents", response=AgentList, operation_id="listAgents", summary="List agents")

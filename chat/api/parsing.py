@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from ninja.operation import Operation
 from ninja.parser import Parser
 from pydantic import ConfigDict, Field
 
+from chat import long_json
 from chat.commands import Malformed
 
 # Names of agents, providers and models. PostgreSQL stores no NUL characters.
@@ -30,7 +30,7 @@ class JsonParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
         if request.content_type != "application/json":
             raise NotJson(request.content_type)
-        return json.loads(request.body)
+        return long_json.loads(request.body)
 
 
 class Body(Schema):

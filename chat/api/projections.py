@@ -16,7 +16,7 @@ from agents.errors import AgentError
 from agents.loop import Agent
 from agents.messages import File, Part
 from agents.providers.base import Request, ToolSpec
-from agents.providers.forms import form_of, preview
+from agents.providers.forms import dialect_of, form_of, preview
 from agents.toolbox import TOOLBOX
 from agents.words import Words
 from chat import ids
@@ -40,8 +40,11 @@ from chat.snapshots import context_percent
 
 router = Router(tags=["Context"])
 Json = dict[str, Any]
-Form = Literal["openai", "anthropic"]
-FORM = "The vendor's API form: Chat Completions or Messages. Default: that of the session's provider"
+Form = Literal["openai", "responses", "anthropic"]
+FORM = (
+    "The vendor's API form: OpenAI's Chat Completions or Responses, or Anthropic's Messages. "
+    "Default: that of the session's provider"
+)
 MOST_REQUESTS = 100
 
 
@@ -63,8 +66,8 @@ class ContextFile(Schema):
 
 
 class ContextOut(Schema):
-    """A request body in parts: `model`, `messages`, `tools` if there are any, `parameters`, and in the form of
-    Anthropic `system` if it is not null."""
+    """A request body in parts: `model`, `messages`, `tools` if there are any, `parameters`, and
+    `system` if it is not null. In the form `responses`, `messages` are the `input` and `system` the `instructions`."""
 
     form: Form
     provider: str
@@ -165,9 +168,9 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
     session = session_of(request, session_id)
     found = next_request(session, reader=read if query.file_data else _reference)
     provider = found.agent.provider if found.agent else None
-    form = query.form or form_of(provider)
+    form = query.form or form_of(provider, found.request.model)
     name = provider.name if provider else session.provider
-    body = preview(form, found.request, name, _limit_field(found.agent))
+    body = preview(form, found.request, name, dialect_of(provider, found.request.model))
     context = {
         "form": form,
         "provider": name,
@@ -245,7 +248,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
         "" if hides_prompt else system_prompt(rows, past.system_prompt),
         tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
     )
-    form = query.form or form_of(agent.provider if agent else None)
+    form = query.form or form_of(agent.provider if agent else None, made.model)
     body = preview(form, asked, made.provider)
     sent = {
         **_summary(made),
@@ -271,11 +274,6 @@ def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
 def _reference(attachment: Attachment, form: str) -> tuple[str, int]:
     """Put a file's id where its bytes would be."""
     return f"attachment:{attachment.pk}", glance(attachment, form)[1]
-
-
-def _limit_field(agent: Agent | None) -> str:
-    dialect = getattr(agent.provider, "dialect", None) if agent else None
-    return dialect.limit_field if dialect else "max_tokens"
 
 
 def _files(rows: Iterable[ChatMessage], files: Shown) -> Iterator[Json]:

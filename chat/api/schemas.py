@@ -43,6 +43,8 @@ class SessionConfig(Schema):
     tools: list[str]
     max_rounds: int = Field(description="Tool rounds in one turn")
     prompts: list[str] = Field(description="Suggestions for a first message")
+    reasoning_effort: str = Field(examples=["high"], description="Empty: the model decides")
+    thinking_budget: int | None = Field(description="In tokens; null: the model decides")
 
 
 class SessionOut(Schema):
@@ -57,6 +59,8 @@ class SessionOut(Schema):
     agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
     provider: str
     model: str
+    reasoning_effort: str = Field(description="That of `config`, if the model takes it; empty otherwise")
+    thinking_budget: int | None = Field(description="That of `config`, if the model takes one; null otherwise")
     system_prompt: str
     config: SessionConfig
     owner_id: int
@@ -121,6 +125,17 @@ class TokenUsage(Schema):
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     first_token_latency_ms: int | None
+    reasoning_tokens: int | None = Field(description="Counted in `output_tokens`")
+
+
+class TurnError(Schema):
+    """Why a turn failed, and what can help."""
+
+    code: str
+    remedy: Literal["retry", "model", "setting"] = Field(
+        description="`retry`: the same request may succeed later; `model`: choose another model; `setting`: an "
+        "administrator must change a setting"
+    )
 
 
 class AttachmentOut(Schema):
@@ -164,6 +179,7 @@ class MessageOut(Schema):
     words: Json | None = Field(
         description="For texts written by Parley: the template and values from which clients make translations"
     )
+    error: TurnError | None = Field(description="Of an `error`; null otherwise")
     mode: Mode = Field(description="The session's mode when the message was written")
     agent_id: str
     workflow_id: str
@@ -188,6 +204,7 @@ def session_out(session: Session, role: Role) -> Json:
             "tools": list(config.tools),
             "max_rounds": config.max_rounds,
             "prompts": list(config.prompts),
+            **config.reasoning.to_config(),
         },
         "forked_from": session.parent_session_id,
         "created_at": session.created_at.isoformat(),

@@ -12,12 +12,13 @@ from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
 from pydantic import AwareDatetime, Field, model_validator
 
+from agents.reasoning import LARGEST_BUDGET
 from chat.api.auth import ApiRequest, workspace_named
 from chat.api.doing import command
 from chat.api.parsing import Body, Name
 from chat.api.responses import answer, nothing, seen_by
 from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, place_of, session_out, summary_out
-from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, Malformed, Request, ToolName
+from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, EffortName, Malformed, Request, ToolName
 from chat.models import Session
 from chat.services.access import session_for
 from chat.services.amending import amend
@@ -53,6 +54,10 @@ class ConfigChanges(Body):
 
     tools: list[ToolName] | None = Field(None, max_length=MOST_TOOLS, description="Names of tools, or none: []")
     max_rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS)
+    reasoning_effort: EffortName | None = Field(
+        None, examples=["high"], description="One of the model's levels in `GET /models`; empty: the model decides"
+    )
+    thinking_budget: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="In tokens; 0: the model decides")
 
 
 class NewSession(Body):

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from chat.api.auth import ApiRequest, workspace_named
 from chat.api.responses import answer
+from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed
 from chat.services import exporting, import_files
 from chat.services.access import session_for
@@ -92,6 +93,7 @@ def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[Im
         file=file,
         chosen=form.conversations or None,
         keep_ids=form.ids == "same",
+        client=disconnect_of(request),
     )
     sessions = [_brought(each) for each in outcome.brought]
     return answer(request, {"sessions": sessions, "problems": outcome.problems}, status=201)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["image", "text", "pdf"]
-Problem = Literal["empty", "unsupported", "broken_image", "too_many_pixels", "broken_pdf", "locked_pdf"]
+Problem = Literal["empty", "unsupported", "broken_image", "too_many_pixels", "broken_pdf", "locked_pdf", "unavailable"]
 
 
 @dataclass(frozen=True, slots=True)

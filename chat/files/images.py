@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from io import BytesIO
-from threading import BoundedSemaphore
 from typing import Any
 
 from PIL import Image, ImageOps
@@ -18,8 +17,6 @@ JPEG = b"\xff\xd8"
 MOST_PIXELS = 50_000_000
 # A progressive JPEG goes over its pixels some ten times; one that does so thousands of times keeps a core for hours.
 MOST_SCANNED = 20 * MOST_PIXELS
-# The largest images take 400 MB while they are read, wherever they come from: few at a time, the others wait.
-gate = BoundedSemaphore(2)
 THUMB = 640
 # Vendors scale larger ones down themselves, after they came over the wire, and take no more than 5 MB as base64.
 MODEL_SIDE = 1568
@@ -35,13 +32,29 @@ BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, 
 def read(data: bytes) -> Contents:
     """Take an image. Raises Unusable."""
     try:
-        with gate, Image.open(BytesIO(data), formats=list(FORMATS)) as image:
+        with Image.open(BytesIO(data), formats=list(FORMATS)) as image:
             require_readable(image, data)
             return _contents(image, data)
     except Image.DecompressionBombError:
         raise Unusable("too_many_pixels") from None
     except BROKEN:
         raise Unusable("broken_image") from None
+
+
+def square(data: bytes, side: int) -> bytes:
+    """Draw an image as a square WebP, for a person. Raises Unusable."""
+    try:
+        with Image.open(BytesIO(data), formats=list(FORMATS)) as image:
+            require_readable(image, data)
+            image.draft("RGB", (2 * side, 2 * side))  # a JPEG need not be decoded at its full size
+            upright = ImageOps.exif_transpose(image).convert("RGBA")
+    except Image.DecompressionBombError:
+        raise Unusable("too_many_pixels") from None
+    except BROKEN:
+        raise Unusable("broken_image") from None
+    out = BytesIO()
+    ImageOps.fit(upright, (side, side)).save(out, "WEBP", quality=85)
+    return out.getvalue()
 
 
 def require_readable(image: Image.Image, data: bytes) -> None:

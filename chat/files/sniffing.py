@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.files import images, pdf, plain
+from chat.files import image_processes, pdf, plain
 from chat.files.contents import Contents, Unusable
 
 PDF = b"%PDF-"
@@ -10,11 +10,11 @@ IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 
 def read(data: bytes) -> Contents:
-    """Read a file. Raises Unusable. It may take seconds and, for a large image, 400 MB."""
+    """Read a file. Raises Unusable. It may take some seconds, and wait for others that are being read."""
     if not data.strip():
         raise Unusable("empty")
     if data.startswith(PDF):
         return pdf.read(data)
     if data.startswith(IMAGES) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP"):
-        return images.read(data)
+        return image_processes.read(data)
     return plain.read(data)

@@ -12,6 +12,8 @@ from chat.imports.turns import Turns, collected
 from chat.projections.fences import fenced
 
 Json = dict[str, Any]
+# What of a conversation is read.
+KEYS = ("title", "create_time", "update_time", "mapping", "current_node")
 # What the program tells itself: nobody sees it there either.
 _UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
 

@@ -10,6 +10,8 @@ from chat.imports.found import Found, Left, Source, as_dict, as_list, as_text, a
 from chat.imports.turns import Turns, collected
 
 Json = dict[str, Any]
+# What of a conversation is read.
+KEYS = ("name", "created_at", "updated_at", "chat_messages", "current_leaf_message_uuid")
 MOST_FILES = 10
 
 

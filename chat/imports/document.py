@@ -118,6 +118,7 @@ class MessagePart(Part):
     total_tokens: Count | None = None
     cache_read_tokens: Count | None = None
     cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
     first_token_latency_ms: Count | None = None
     provider_data: ProviderData | None = None
     edited_at: Time | None = None

@@ -8,6 +8,10 @@ from chat.imports import chatgpt, claude
 from chat.imports.found import Found, Source
 from chat.projections.export_json import FORMAT
 
+OWN_KEYS = ("format", "version", "session", "changes", "requests", "messages")
+# The members of a conversation that any format reads; no others are built.
+KEYS = frozenset([*OWN_KEYS, *chatgpt.KEYS, *claude.KEYS])
+
 
 def recognised(value: Any) -> Found | None:
     """Read a value as a conversation; None: it is none that is known here."""

@@ -1,4 +1,4 @@
-"""A document with other ids: whatever named something in it names the same thing afterwards."""
+"""New ids for what is in a document: whatever named something in it names the same thing afterwards."""
 
 from __future__ import annotations
 
@@ -35,19 +35,13 @@ class Names:
         return lambda old: old and (old if self._keep and may_stay.fullmatch(old) else known[old])
 
 
-def renamed(document: Document, *, keep: bool = False) -> Document:
-    """Give the session and everything in it new ids; with `keep` only what has none. Raises DoubledId."""
-    _require_unique([each.id for each in document.messages], [each.response_id for each in document.requests])
-    _require_unique([file.id for each in document.messages for file in each.attachments])
-    names = Names(keep=keep)
-    session = document.session.model_copy(update={"id": names.session(document.session.id) or ids.session_id()})
-    return document.model_copy(
-        update={
-            "session": session,
-            "messages": [_message(each, names, session.id) for each in document.messages],
-            "requests": [_request(each, names) for each in document.requests],
-        }
-    )
+def require_unique(document: Document) -> None:
+    """Raise DoubledId if two things of one kind have the same id."""
+    files = [file.id for each in document.messages for file in each.attachments]
+    for named in ([each.id for each in document.messages], [each.response_id for each in document.requests], files):
+        given = [name for name in named if name]
+        if len(set(given)) != len(given):
+            raise DoubledId
 
 
 def ids_in(document: Document) -> Iterator[tuple[str, str]]:
@@ -59,31 +53,19 @@ def ids_in(document: Document) -> Iterator[tuple[str, str]]:
     yield from (("request", each.response_id) for each in document.requests)
 
 
-def _require_unique(*kinds: list[str]) -> None:
-    for named in kinds:
-        given = [name for name in named if name]
-        if len(set(given)) != len(given):
-            raise DoubledId
+def renamed_message(message: MessagePart, names: Names) -> MessagePart:
+    """Give a message the new ids; it gets one if it has none."""
+    new = {
+        "id": names.messages(message.id) or ids.message_id(),
+        "run_id": names.turns(message.run_id),
+        "response_id": names.responses(message.response_id),
+        "attempt": names.attempts(message.attempt),
+    }
+    return message.model_copy(update=new)
 
 
-def _message(message: MessagePart, names: Names, session_id: str) -> MessagePart:
-    attachments = [
-        file.model_copy(update={"id": names.attachments(file.id) or ids.attachment_id()})
-        for file in message.attachments
-    ]
-    return message.model_copy(
-        update={
-            "id": names.messages(message.id) or ids.message_id(),
-            "run_id": names.turns(message.run_id),
-            "response_id": names.responses(message.response_id),
-            "attempt": names.attempts(message.attempt),
-            "attachments": attachments,
-            "revisions": [_revision(each, names, session_id) for each in message.revisions],
-        }
-    )
-
-
-def _revision(revision: RevisionPart, names: Names, session_id: str) -> RevisionPart:
+def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> RevisionPart:
+    """Give a record of what a message was the new ids."""
     before = revision.before
     if not before:
         return revision
@@ -94,17 +76,18 @@ def _revision(revision: RevisionPart, names: Names, session_id: str) -> Revision
         "session_id": session_id,
         "turn_id": names.turns(before["turn_id"]),
         "response_id": names.responses(before["response_id"]),
-        # Whoever it was there is nobody here.
+        # A user of the other server is nobody here.
         "user_id": None,
         **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
     }
     return revision.model_copy(update={"before": {**before, **new, **after, **files}})
 
 
-def _file(file: Json, names: Names) -> Json:
-    return {**file, "id": names.attachments(file["id"])}
-
-
-def _request(request: RequestPart, names: Names) -> RequestPart:
+def renamed_request(request: RequestPart, names: Names) -> RequestPart:
+    """Give a record of a request the new ids."""
     rows = [(names.messages(name), revision) for name, revision in request.rows]
     return request.model_copy(update={"response_id": names.responses(request.response_id), "rows": rows})
+
+
+def _file(file: Json, names: Names) -> Json:
+    return {**file, "id": names.attachments(file["id"])}

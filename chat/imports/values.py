@@ -1,18 +1,22 @@
-"""The JSON values in a file: of one document, of a list of them, or of those in a ZIP archive; one after the other."""
+"""The values in a file: of one document, of a list of them, or of those in a ZIP archive; one after the other."""
 
 from __future__ import annotations
 
-import json
 import lzma
+import mmap
 import re
+import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import IO, Any, NoReturn
+from collections.abc import Collection, Iterator
+from typing import IO, Any
+
+from chat.imports.json_parts import Data, Unreadable, objects
+
+__all__ = ["TooMuch", "Unreadable", "values_in"]
 
 # One list may be split into several files.
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations[-_.\w]*\.json", re.IGNORECASE)
-_GAP = re.compile(r"[\s,]*")
 _BROKEN_ZIP = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -23,32 +27,46 @@ _BROKEN_ZIP = (
     zlib.error,
     lzma.LZMAError,
 )
+# What an archive says of its entries may take so many bytes: some 50,000 of them.
+MOST_DIRECTORY = 5_000_000
+_ARCHIVE_END = b"PK\x05\x06"
+_LONGEST_ARCHIVE_END = 22 + 65_535
 
 
-class Unreadable(ValueError):  # noqa: N818  # an answer about a file, not a failure of ours
-    """It is no JSON, and no archive with JSON in it."""
-
-
-class TooMuch(ValueError):  # noqa: N818  # likewise
+class TooMuch(ValueError):  # noqa: N818  # an answer about a file, not a failure of ours
     """More than is taken in at once, perhaps only once it is unpacked."""
 
 
-def values_in(file: IO[bytes], most: int) -> Iterator[Any]:
-    """Read what stands in a file: the elements of its list, or its one value. `most` is in bytes, unpacked.
+def values_in(file: IO[bytes], most: int, wanted: Collection[str]) -> Iterator[dict[str, Any] | None]:
+    """Read what stands in a file: the objects in its list, or its one, each with its `wanted` members; None for others.
 
-    Raises Unreadable, TooMuch. Only one value is built at a time.
+    `most` is in bytes, unpacked. Raises Unreadable, TooMuch. Only one value is built at a time.
     """
     file.seek(0)
-    archive = file.read(4).startswith(b"PK")
+    if file.read(4).startswith(b"PK"):
+        for data in _unpacked(file, most):
+            yield from objects(_as_utf8(data), wanted)
+        return
     file.seek(0)
-    for data in _unpacked(file, most) if archive else [_bounded(file, most)]:
-        yield from _values(_text(data))
+    yield from objects(_as_utf8(_mapped(file, most)), wanted)
+
+
+def _mapped(file: IO[bytes], most: int) -> Data:
+    """Read a file; one of the operating system is not copied."""
+    try:
+        found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # it is in memory, or empty
+        return _bounded(file, most)
+    if len(found) > most:
+        raise TooMuch
+    return found
 
 
 def _unpacked(file: IO[bytes], most: int) -> Iterator[bytes]:
     try:
+        _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
-            for name in _wanted(archive.namelist()):
+            for name in _wanted_files(archive.namelist()):
                 with archive.open(name) as entry:
                     data = _bounded(entry, most)
                 most -= len(data)
@@ -57,7 +75,17 @@ def _unpacked(file: IO[bytes], most: int) -> Iterator[bytes]:
         raise Unreadable from None
 
 
-def _wanted(names: list[str]) -> list[str]:
+def _require_short_directory(file: IO[bytes]) -> None:
+    """Refuse an archive of millions of entries before they are listed. Raises TooMuch."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _LONGEST_ARCHIVE_END))
+    end = file.read()
+    at = end.rfind(_ARCHIVE_END)
+    if at >= 0 and len(end) >= at + 16 and struct.unpack_from("<L", end, at + 12)[0] > MOST_DIRECTORY:
+        raise TooMuch
+
+
+def _wanted_files(names: list[str]) -> list[str]:
     """The conversations in an archive, or else all JSON in it."""
     found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
     found = found or [name for name in names if name.lower().endswith(".json")]
@@ -73,34 +101,11 @@ def _bounded(file: IO[bytes], most: int) -> bytes:
     return data
 
 
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError:
-        raise Unreadable from None
-
-
-def _values(text: str) -> Iterator[Any]:
-    decoder = json.JSONDecoder(parse_constant=_no_number)
-    at = _after_gap(text, 0)
-    is_list = text[at : at + 1] == "["
-    at += is_list
-    try:
-        while (at := _after_gap(text, at)) < len(text) and text[at] != "]":
-            value, at = decoder.raw_decode(text, at)
-            yield value
-            if not is_list:
-                break
-    except (ValueError, RecursionError):
-        raise Unreadable from None
-    if _after_gap(text, at + is_list) < len(text) or (is_list and text[at : at + 1] != "]"):
-        raise Unreadable
-
-
-def _after_gap(text: str, at: int) -> int:
-    gap = _GAP.match(text, at)
-    return gap.end() if gap else at
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(name)
+def _as_utf8(data: Data) -> Data:
+    head = data[:3]
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        try:
+            return data[:].decode("utf-16").encode()
+        except UnicodeError:
+            raise Unreadable from None
+    return data[3:] if head == b"\xef\xbb\xbf" else data

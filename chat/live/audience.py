@@ -4,7 +4,7 @@ for those who read by themselves."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from chat.languages import speaking
@@ -78,10 +78,16 @@ class Audience:
             for viewers in self.pages.values():
                 _hand_out(viewers, text, revision)
 
-    def show(self, draw: Callable[[], Json], revision: int | None = None) -> None:
-        """Show pages what `draw` makes, drawn once in each language that is read here (UI-13)."""
+    def show(
+        self, draw: Callable[[], Json], revision: int | None = None, *, drawn: Mapping[str, Json] | None = None
+    ) -> None:
+        """Show pages what `draw` makes, drawn once in each language that is read here (UI-13).
+
+        `drawn` has frames that were made before, by language.
+        """
         for language, viewers in self.pages.items():
-            _hand_out(viewers, dump(speaking(language, draw)), revision)
+            frame = drawn[language] if drawn and language in drawn else speaking(language, draw)
+            _hand_out(viewers, dump(frame), revision)
 
 
 def _hand_out(viewers: set[Outbox], text: str, revision: int | None) -> None:

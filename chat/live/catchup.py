@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +19,9 @@ from chat.snapshots import MessageSnapshot
 
 Json = dict[str, Any]
 
-# A page that has missed more messages than this is loaded anew.
+# A page that has missed more messages or characters than this loads again.
 MOST_CHANGES = 300
+MOST_CHANGED_CHARS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def _events(changes: Changes, since: int, have: dict[str, Json]) -> Answer:
 
 
 def _page(changes: Changes, since: int) -> Answer:
-    if len(changes.messages) > MOST_CHANGES:
+    if len(changes.messages) > MOST_CHANGES or _length(changes.messages) > MOST_CHANGED_CHARS:
         return _page_anew(changes)
     frames: list[Json] = [{"op": "syncing"}]
     frames += [{"op": "remove", "revision": None, "id": message_id} for message_id in changes.removed]
@@ -88,6 +90,13 @@ def _page(changes: Changes, since: int) -> Answer:
             frames.append(message_frame(message))
     frames.append(session_frame(changes.session, None))
     return Answer(changes.revision, [dump(frame) for frame in frames], _streaming(changes))
+
+
+def _length(messages: Sequence[MessageSnapshot]) -> int:
+    """How many characters finished messages have; a single one, however long, is drawn."""
+    if len(messages) == 1:
+        return 0
+    return sum(len(each.text) + len(each.tool.result if each.tool else "") for each in messages)
 
 
 def _page_anew(changes: Changes) -> Answer:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
+
+from django.utils.safestring import SafeString
 
 from chat.db import Threads
 from chat.events import (
@@ -35,7 +37,17 @@ from chat.live.presence import presence_event, presence_frame
 from chat.live.texts import Texts
 from chat.live.wire import dump, event_frame, rest_frame
 from chat.models import User
-from chat.rendering.frames import context_frame, message_frame, session_frame, status_frame, usage_frame
+from chat.rendering import markdown
+from chat.rendering.frames import (
+    body_of,
+    context_frame,
+    is_markdown,
+    is_quick,
+    message_frame,
+    session_frame,
+    status_frame,
+    usage_frame,
+)
 from chat.services import reading
 from chat.services.steps import StepChanges
 from chat.snapshots import MessageSnapshot, SessionSnapshot
@@ -64,6 +76,7 @@ class Feed:
         self._heard = 0
         self._inbox: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
+        self._drawing: set[asyncio.Task[None]] = set()
 
     @property
     def listeners(self) -> list[Listener]:
@@ -79,6 +92,8 @@ class Feed:
     def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
+        for task in self._drawing:
+            task.cancel()
         self._texts.close()
         self.people.close()
 
@@ -99,7 +114,7 @@ class Feed:
     def _handle_known(self) -> None:
         while self._inbox:
             event = self._inbox.popleft()
-            if isinstance(event, SessionChanged) or (isinstance(event, MessageChanged) and event.message is None):
+            if isinstance(event, SessionChanged) or (isinstance(event, MessageChanged) and not self._is_ready(event)):
                 self._reading = asyncio.get_running_loop().create_task(self._handle_read(event))
                 self._reading.add_done_callback(self._read)
                 return
@@ -108,14 +123,39 @@ class Feed:
             except Exception:
                 self._failed(event)
 
+    def _is_ready(self, event: MessageChanged) -> bool:
+        """Tell whether an event can be told at once: it has its message, which takes little to draw."""
+        message = event.message
+        if message is None:
+            return False
+        if message.status == "streaming":
+            return True
+        return self._texts.finish(event.id, message.text) and (not self._audience.pages or is_quick(message))
+
     async def _handle_read(self, event: SessionChanged | MessageChanged) -> None:
         try:
             if isinstance(event, MessageChanged):
-                self._message_changed(event, await self._threads.run(reading.message_snapshot, event.id))
+                message = event.message or await self._threads.run(reading.message_snapshot, event.id)
+                self._message_changed(event, message, await self._drawn(message))
             else:
                 self._session_changed(event, await self._threads.run(reading.session_by_id, self.session_id))
         except Exception:
             self._failed(event)
+
+    async def _drawn(self, message: MessageSnapshot | None) -> dict[str, Json]:
+        """Draw a message away from the event loop, for each language that pages have."""
+        frames: dict[str, Json] = {}
+        if message is None or message.status == "streaming":
+            return frames
+        body = None
+        is_whole = self._texts.finish(message.id, message.text)
+        if is_markdown(message) and (self._audience.pages or not is_whole):
+            blocks = await markdown.draw(message.text)
+            self._texts.settle(message.id, blocks)
+            body = body_of(blocks)
+        while languages := [language for language in self._audience.pages if language not in frames]:
+            frames |= await self._threads.run(_frames, message, body, languages)
+        return frames
 
     def _read(self, task: asyncio.Task[None]) -> None:
         self._reading = None
@@ -159,7 +199,9 @@ class Feed:
             case AccessChanged():
                 pass  # the hub looks again who may listen
 
-    def _message_changed(self, event: MessageChanged, message: MessageSnapshot | None) -> None:
+    def _message_changed(
+        self, event: MessageChanged, message: MessageSnapshot | None, drawn: dict[str, Json] | None = None
+    ) -> None:
         if message is None:  # gone again before its row was read
             self._removed(MessageRemoved(event.revision, event.id))
             return
@@ -170,7 +212,10 @@ class Feed:
         if message.role == "user":
             self.people.stops(message.user_id)
         self._tell_events(event, message)
-        self._audience.show(lambda: {**message_frame(message), "revision": event.revision}, event.revision)
+        frames = {language: {**frame, "revision": event.revision} for language, frame in (drawn or {}).items()}
+        self._audience.show(
+            lambda: {**message_frame(message), "revision": event.revision}, event.revision, drawn=frames
+        )
         self._tell_snap(event.id, event.revision)
         self._reached(event.revision)
 
@@ -215,8 +260,19 @@ class Feed:
     def _tell_snap(self, message_id: str, revision: int | None = None) -> None:
         """Let pages begin a growing text."""
         growing = self._texts.get(message_id)
-        if growing is not None and self._audience.pages:
+        if growing is None or not self._audience.pages:
+            return
+        if growing.has_long_beginning:
+            task = asyncio.get_running_loop().create_task(self._tell_beginning(growing))
+            self._drawing.add(task)
+            task.add_done_callback(self._drawing.discard)
+        else:
             self._audience.tell_pages(growing.snapshot({}), revision)
+
+    async def _tell_beginning(self, growing: Growing) -> None:
+        await growing.draw_beginning(self._threads)
+        if self._texts.get(growing.id) is growing:  # else it has ended meanwhile, and its message was told whole
+            self._audience.tell_pages(growing.snapshot({}))
 
     def _tell_events(
         self, event: ChatEvent, message: MessageSnapshot | None = None, session: SessionSnapshot | None = None
@@ -261,7 +317,7 @@ class Feed:
             viewer = outbox.face, outbox.language, user
             answer = await self._threads.run(catchup.read, *viewer, self.session_id, since, have)
             await self._learn(answer.revision, {message.id: message.text for message in answer.streaming})
-            frames = [*answer.frames, *map(dump, self._grown(outbox.face, answer, have or {}))]
+            frames = [*answer.frames, *[dump(frame) async for frame in self._grown(outbox.face, answer, have or {})]]
             reached = answer.revision
         finally:
             outbox.release(frames, reached)
@@ -304,17 +360,22 @@ class Feed:
             if message_id in self._texts or self.revision <= revision:
                 self._texts.learn(message_id, text)
 
-    def _grown(self, face: Face, answer: Answer, have: dict[str, Json]) -> Iterator[Json]:
+    async def _grown(self, face: Face, answer: Answer, have: dict[str, Json]) -> AsyncIterator[Json]:
         """The live text of the streaming messages: rows are up to a writer's interval behind it."""
         for message in answer.streaming:
             growing = self._texts.get(message.id)
             if face == "page":
                 known = growing or Growing(message.id, message.text, _to_nobody)
+                await known.draw_beginning(self._threads)
                 yield known.snapshot(have.get(message.id, {}))
             elif growing is not None and growing.length > len(message.text):
                 yield rest_frame(message, growing.text)
         if face == "page" and not answer.reload:
             yield {"op": "synced", "revision": answer.revision, "streaming": [each.id for each in answer.streaming]}
+
+
+def _frames(message: MessageSnapshot, body: SafeString | None, languages: list[str]) -> dict[str, Json]:
+    return {language: speaking(language, message_frame, message, body) for language in languages}
 
 
 def _to_nobody(frame: Json) -> None:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from chat.db import Threads
 from chat.events import TextAppended
+from chat.rendering import markdown
+from chat.rendering.budget import ON_LOOP
 from chat.rendering.live_text import LiveText
+from chat.rendering.markdown_blocks import is_plain
 
 Json = dict[str, Any]
 
 # The share of its time that drawing one growing message may take: its frames become rarer as they become dearer.
 DRAWING_SHARE = 1 / 20
+# A text that is longer when somebody begins to watch it is drawn in a thread first, within so much CPU.
+LONGEST_BEGINNING = 4_000
+BEGINNING_SECONDS = 0.5
 
 
 class Growing:
@@ -37,6 +44,7 @@ class Growing:
         self._era = time.time_ns() // 1000
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._completing: asyncio.Task[None] | None = None
 
     @property
     def text(self) -> str:
@@ -92,10 +100,25 @@ class Growing:
             self._live.append(new)
             self._draw_soon(self._live)
 
+    @property
+    def has_long_beginning(self) -> bool:
+        """Whether so much is not drawn yet that `draw_beginning` must come before a snapshot."""
+        return self._live is None and self.length > LONGEST_BEGINNING
+
+    async def draw_beginning(self, threads: Threads) -> None:
+        """Draw what is there in a thread, if it is too long for the event loop."""
+        if not self.has_long_beginning:
+            return
+        live, text = LiveText(self.id, ON_LOOP), self.text
+        await threads.run(live.begin, text, BEGINNING_SECONDS)
+        if self._live is None:
+            live.append(self.text_from(len(text)))
+            self._live = live
+
     def snapshot(self, known: Json) -> Json:
         """Make the frame that brings a page up to date which has `known` blocks at a `rev`."""
         if self._live is None:
-            self._live = LiveText(self.id)
+            self._live = LiveText(self.id, ON_LOOP)
             self._live.append(self.text)
             self._frame(self._live)
         else:
@@ -103,14 +126,31 @@ class Growing:
         snap = self._live.snapshot(known.get("blocks", 0), known.get("rev", 0) - self._era)
         return {**snap, "rev": snap["rev"] + self._era}
 
-    def finish(self, text: str) -> None:
-        """Tell the end of what is now the whole text."""
+    def finish(self, text: str) -> bool:
+        """Tell the end of what is now the whole text; False if the text must be drawn elsewhere, and then `settle`d."""
         if self._live is not None:
-            self._live.append(text[self.length :])
+            new = text[self.length :]
+            self._parts.append(new)
+            self.length += len(new)
+            self._live.append(new)
             self._draw(self._live, end=True)
+            if not self._live.ended:
+                return False
+        self.forget()
+        return True
+
+    def settle(self, blocks: Sequence[str]) -> None:
+        """Tell the end of the text, which was drawn elsewhere."""
+        if self._live is not None:
+            self._tell(self._live.settle(blocks))
         self.forget()
 
     def forget(self) -> None:
+        self._stop_waiting()
+        if self._completing is not None:
+            self._completing.cancel()
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -125,12 +165,26 @@ class Growing:
             self._timer = loop.call_at(self._not_before, self._draw, live)
 
     def _draw(self, live: LiveText, *, end: bool = False) -> None:
-        self.forget()
+        self._stop_waiting()
         frame = self._frame(live, end=end)
         if frame is not None:
             self._tell(frame)
 
     def _frame(self, live: LiveText, *, end: bool = False) -> Json | None:
         frame = live.frame(end=end)
-        self._not_before = asyncio.get_running_loop().time() + live.last_cost / DRAWING_SHARE
+        loop = asyncio.get_running_loop()
+        self._not_before = loop.time() + live.last_cost / DRAWING_SHARE
+        if live.provisional and self._completing is None:
+            self._completing = loop.create_task(self._complete(live))
         return frame
+
+    async def _complete(self, live: LiveText) -> None:
+        """Draw elsewhere what took too much here; what cannot be drawn there stays as it is until the text ends."""
+        tried = set[int]()
+        while left := [(index, source) for index, source in live.provisional.items() if index not in tried]:
+            index, source = left[0]
+            tried.add(index)
+            drawn = await markdown.draw(source)
+            if index in live.provisional and len(drawn) == 1 and not is_plain(drawn[0]):
+                self._tell(live.complete(index, drawn[0]))
+        self._completing = None

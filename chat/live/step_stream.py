@@ -29,8 +29,9 @@ BEAT = ": still here\n\n"
 BYE = ": that is all\n\n"
 # Steps are sent together up to so many characters.
 LARGEST_PIECE = 64_000
-# So many steps are written down before others get their turn.
+# So many steps, or characters of them, are written before other coroutines get their turn.
 AT_ONCE = 50
+CHARS_AT_ONCE = 500_000
 
 
 class Source(Protocol):
@@ -106,10 +107,13 @@ class StepStream(Reader):
             self.leave()
             return []
         updates: list[str] = []
+        steps = chars = 0
         for update in self._changed(changes, source):
             updates.append(update)
-            if not len(updates) % AT_ONCE:
-                await asyncio.sleep(0)  # a long history is not drawn at the cost of everybody's answers
+            steps, chars = steps + 1, chars + len(update)
+            if steps >= AT_ONCE or chars >= CHARS_AT_ONCE:
+                steps = chars = 0
+                await asyncio.sleep(0)  # a long history does not hold up other connections
         return list(_pieces(updates, changes.revision))
 
     def _changed(self, changes: StepChanges, source: Source) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chat.db import Threads
@@ -70,11 +70,19 @@ class Texts:
         if growing.missing:
             self._heal()
 
-    def finish(self, message_id: str, text: str) -> None:
-        """The text is complete; its last words may have passed us by."""
+    def finish(self, message_id: str, text: str) -> bool:
+        """Take the complete text; its last words may have passed us by. False: it must be drawn elsewhere, first."""
+        growing = self._growing.get(message_id)
+        if growing is not None and not growing.finish(text):
+            return False
+        self._growing.pop(message_id, None)
+        return True
+
+    def settle(self, message_id: str, blocks: Sequence[str]) -> None:
+        """Take the blocks of a complete text that were drawn elsewhere."""
         growing = self._growing.pop(message_id, None)
         if growing is not None:
-            growing.finish(text)
+            growing.settle(blocks)
 
     def forget(self, message_id: str) -> None:
         growing = self._growing.pop(message_id, None)

@@ -143,7 +143,8 @@ def _named(event: MessageChanged, message: MessageSnapshot) -> Json:
             ended = tool.ended_at if tool else None
             return {"tool_result": result, "timestamp": ended, "duration_ms": message.duration_ms}
         case "error":
-            return {"message": message.text, "timestamp": message.timestamp, "model": message.model}
+            named = {"message": message.text, "timestamp": message.timestamp, "model": message.model}
+            return {**named, "code": message.error.code, "remedy": message.error.remedy} if message.error else named
         case "response_done":
             return {"length": len(message.text)}
         case "message_updated":

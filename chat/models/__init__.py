@@ -21,11 +21,12 @@ from chat.models.participation import Participation
 from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
-from chat.models.session import Session
+from chat.models.session import IMPORTED, Session
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
 
 __all__ = [
+    "IMPORTED",
     "IN_FLIGHT",
     "UNFINISHED",
     "AgentPreset",

@@ -16,6 +16,7 @@ class SessionRevision(models.Model):
         TITLE = "title"
         MODEL = "model"
         AGENT = "agent"
+        REASONING = "reasoning"
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="revisions")
     kind = models.CharField(max_length=13, choices=Kind.choices)

@@ -116,9 +116,10 @@ class ChatMessage(models.Model):
     total_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     cache_read_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     cache_write_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    reasoning_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     first_token_latency_ms = models.PositiveBigIntegerField(null=True, blank=True)
 
-    # What the provider must get back as it gave it: signatures, the arguments' own text (MSG-08).
+    # What the provider must get back as it gave it: signatures, ids, the arguments' own text (MSG-08).
     provider_data = models.JSONField(null=True, blank=True)
     # The sender's idempotency key (MSG-02).
     key = models.CharField(max_length=100, null=True, blank=True)  # noqa: DJ001  # null: no key, and unique among keys

@@ -5,12 +5,15 @@ from __future__ import annotations
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 
+from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET
+
 
 class AgentPreset(models.Model):
     """What a new session starts with. One of the same name stands before that of the configuration file.
 
     `model` is "provider/model", or empty for the default one; `tools` are names of the toolbox; `prompts` are
-    offered in an empty session. A session keeps its own copy of what it started with.
+    offered in an empty session. An empty `reasoning_effort` and a null `thinking_budget` leave it to the model. Without
+    `allowed_hosts` tools may fetch from all public hosts. A session keeps its own copy of what it started with.
     """
 
     name = models.CharField(
@@ -22,6 +25,11 @@ class AgentPreset(models.Model):
     tools = models.JSONField(default=list, blank=True)
     max_rounds = models.PositiveIntegerField(default=25, validators=[MinValueValidator(1), MaxValueValidator(1000)])
     prompts = models.JSONField(default=list, blank=True)
+    reasoning_effort = models.CharField(max_length=10, blank=True, default="", db_default="")
+    thinking_budget = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(SMALLEST_BUDGET), MaxValueValidator(LARGEST_BUDGET)]
+    )
+    allowed_hosts = models.JSONField(default=list, blank=True, db_default=[])
     is_offered = models.BooleanField(default=True)
     position = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)

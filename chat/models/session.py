@@ -8,6 +8,9 @@ from django.db import models
 from chat import ids
 from chat.models.workspace import Workspace
 
+# In `Session.config`: the conversation came with a file, which may say anything.
+IMPORTED = "imported"
+
 
 class Session(models.Model):
     """One conversation. How its agent runs stands beside it in SessionRun, so that claims never touch this row.
@@ -49,6 +52,8 @@ class Session(models.Model):
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    # Set while the rows are written in several transactions (services/building.py); until then the status is deleted.
+    building_until = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -56,6 +61,9 @@ class Session(models.Model):
         indexes = (
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),
+            models.Index(
+                fields=["building_until"], name="session_building", condition=models.Q(building_until__isnull=False)
+            ),
         )
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ TOO_MUCH = "it is too much for one request"
 def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
     """Tell of a file without its bytes: with its text where it has some; `why` it is not shown as it is."""
     if attachment.text:
-        return (Text(f"{_label(attachment)}\n{fenced(attachment.text)}"),)
+        return (Text(f"{_label(attachment)}\n{fenced(attachment.text)}", foreign=True),)
     is_image = attachment.kind == Attachment.Kind.IMAGE
     return (Text(_label(attachment, f"not shown: {why or (NO_IMAGES if is_image else NO_TEXT)}")),)
 

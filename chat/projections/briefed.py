@@ -13,8 +13,8 @@ from chat.models import UNFINISHED, ChatMessage, MessageType
 from chat.projections.context import NOTHING_SHOWN, Told, speaks, told
 from chat.projections.estimate import AROUND, of_part
 
-# By one of these a vendor's adapter knows reasoning that it has made, and gives it back (MSG-08).
-GIVEN_BACK = ("signature", "redacted")
+# A vendor's adapter sends reasoning with one of these back to the model that made it (MSG-08).
+GIVEN_BACK = ("signature", "redacted", "item")
 # This kind is given back while the turn lasts in which it was made.
 GIVEN_BACK_AT_ONCE = "field"
 MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
@@ -70,11 +70,15 @@ class Block:
 
 
 def blocks(
-    rows: Sequence[ChatMessage], shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN, provider: str = ""
+    rows: Sequence[ChatMessage],
+    shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
+    provider: str = "",
+    model: str = "",
 ) -> list[Block]:
     """Lay out the context of live rows for a provider's model. Markers of turns, which say nothing, are left away.
 
-    The blocks that have a role are the messages of `context`, part by part.
+    Without a `model` it is taken to be the one that made each reasoning. The blocks that have a role are the messages
+    of `context`, part by part.
     """
     messages = told(rows, shown)
     asked = _last_words(messages)
@@ -83,7 +87,7 @@ def blocks(
     for place, each in enumerate(messages):
         first = first if each.message.tool_results else each.sources[0].pk
         opening.setdefault(first, []).append((each, place > asked))
-    laid = _Layout(provider)
+    laid = _Layout((provider, model))
     for row in rows:
         if row.type not in MARKERS:
             laid.add(row, opening.get(row.pk, ()))
@@ -95,7 +99,7 @@ class _Layout:
     """The blocks so far. `open` is the message in whose midst we are, `due` its lines by row, `until` its last place;
     `after` are the results that follow it."""
 
-    provider: str
+    asked: tuple[str, str]
     made: list[Block] = field(default_factory=list)
     open: Block | None = None
     due: dict[str, Line] = field(default_factory=dict)
@@ -123,9 +127,9 @@ class _Layout:
         (first, is_recent), *others = begins
         self.open = Block(first.message.role)
         self.made.append(self.open)
-        self.due = {line.row.pk: line for line in _lines(first, self.provider, is_recent)}
+        self.due = {line.row.pk: line for line in _lines(first, self.asked, is_recent)}
         self.until = first.sources[-1].sequence or 0
-        self.after = [Block(each.message.role, _lines(each, self.provider, recent)) for each, recent in others]
+        self.after = [Block(each.message.role, _lines(each, self.asked, recent)) for each, recent in others]
 
     def _close(self) -> None:
         self.made.extend(self.after)
@@ -143,26 +147,28 @@ class _Layout:
         return Why.PROMPT if row.role == "system" and not self.has_spoken else Why.EMPTY
 
 
-def _lines(each: Told, provider: str, is_recent: bool) -> list[Line]:
+def _lines(each: Told, asked: tuple[str, str], is_recent: bool) -> list[Line]:
     pieces = groupby(zip(each.message.parts, each.sources, strict=True), key=lambda piece: piece[1].pk)
-    return [_line([*of_row], provider, is_recent) for _pk, of_row in pieces]
+    return [_line([*of_row], asked, is_recent) for _pk, of_row in pieces]
 
 
-def _line(pieces: Sequence[tuple[Part, ChatMessage]], provider: str, is_recent: bool) -> Line:
+def _line(pieces: Sequence[tuple[Part, ChatMessage]], asked: tuple[str, str], is_recent: bool) -> Line:
     parts, row = tuple(part for part, _row in pieces), pieces[0][1]
     is_result = isinstance(parts[0], ToolResult)
-    why = _why(row, parts[0], provider, is_recent)
+    why = _why(row, parts[0], asked, is_recent)
     tokens = 0.0 if why in (Why.NOT_GIVEN_BACK, Why.AT_WORK) else sum(map(of_part, parts))
     return Line(row, parts, why, is_result, tokens)
 
 
-def _why(row: ChatMessage, part: Part, provider: str, is_recent: bool) -> Why:
+def _why(row: ChatMessage, part: Part, asked: tuple[str, str], is_recent: bool) -> Why:
     if row.status in UNFINISHED:
         return Why.AT_WORK
     if not isinstance(part, Thinking):
         return Why.SENT
-    known = any(name in part.data for name in GIVEN_BACK) or (GIVEN_BACK_AT_ONCE in part.data and is_recent)
-    return Why.SENT if known and part.provider == provider else Why.NOT_GIVEN_BACK
+    provider, model = asked
+    is_own = any(name in part.data for name in GIVEN_BACK) and part.is_of(provider, model or part.model)
+    at_once = GIVEN_BACK_AT_ONCE in part.data and is_recent and part.provider == provider
+    return Why.SENT if is_own or at_once else Why.NOT_GIVEN_BACK
 
 
 def _last_words(messages: Sequence[Told]) -> int:

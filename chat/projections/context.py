@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -42,6 +42,7 @@ CONTEXT_FIELDS = (
     "sender",
     "user_id",
     "provider",
+    "model",
     "response_id",
     "include_in_context",
     "tool_call_id",
@@ -183,7 +184,7 @@ def _said(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -
     text = _LABEL.sub(r"\1\\", row.text) if label else row.text
     parts += [Text(text)] if text else []
     if label and parts and isinstance(first := parts[0], Text):
-        parts[0] = Text(f"[{label}] {first.text}")
+        parts[0] = replace(first, text=f"[{label}] {first.text}")
     return tuple(parts)
 
 
@@ -213,7 +214,7 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
     results: list[Piece] = []
     for row in group:
         if row.type == MessageType.REASONING:
-            parts.append((Thinking(row.text, row.provider, _strings(row.provider_data)), row))
+            parts.append((Thinking(row.text, row.provider, _strings(row.provider_data), row.model), row))
         elif row.type == MessageType.TEXT:
             parts.extend((part, row) for part in _spoken(row))
         else:
@@ -227,18 +228,18 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
 
 
 def _spoken(row: ChatMessage) -> list[Part]:
-    text = row.text
     if row.status == MessageStatus.INTERRUPTED:
-        text = f"{text}\n\n{INTERRUPTED}" if text else INTERRUPTED
-    return [Text(text)] if text else []
+        return [Text(f"{row.text}\n\n{INTERRUPTED}" if row.text else INTERRUPTED)]
+    return [Text(row.text, _strings(row.provider_data))] if row.text else []
 
 
 def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
     call_id = _call_id(row.id, row.tool_call_id, seen)
     seen.add(call_id)
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
-    raw = _strings(row.provider_data).get("raw_arguments", "")
-    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "")
+    data = _strings(row.provider_data)
+    raw = data.pop("raw_arguments", "")
+    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "", data)
 
 
 def _call_id(message_id: str, call_id: str, seen: set[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import NOT_PROVIDED, Field, Model
 
-from chat.models import Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, User
+from chat.models import IMPORTED, Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, User
 
 Json = dict[str, Any]
 FORMAT = "parley.session"
@@ -68,6 +68,7 @@ MESSAGE = (
     "total_tokens",
     "cache_read_tokens",
     "cache_write_tokens",
+    "reasoning_tokens",
     "first_token_latency_ms",
     "provider_data",
     "edited_at",
@@ -87,7 +88,10 @@ REQUEST = ("response_id", "revision", "agent", "provider", "model", "tools", "sh
 def session_record(session: Session) -> Json:
     """Tell of the session itself; `parent_session` is the id of the one that it was forked from."""
     parent = {"parent_session": session.parent_session_id} if session.parent_session_id else {}
-    return _columns(session, SESSION) | parent
+    record = _columns(session, SESSION) | parent
+    if isinstance(config := record.get("config"), dict):  # whoever imports the file marks the session itself
+        record["config"] = {name: value for name, value in config.items() if name != IMPORTED}
+    return record
 
 
 def message_record(

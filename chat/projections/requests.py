@@ -15,7 +15,18 @@ Json = dict[str, Any]
 # A message id, and the revision that its row had.
 Name = tuple[str, int]
 # What the context is made of, by what a record of a message calls it.
-_OF_ROW = ("type", "role", "status", "text", "sender", "user_id", "provider", "response_id", "include_in_context")
+_OF_ROW = (
+    "type",
+    "role",
+    "status",
+    "text",
+    "sender",
+    "user_id",
+    "provider",
+    "model",
+    "response_id",
+    "include_in_context",
+)
 _OF_TOOL = {"call_id": "tool_call_id", "name": "tool_name", "arguments": "arguments", "result": "result"}
 
 

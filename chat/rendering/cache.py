@@ -1,7 +1,7 @@
 """A cache of drawn texts, bounded by the characters that it holds."""
 
 from collections import OrderedDict
-from threading import Lock
+from threading import RLock
 
 
 class BlockCache:
@@ -11,7 +11,7 @@ class BlockCache:
         self._limit = limit
         self._size = 0
         self._entries: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-        self._lock = Lock()  # pages are drawn in threads
+        self._lock = RLock()  # pages are drawn in threads
 
     def get(self, text: str) -> tuple[str, ...] | None:
         """Return the blocks of the text, if they are still here."""
@@ -31,6 +31,14 @@ class BlockCache:
             self._size += _weight(text, blocks)
             while self._size > self._limit:
                 self._drop(next(iter(self._entries)))
+
+    def put_once(self, text: str, blocks: tuple[str, ...]) -> tuple[str, ...]:
+        """Keep the blocks of the text unless it has some already; return those that are kept."""
+        with self._lock:
+            known = self.get(text)
+            if known is None:
+                self.put(text, blocks)
+        return known or blocks
 
     def _drop(self, text: str) -> None:
         blocks = self._entries.pop(text, None)

@@ -12,39 +12,69 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml, unescapeAll
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering import addresses, formulas
-from chat.rendering.highlight import highlight, known_as
+from chat.rendering.budget import UNLIMITED, Expansions, Meter
+from chat.rendering.highlight import Coloured, Colours, highlight, is_colourable, known_as
 from chat.rendering.languages import label
 from chat.rendering.pictures import place
 
 # Deeper blocks would be dropped by the parser without a word; they are shown as source instead.
 MAX_NESTING = 40
 MAX_LABEL = 40
+# Shorter texts cannot take long, whatever they hold, and are parsed without counting steps.
+SHORT_INLINE = 300
+SHORT_SOURCE = 1_000
 _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
 References = MutableMapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Drawing:
-    """What tokens are drawn with: link definitions, whether for good, and what the last drawing can lend."""
+    """What tokens are drawn with: link definitions, whether for good, what the last drawing can lend, the budgets."""
 
     references: References
     final: bool
     known: dict[str, str] = field(default_factory=dict)
     inlines: dict[str, str] = field(default_factory=dict)
+    meter: Meter | None = None
+    expansions: Expansions = field(default_factory=Expansions)
+    expanded: dict[str, int] = field(default_factory=dict)
+    colours: Colours = field(default_factory=Colours)
 
     def inline(self, content: str) -> str:
         """Draw inline text, or take it from the last drawing (not with brackets: definitions may have changed)."""
         drawn = self.inlines.get(content)
         if drawn is None and "[" not in content:
             drawn = self.known.get(content)
-        self.inlines[content] = drawn = draw_inline(content, self.references) if drawn is None else drawn
+        if drawn is not None and not self.expansions.add(self.expanded.get(content, 0)):
+            drawn = None
+        if drawn is None:
+            before = self.expansions.added
+            drawn = draw_inline(content, self)
+            self.expanded[content] = self.expansions.added - before
+        self.inlines[content] = drawn
         return drawn
+
+
+class _Definitions:
+    """The link definitions as the parser of inline text asks for them: as long as they may expand."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self._references = drawing.references
+        self._expansions = drawing.expansions
+
+    def get(self, label: str, default: Any = None) -> Any:
+        definition = self._references.get(label)
+        if definition and self._expansions.add(len(definition["href"]) + len(definition["title"])):
+            return definition
+        return default
 
 
 class _Parser(MarkdownIt):
@@ -71,6 +101,8 @@ class _Markup(RendererHTML):
         out = []
         for index, token in enumerate(tokens):
             if token.type == "inline":
+                if drawing.meter is not None:
+                    drawing.meter.tick(4)
                 out.append(drawing.inline(token.content))
             elif token.type in self.rules:
                 out.append(self.rules[token.type](tokens, index, options, env))
@@ -79,11 +111,10 @@ class _Markup(RendererHTML):
         return "".join(out)
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        words = unescapeAll(tokens[idx].info).split(maxsplit=1)
-        return _code(tokens[idx].content, words[0] if words else "", final=env["drawing"].final)
+        return _code(tokens[idx].content, _language(tokens[idx]), env["drawing"])
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _code(tokens[idx].content, "", final=False)
+        return _code(tokens[idx].content, "", env["drawing"])
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Never load a picture from elsewhere by itself: offer it, or name it where a link already surrounds it."""
@@ -125,8 +156,13 @@ _CODE_BUTTONS = (
 )
 
 
-def _code(code: str, language: str, *, final: bool) -> str:
-    body = (final and highlight(code, language)) or escapeHtml(code)
+def _language(fence: Token) -> str:
+    return next(iter(unescapeAll(fence.info).split(maxsplit=1)), "")
+
+
+def _code(code: str, language: str, drawing: Drawing) -> str:
+    has_colours = drawing.final and is_colourable(code, language) and drawing.colours.allow(code, language)
+    body = (has_colours and highlight(code, language, drawing.meter)) or escapeHtml(code)
     name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
     return (
         f'<div class="code"><div class="code-head"><span class="code-lang">{name}</span>{_CODE_BUTTONS}</div>'
@@ -134,14 +170,27 @@ def _code(code: str, language: str, *, final: bool) -> str:
     )
 
 
+def _make_parser(*, counts_steps: bool) -> _Parser:
+    options = {"html": False, "xhtmlOut": False, "tasklists": True, "maxNesting": MAX_NESTING}
+    parser = _Parser("commonmark", options, renderer_cls=_Markup)
+    parser.enable(["table", "strikethrough"])
+    formulas.use(parser)
+    parser.core.ruler.push("addresses", _link_addresses)
+    if counts_steps:
+        within = ["paragraph", "reference", "blockquote", "list"]
+        parser.block.ruler.before("table", "steps", _count_line, {"alt": within})
+        parser.inline.ruler.before("text", "steps", _count_place)
+    return parser
+
+
 def _link_addresses(state: StateCore) -> None:
     """Make links of the addresses in plain text; code, formulas and the text of other links stay as they are."""
     for token in state.tokens:
         if token.children and any(addresses.MARK.search(child.content) for child in token.children):
-            token.children = list(_with_links(token.children, state.md))
+            token.children = list(_with_links(token.children, state.md, state.env.get("meter")))
 
 
-def _with_links(tokens: Sequence[Token], md: MarkdownIt) -> Iterator[Token]:
+def _with_links(tokens: Sequence[Token], md: MarkdownIt, meter: Meter | None) -> Iterator[Token]:
     links_around = 0
     for token in tokens:
         if token.tag == "a":
@@ -151,6 +200,8 @@ def _with_links(tokens: Sequence[Token], md: MarkdownIt) -> Iterator[Token]:
             continue
         before = 0
         for address in addresses.find(token.content):
+            if meter is not None:
+                meter.tick(4)
             url = md.normalizeLink(address.url)
             if not md.validateLink(url):
                 continue
@@ -166,20 +217,36 @@ def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
-_md = _Parser(
-    "commonmark",
-    {"html": False, "xhtmlOut": False, "tasklists": True, "maxNesting": MAX_NESTING},
-    renderer_cls=_Markup,
-).enable(["table", "strikethrough"])
-formulas.use(_md)
-_md.core.ruler.push("addresses", _link_addresses)
+def _count_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A rule that never applies: it is asked at each line, and at each row of a table, which may be wide."""
+    meter: Meter = state.env["meter"]
+    meter.tick(8)
+    return False
 
 
-def parse(source: str, references: References) -> list[Token]:
-    """Parse the blocks of normalised source; link definitions are added to the references."""
+def _count_place(state: StateInline, silent: bool) -> bool:
+    """A rule that never applies: it is asked at each place of inline text, each time that the parser comes there."""
+    meter: Meter = state.env["meter"]
+    meter.tick()
+    return False
+
+
+_md = _make_parser(counts_steps=False)
+_metered = _make_parser(counts_steps=True)
+
+
+def parse(source: str, references: References, meter: Meter | None = None) -> list[Token]:
+    """Parse the blocks of normalised source; link definitions are added to the references. Raises TooDear."""
     tokens: list[Token] = []
-    _md.block.parse(source, _md, {"references": references}, tokens)
+    if meter is None or (len(source) < SHORT_SOURCE and "|" not in source):
+        _md.block.parse(source, _md, {"references": references}, tokens)
+    else:
+        _metered.block.parse(source, _metered, {"references": references, "meter": meter}, tokens)
     return tokens
+
+
+def _env(drawing: Drawing, /, **more: object) -> EnvType:
+    return {"meter": drawing.meter, "final": drawing.final, **more}
 
 
 def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
@@ -191,17 +258,30 @@ def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             start = index + 1
 
 
+def coloured_after(tokens: Sequence[Token], spent: Coloured) -> Coloured:
+    """Count the code that gets colours up to the end of a block, `spent` before it."""
+    colours = Colours(UNLIMITED, spent)
+    for token in tokens:
+        if token.type == "fence" and is_colourable(token.content, language := _language(token)):
+            colours.allow(token.content, language)
+    return colours.spent
+
+
 def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
     """Draw tokens as HTML; raises ValueError if they nest too deeply to be shown as they are."""
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         raise ValueError("blocks nest too deeply")
-    html: str = _md.renderer.render(tokens, _md.options, {"drawing": drawing})
+    html: str = _md.renderer.render(tokens, _md.options, _env(drawing, drawing=drawing))
     return html
 
 
-def draw_inline(content: str, references: References) -> str:
-    """Draw the content of one paragraph, heading or cell."""
-    children = _md.parseInline(content, {"references": references})[0].children or []
+def draw_inline(content: str, drawing: Drawing) -> str:
+    """Draw the content of one paragraph, heading or cell. Raises TooDear."""
+    parser, env = _md, _env(drawing, references=_Definitions(drawing))
+    if drawing.meter is not None:
+        drawing.meter.check()
+        parser = _metered if len(content) >= SHORT_INLINE else _md
+    children = parser.parseInline(content, env)[0].children or []
     renderer: Any = _md.renderer
-    html: str = renderer.renderInline(children, _md.options, {})
+    html: str = renderer.renderInline(children, _md.options, env)
     return html

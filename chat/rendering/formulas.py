@@ -15,7 +15,11 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from chat.rendering.budget import Meter, TooDear
 from chat.rendering.mathml import mathml
+
+# Converting a longer formula may take more than 30 ms; the time may grow with the square of the length.
+LONGEST_AT_ONCE = 1_500
 
 _CLOSING = {"$$": "$$", "\\[": "\\]"}
 # Where a formula may begin, and end: $5 and $10, US$ 6, $HOME/$USER are none.
@@ -78,7 +82,7 @@ def _draw_block(md: RendererHTML, tokens: Sequence[Token], index: int, options: 
     token = tokens[index]
     inner, closing = token.content[2:], _CLOSING[token.markup]
     closed = inner.endswith(closing)
-    drawn = mathml(inner.removesuffix(closing).strip(), display=True) if closed else None
+    drawn = _mathml(inner.removesuffix(closing).strip(), env, display=True) if closed else None
     shown = drawn or _source(token.content)
     return f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{shown}</div>\n'
 
@@ -122,7 +126,19 @@ def _follows_word(source: str, at: int) -> bool:
 
 def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
-    return mathml(token.content.strip(), display=token.hidden) or _source(token.markup)
+    return _mathml(token.content.strip(), env, display=token.hidden) or _source(token.markup)
+
+
+def _mathml(source: str, env: EnvType, *, display: bool) -> str | None:
+    """Draw a formula; a long one not while it is being written, and for good only where there is time for it."""
+    meter: Meter | None = env["meter"]
+    if meter is not None and meter.is_limited:
+        meter.check()
+        if len(source) > LONGEST_AT_ONCE:
+            if env["final"]:
+                raise TooDear
+            return None
+    return mathml(source, display=display)
 
 
 def _source(text: str) -> str:

@@ -41,9 +41,12 @@ class Usage(Protocol):
     def session_total_tokens(self) -> int: ...
 
 
-def message_frame(message: MessageSnapshot) -> Json:
-    """Make the frame that puts a message into a page. A streaming one comes empty: its text follows by itself."""
-    html = message_html(message, with_body=message.status != "streaming")
+def message_frame(message: MessageSnapshot, body: SafeString | None = None) -> Json:
+    """Make the frame that puts a message into a page. A streaming one comes empty: its text follows by itself.
+
+    `body` is the HTML of its Markdown, where that has been drawn already.
+    """
+    html = message_html(message, EMPTY if message.status == "streaming" else body)
     return {"op": "message", "revision": message.revision, "id": message.id, "sequence": message.sequence, "html": html}
 
 
@@ -53,10 +56,30 @@ def context_frame(revision: int, included: bool, places: Sequence[Sequence[int]]
     return {"op": "context", "revision": revision, "included": included, "places": places, "mark": mark}
 
 
-def message_html(message: MessageSnapshot, *, with_body: bool = True) -> SafeString:
-    """Render one message; a card that says so where that fails, so that the rest of the page stands (MSG-10)."""
+def is_markdown(message: MessageSnapshot) -> bool:
+    """Tell whether a message shows its text as Markdown: what an agent says or thinks."""
+    return message.type == "reasoning" or (message.type == "text" and message.role not in ("user", "system"))
+
+
+def is_quick(message: MessageSnapshot) -> bool:
+    """Tell whether a message that came whole in an event is drawn quickly enough for the event loop."""
+    if message.status in ("streaming", "queued") or not is_markdown(message):
+        return True
+    return markdown.draw_soon(message.text) is not None
+
+
+def body_of(blocks: tuple[str, ...]) -> SafeString:
+    """Return blocks of Markdown as the body of a message."""
+    return mark_safe(markdown.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitised HTML
+
+
+def message_html(message: MessageSnapshot, body: SafeString | None = None) -> SafeString:
+    """Render one message; a card that says so where that fails, so that the rest of the page stands (MSG-10).
+
+    It may wait for another process to draw the body, unless that is given.
+    """
     try:
-        return _message_html(message, with_body)
+        return _message_html(message, body)
     except Exception:  # rows may be hand-made or older than this code: whatever is wrong with one is its own matter
         logger.exception("Message %s cannot be rendered", message.id)
         tool_name = (message.tool.name if message.tool else "unknown") if message.type == "tool_group" else ""
@@ -119,7 +142,7 @@ def _level(percent: float) -> str:
     return "low" if percent < 50 else "middle" if percent <= 80 else "high"
 
 
-def _message_html(message: MessageSnapshot, with_body: bool) -> SafeString:
+def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeString:
     if message.status == "queued":
         return _render("messages/queued", {"message": message, "name": message.sender})
     match message.type, message.role:
@@ -133,10 +156,10 @@ def _message_html(message: MessageSnapshot, with_body: bool) -> SafeString:
         case "text", "user":
             return _row("user", message, **_person(message))
         case "text", _:
-            return _row("assistant", message, body=_body(message, with_body))
+            return _row("assistant", message, body=_body(message, body))
         case "reasoning", _:
             streaming = message.status == "streaming"
-            return _row("reasoning", message, body=_body(message, with_body), streaming=streaming)
+            return _row("reasoning", message, body=_body(message, body), streaming=streaming)
         case "tool_group", _:
             return _row("tool_group", message, card=ToolCard.of(message))
         case _:
@@ -156,9 +179,8 @@ def _person(message: MessageSnapshot) -> Json:
     return {"name": message.sender, "speaker": speaker, "person": True, **words}
 
 
-def _body(message: MessageSnapshot, with_body: bool) -> SafeString:
-    # the renderer's output is sanitised HTML
-    return mark_safe(markdown.render(message.text)) if with_body else EMPTY  # noqa: S308
+def _body(message: MessageSnapshot, body: SafeString | None) -> SafeString:
+    return body_of(markdown.blocks(message.text)) if body is None else body
 
 
 def _is_long(text: str) -> bool:

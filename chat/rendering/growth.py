@@ -12,7 +12,7 @@ from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.token import Token
 
 from chat.rendering import addresses
-from chat.rendering.engine import Drawing, References, draw_inline
+from chat.rendering.engine import Drawing, draw_inline
 from chat.rendering.sanitize import clean, escape
 
 # What follows text in a line without meaning anything: no character that could complete, open or escape markup.
@@ -42,10 +42,10 @@ class Prose:
     characters after plain text can only add themselves.
     """
 
-    def __init__(self, before: str, after: str, content: str, inline: str, references: References) -> None:
+    def __init__(self, before: str, after: str, content: str, inline: str, drawing: Drawing) -> None:
         self._before, self._after = before, after
         self._content = content
-        self._references = references
+        self._drawing = drawing
         self._plain: re.Pattern[str] | None = None
         self._gap = ""
         self._set_inner(inline)
@@ -62,8 +62,9 @@ class Prose:
             self._gap = text[len(text.rstrip(" ")) :]
             self._inner += escape(text.rstrip(" "))
             return True
+        self._drawing.expansions.reset()
         try:
-            self._set_inner(draw_inline(self._content.rstrip(MD_TRIM_CHARS), self._references))
+            self._set_inner(draw_inline(self._content.rstrip(MD_TRIM_CHARS), self._drawing))
         except Exception:  # the full drawing knows what to show then
             return False
         return True
@@ -151,7 +152,7 @@ def _prose(tokens: Sequence[Token], source: str, html: tuple[str, str], drawing:
     if not inner or CLOSING.fullmatch(after) is None:
         return None
     content = token.content + source[len(source.rstrip(MD_TRIM_CHARS)) :]
-    return Prose(html[0] + before, after, content, inline, drawing.references)
+    return Prose(html[0] + before, after, content, inline, drawing)
 
 
 def _reaches_end(token: Token, source: str) -> bool:

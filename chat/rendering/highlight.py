@@ -5,17 +5,25 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape
 from itertools import groupby
+from threading import Event, Thread
 from time import thread_time
+from typing import NamedTuple
 
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String, _TokenType
+
+from chat.rendering.budget import UNLIMITED, Allowance, Meter
 
 # Lexers are regular expressions that run in the server, and some take minutes for a page of empty lines: only
 # well-known ones, only on what a person would read, and no longer than any honest code needs.
 MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
+# Characters of code that get colours in one message.
+MOST_COLOURED = 50_000
+# Languages that get colours in one message: the first lexer of a language takes 10 to 50 ms to load.
+MOST_LANGUAGES = 12
 _GAP = re.compile(r"\s{400}")
 
 _LANGUAGES = frozenset(
@@ -106,6 +114,34 @@ _CLASSES: dict[_TokenType, str] = {
     String.Regex: "sr",
 }
 CODE_CLASSES = frozenset(_CLASSES.values())
+# The languages whose lexers have been asked for on the event loop; set once they are there.
+_loading: dict[str, Event] = {}
+
+
+class Coloured(NamedTuple):
+    """How much code of a text has got colours, and in which languages."""
+
+    characters: int = 0
+    languages: frozenset[str] = frozenset()
+
+
+class Colours:
+    """Counts the code that gets colours in one text. `missing`: some code must get its colours elsewhere."""
+
+    def __init__(self, allowance: Allowance = UNLIMITED, spent: Coloured = Coloured()) -> None:  # noqa: B008  # a value
+        self._allowance = allowance
+        self.spent = spent
+        self.missing = False
+
+    def allow(self, code: str, language: str) -> bool:
+        """Count code that can be coloured; tell whether it gets its colours here."""
+        spent = Coloured(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
+        if spent.characters > MOST_COLOURED or len(spent.languages) > MOST_LANGUAGES:
+            return False
+        self.spent = spent
+        here = len(code) <= self._allowance.coloured and (self._allowance.loads_lexers or is_loaded(language))
+        self.missing |= not here
+        return here
 
 
 def known_as(language: str) -> str | None:
@@ -114,12 +150,12 @@ def known_as(language: str) -> str | None:
     return name if name in _LANGUAGES else None
 
 
-def highlight(code: str, language: str) -> str | None:
-    """Return the code as HTML with coloured spans, or None if it is better left plain."""
+def highlight(code: str, language: str, meter: Meter | None = None) -> str | None:
+    """Return the code as HTML with coloured spans, or None if it is better left plain. Raises TooDear."""
     name = known_as(language)
-    if name is None or not _is_readable(code):
+    if name is None or not is_colourable(code, language):
         return None
-    pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code))
+    pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter))
     if name == "diff":
         pieces = _whole_lines(pieces)
     # A lexer may give up, or drop or change characters: what was said goes before its colours.
@@ -128,10 +164,27 @@ def highlight(code: str, language: str) -> str | None:
     return "".join(_span(css, "".join(text for _, text in run)) for css, run in groupby(pieces, key=lambda p: p[0]))
 
 
-def _is_readable(code: str) -> bool:
-    if len(code) > MAX_CODE or _GAP.search(code):
+def is_colourable(code: str, language: str) -> bool:
+    """Tell whether this is code of a known language that a person would read."""
+    if known_as(language) is None or len(code) > MAX_CODE or _GAP.search(code):
         return False
     return all(len(line) <= MAX_LINE for line in code.split("\n"))
+
+
+def is_loaded(language: str) -> bool:
+    """Tell whether a language's lexer is loaded; if not, it is soon, in a thread of its own."""
+    name = known_as(language)
+    if name is None or name in _loading:
+        return name is None or _loading[name].is_set()
+    _loading[name] = Event()
+    Thread(target=_load, args=(name,), name=f"lexer {name}", daemon=True).start()
+    return False
+
+
+def _load(name: str) -> None:
+    _lexer(name, inside_php=False)
+    _lexer(name, inside_php=name == "php")
+    _loading[name].set()
 
 
 @cache
@@ -140,11 +193,14 @@ def _lexer(name: str, inside_php: bool) -> Lexer:
     return get_lexer_by_name(name, stripnl=False, ensurenl=False, **extra)
 
 
-def _pieces(lexer: Lexer, code: str) -> Iterator[tuple[str, str]]:
+def _pieces(lexer: Lexer, code: str, meter: Meter | None) -> Iterator[tuple[str, str]]:
     deadline = thread_time() + MAX_SECONDS
     for count, (kind, text) in enumerate(lexer.get_tokens(code)):
-        if not count % 64 and thread_time() > deadline:
-            return
+        if not count % 16:
+            if meter is not None:
+                meter.check()
+            if thread_time() > deadline:
+                return
         yield ("" if text.isspace() else _class(kind)), text
 
 

@@ -1,8 +1,10 @@
 """What a web process holds for one message while it streams: its text, drawn once for every viewer."""
 
+from collections.abc import Sequence
 from time import thread_time
 from typing import Any
 
+from chat.rendering.budget import UNLIMITED, Allowance
 from chat.rendering.markdown import remember
 from chat.rendering.markdown_stream import Append, MarkdownStream, Op, Replace
 
@@ -18,9 +20,12 @@ class LiveText:
 
     `keep` counts UTF-16 units, as browsers do. A key that would hold nothing is left out: no blocks, no replace,
     keep 0, tail "".
+
+    Where the allowance was not enough to draw the text exactly, its last frame leaves it open (`ended` is False), and
+    `settle` ends it with what was drawn elsewhere.
     """
 
-    def __init__(self, message_id: str) -> None:
+    def __init__(self, message_id: str, allowance: Allowance = UNLIMITED) -> None:
         self.id = message_id
         self.length = 0  # code points, drawn or not
         # Seconds of CPU that frames take: wait at least 20 times as long for the next. The lesser of the last two,
@@ -30,7 +35,8 @@ class LiveText:
         self.ended = False
         self._pending: list[str] = []
         self._drawn: list[str] = []
-        self._stream = MarkdownStream()
+        self._stream = MarkdownStream(allowance)
+        self._settled: list[str] | None = None
         self._tail = ""
         self._n = 0
         self._rev = 0
@@ -40,11 +46,25 @@ class LiveText:
         self._pending.append(text)
         self.length += len(text)
 
-    def frame(self, *, end: bool = False) -> dict[str, Any] | None:
-        """Draw what came since the last frame, or return None if nothing changed; `end` freezes the rest."""
+    @property
+    def provisional(self) -> dict[int, str]:
+        """The source of blocks that must be drawn elsewhere, by index."""
+        return {} if self.ended else self._stream.provisional
+
+    def begin(self, text: str, seconds: float) -> None:
+        """Draw the beginning of a text, within so many seconds of CPU."""
+        self.append(text)
+        self.frame(seconds=seconds)
+
+    def frame(self, *, end: bool = False, seconds: float | None = None) -> dict[str, Any] | None:
+        """Draw what came since the last frame, or return None if nothing changed; `end` freezes the rest.
+
+        `seconds` of CPU replace the allowance for this frame.
+        """
         if self.ended:
             return None
         started = thread_time()
+        self._stream.start(started, seconds)
         frame = self._draw(end)
         before, self._spent = self._spent, thread_time() - started
         self.last_cost = min(before, self._spent)
@@ -52,8 +72,25 @@ class LiveText:
 
     def snapshot(self, have_blocks: int = 0, have_rev: int = 0) -> dict[str, Any]:
         """Return the state after the last frame, without the first blocks that the viewer has of the same rev."""
-        blocks = self._stream.blocks
+        blocks = self._stream.blocks if self._settled is None else self._settled
         start = have_blocks if have_rev == self._rev and 0 < have_blocks <= len(blocks) else 0
+        return self._snap(blocks, start)
+
+    def complete(self, index: int, html: str) -> dict[str, Any]:
+        """Put what was drawn elsewhere in the place of a provisional block."""
+        return self._frame([self._stream.complete(index, html)], self._tail, end=False)
+
+    def settle(self, blocks: Sequence[str]) -> dict[str, Any]:
+        """End the text with blocks that were drawn elsewhere; viewers keep those that have not changed."""
+        before, self._settled = self._stream.blocks, list(blocks)
+        pairs = enumerate(zip(before, blocks, strict=False))
+        start = next((index for index, (old, new) in pairs if old != new), min(len(before), len(blocks)))
+        self.ended, self._tail = True, ""
+        self._n += 1
+        self._rev += 1
+        return self._snap(self._settled, start)
+
+    def _snap(self, blocks: list[str], start: int) -> dict[str, Any]:
         snap = {"op": "snap", "id": self.id, "n": self._n, "rev": self._rev, "from": start}
         return {**snap, "blocks": blocks[start:], "tail": self._tail, **({"end": 1} if self.ended else {})}
 
@@ -64,13 +101,14 @@ class LiveText:
         ops = self._stream.feed(text)
         if end:
             ops += self._stream.finish()
-            self._finish()
+            if self._stream.is_exact:
+                self._finish()
         before, self._tail = self._tail, self._stream.tail_html()
         if not (end or ops or before != self._tail):
             return None
-        return self._frame(ops, before, end)
+        return self._frame(ops, before, end=self.ended)
 
-    def _frame(self, ops: list[Op], before: str, end: bool) -> dict[str, Any]:
+    def _frame(self, ops: list[Op], before: str, *, end: bool) -> dict[str, Any]:
         replace = [[op.index, op.html] for op in ops if isinstance(op, Replace)]
         keep = common_prefix(before, self._tail)
         self._n += 1

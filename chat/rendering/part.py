@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from chat.rendering import engine
 from chat.rendering.engine import Drawing
 from chat.rendering.growth import CLOSING, Growth, growth_of
-from chat.rendering.markdown import draw_block
+from chat.rendering.markdown_blocks import draw_block
 from chat.rendering.sanitize import clean
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -51,7 +51,7 @@ class Part:
         text = self._head + source[self._start :]
         if "]:" in text:
             return None
-        block, *others = engine.top_level(engine.parse(text, drawing.references))
+        block, *others = engine.top_level(engine.parse(text, drawing.references, drawing.meter))
         lines = text.split("\n")
         if not self._continues(block, lines[: _end(block)], source):
             return None

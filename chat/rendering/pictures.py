@@ -4,26 +4,40 @@ Loading it from its own server would tell that server who reads what; so Parley 
 holds: the signature says so.
 """
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from urllib.parse import urlsplit
 
 from django.core.signing import Signer
-from django.utils.crypto import constant_time_compare
+from django.utils.crypto import constant_time_compare, salted_hmac
 from markdown_it.common.utils import escapeHtml
 
 _SALT = "chat.pictures"
 MAX_ALT = 200
+_keys: list[str] = []
+
+
+@cache
+def key() -> str:
+    """Return the key that signs addresses. Processes that draw get it, and not the secret that it is made of."""
+    return _keys[0] if _keys else salted_hmac(_SALT, "key", algorithm="sha256").hexdigest()
+
+
+def use_key(given: str) -> None:
+    """Sign with this key from now on; for a process that has no settings."""
+    if _keys != [given]:
+        _keys[:] = [given]
+        key.cache_clear()
 
 
 @lru_cache(maxsize=1_000)
 def signature(address: str) -> str:
     """Sign the address of a picture."""
-    return Signer(salt=_SALT).signature(address)
+    return Signer(key=key(), salt=_SALT, fallback_keys=[]).signature(address)
 
 
 def is_signed(address: str, given: str) -> bool:
     """Tell whether this address stood in a message that was drawn here."""
-    return constant_time_compare(Signer(salt=_SALT).signature(address), given)
+    return constant_time_compare(signature(address), given)
 
 
 def place(address: str, alt: str) -> str:

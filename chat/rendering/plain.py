@@ -10,6 +10,7 @@ from html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from chat.rendering import addresses
+from chat.rendering.budget import LONGEST_STYLED
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)", re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
@@ -19,8 +20,10 @@ Part = Callable[[str], str]
 
 
 def dressed(text: str) -> SafeString:
-    """Make HTML whose text is the given one."""
-    return mark_safe("".join(_split(text, _fenced(text), _fence, _outside)))  # noqa: S308  # every part is escaped
+    """Make HTML whose text is the given one; beyond a length nothing in it stands out."""
+    head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
+    drawn = "".join(_split(head, _fenced(head), _fence, _outside))
+    return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 
 def _split(text: str, spans: Iterable[tuple[int, int]], inside: Part, outside: Part) -> Iterator[str]:

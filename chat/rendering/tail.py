@@ -8,10 +8,12 @@ from typing import NamedTuple
 from markdown_it.token import Token
 
 from chat.rendering import cutting, engine
+from chat.rendering.budget import LONGEST_TAIL, Expansions, Meter, TooDear
 from chat.rendering.engine import Drawing, References
 from chat.rendering.growth import Growth, growth_of
-from chat.rendering.markdown import draw_block, is_plain, plain
+from chat.rendering.markdown_blocks import draw_block, is_plain
 from chat.rendering.part import Drawn, Part, part_of
+from chat.rendering.source import plain
 
 
 class _Parsed(NamedTuple):
@@ -20,10 +22,14 @@ class _Parsed(NamedTuple):
 
 
 class Tail:
-    """Source that is not frozen yet; looked at as blocks once per line at most, not once per piece."""
+    """Source that is not frozen yet; looked at as blocks once per line at most, not once per piece.
 
-    def __init__(self, references: References) -> None:
+    Whatever takes too long raises TooDear, and leaves the source as it is.
+    """
+
+    def __init__(self, references: References, meter: Meter) -> None:
         self._references = references
+        self._meter = meter
         self._source = ""
         self._line = 0  # where the unfinished line starts
         self._settled = False
@@ -47,6 +53,10 @@ class Tail:
         self._source, self._line, self._settled, self._continues = "", 0, False, None
         self._forget()
         return slices
+
+    @property
+    def source(self) -> str:
+        return self._source
 
     def html(self) -> str:
         """Return the HTML of the source, equal to drawing all of it afresh."""
@@ -91,7 +101,7 @@ class Tail:
     def _draw_part(self) -> Drawn | None:
         if self._part is None:
             return None
-        drawing = Drawing(ChainMap({}, self._references), final=False, known=self._inlines)
+        drawing = self._drawing(ChainMap({}, self._references))
         try:
             drawn = self._part.draw(self._source, drawing, growing=self._settled)
         except Exception:  # the full drawing knows what to show then
@@ -105,7 +115,7 @@ class Tail:
         if parsed is None:
             return Drawn(plain(self._source), None)
         blocks, lines = _blocks(parsed), self._source.split("\n")
-        drawing = Drawing(parsed.references, final=False, known=self._inlines)
+        drawing = self._drawing(parsed.references)
         drawn = [draw_block(block, lines, drawing) for block in blocks]
         self._inlines, growth = drawing.inlines, None
         if blocks and not is_plain(drawn[-1]):
@@ -116,10 +126,16 @@ class Tail:
                 growth = growth_of(blocks[-1], self._source, html, drawing)
         return Drawn("\n".join(drawn), growth)
 
+    def _drawing(self, references: References) -> Drawing:
+        expansions = Expansions(strict=True)
+        return Drawing(references, final=False, known=self._inlines, meter=self._meter, expansions=expansions)
+
     def _parse(self, source: str) -> _Parsed | None:
+        if len(source) > LONGEST_TAIL and self._meter.is_limited:
+            raise TooDear
         references: References = ChainMap({}, self._references)
         try:
-            return _Parsed(engine.parse(source, references), references)
+            return _Parsed(engine.parse(source, references, self._meter), references)
         except Exception:  # markdown-it can fail on odd input in many ways; the text must still be seen
             return None
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
 from chat.rendering.ansi import PLAIN, Style, styled
+from chat.rendering.budget import LONGEST_STYLED
 
 TOOLS = frozenset({"bash", "shell", "execute", "run"})
 WHOLE_LINES = 500
@@ -28,12 +30,22 @@ class Screen:
 
 
 def screen(output: str) -> Screen:
-    """Lay out `output`: up to 500 lines whole, of more the first 200 and the rest apart."""
-    lines = _overwritten(output).rstrip("\n").split("\n")
+    """Lay out `output`: up to 500 lines whole, of more the first 200 and the rest apart.
+
+    Beyond a length control sequences are left out, whatever they mean.
+    """
+    text = _overwritten(output[:LONGEST_STYLED]) + "".join(_without_controls(output[LONGEST_STYLED:]))
+    lines = text.rstrip("\n").split("\n")
     cut = FIRST_LINES if len(lines) > WHOLE_LINES else len(lines)
     shown, style = _coloured("\n".join(lines[:cut]), PLAIN)
     rest, _ = _coloured("\n".join(lines[cut:]), style)
     return Screen(shown, rest, len(lines))
+
+
+def _without_controls(output: str) -> Iterator[str]:
+    # In pieces: the interpreter cannot switch to another thread while an expression works.
+    for start in range(0, len(output), LONGEST_STYLED):
+        yield _ESCAPE.sub("", output[start : start + LONGEST_STYLED])
 
 
 def _overwritten(output: str) -> str:

@@ -76,7 +76,7 @@ class ToolCard:
     def line(self) -> str:
         """The arguments on one line: the value alone when there is only one, or one that says most."""
         value = _telling(self.tool.arguments)
-        text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value, None)
+        text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value)
         text = " ".join(text[: 4 * LINE].split())
         return text if len(text) <= LINE else f"{text[: LINE - 1]}…"
 
@@ -93,7 +93,7 @@ class ToolCard:
     @cached_property
     def arguments(self) -> Output:
         """The arguments in full; in colour once nothing changes any more."""
-        text = _json(self.tool.arguments, 2) if self.tool.arguments not in ({}, None) else ""
+        text = _json(self.tool.arguments) if self.tool.arguments not in ({}, None) else ""
         return output(text, in_colour=self.is_over)
 
     @cached_property
@@ -113,8 +113,8 @@ def _telling(arguments: object) -> object:
     return next((arguments[name] for name in _TELLING if isinstance(arguments.get(name), str)), arguments)
 
 
-def _json(value: object, indent: int | None) -> str:
+def _json(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
+        return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):  # hand-made snapshots may hold anything
         return str(value)

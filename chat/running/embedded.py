@@ -21,7 +21,7 @@ from chat.session_store import hash_key
 logger = logging.getLogger(__name__)
 
 LIST_INTERVAL = 60.0
-# Seconds: not while a server starts, and then once a day.
+# Seconds: not while a server starts, late enough to find the imports of one that crashed, and then once a day.
 FIRST_UPKEEP = 300.0
 UPKEEP_INTERVAL = 86_400.0
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from agents.events import TextDelta
 from agents.messages import Message, Text
 from agents.providers.base import Request
+from agents.reasoning import UNCHOSEN
 from agents.response import Response, ask
 from chat.db import Threads
 from chat.services import titles
@@ -59,7 +60,7 @@ class Namer:
 
 
 def request_of(untitled: Untitled) -> Request:
-    """What is asked: the beginning of the conversation as one text, so that it is read and not gone on with."""
+    """Make the request: the beginning of the conversation as one text, so that the model does not continue it."""
     said = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in untitled.opening)
     question = f"<conversation>\n{said}\n</conversation>\n\nThe title:"
     agent = untitled.agent
@@ -69,6 +70,8 @@ def request_of(untitled: Untitled) -> Request:
         system=INSTRUCTIONS,
         max_tokens=agent.max_tokens,
         options=agent.options,
+        reasoning=agent.support.least if agent.support else UNCHOSEN,
+        support=agent.support,
     )
 
 

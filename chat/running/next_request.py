@@ -52,9 +52,14 @@ class NextRequest:
             return Request(self.session.model, tuple(self.messages), self.system)
         return request_of(self.agent, self.messages)
 
+    @property
+    def _maker(self) -> tuple[str, str]:
+        """The provider and the model whose reasoning goes back."""
+        return (self.agent.provider.name, self.agent.model) if self.agent else ("", "")
+
     def estimate(self) -> tuple[list[Block], Measure]:
         """Lay out the context with estimated tokens; the rows need the `MEASURED` columns."""
-        laid = blocks(self.rows, self.files, self.agent.provider.name if self.agent else "")
+        laid = blocks(self.rows, self.files, *self._maker)
         around = of_text(self.system) + of_tools(self.tools)
         return laid, measured(laid, around, (self.session.provider, self.session.model))
 

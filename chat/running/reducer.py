@@ -7,9 +7,11 @@ The text of a streaming message is not part of the state: it is in the rows' del
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from agents.errors import AgentError
 from agents.events import (
     FinishReason,
     PartDone,
@@ -89,7 +91,7 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
         case TurnFinished(reason):
             return _finish(state, reason, now)
         case TurnFailed(error):
-            return _fail(state, error.words, now)
+            return _fail(state, error, now)
         case Stopped():
             return _stop(state, now)
         case ProcessLost(resume):
@@ -135,7 +137,7 @@ def _first_token(state: TurnState, now: Now) -> TurnState:
 
 
 def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced:
-    if state.open is not None and state.open.reasoning == reasoning:
+    if state.open is not None and state.open.reasoning == reasoning and not state.open.whole:
         return state, [AppendText(state.open.id, text, reasoning)]
     state, changes = _end_open(_first_token(state, now), now)
     row = now.message_id()
@@ -171,15 +173,21 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> 
     match part:
         case ToolCall():
             return _called(state, part, now)
-        case Text():
+        case Text(data=data):
             # The row stays open until another part begins or the response is done, which knows its duration.
-            return state, []
+            return (_text_done(state, data) if data else state), []
         case Thinking():
             if state.open is not None and state.open.reasoning:
                 return _end_open(state, now, provider_data=storable(dict(part.data)) or None)
             return _hidden_thinking(state, part, now)
         case _:
             assert_never(part)
+
+
+def _text_done(state: TurnState, data: Mapping[str, str]) -> TurnState:
+    """Keep what belongs to a whole text; a text that follows it has its own row."""
+    spoken = (*state.spoken[:-1], *(replace(text, data=data) for text in state.spoken[-1:]))
+    return replace(state, spoken=spoken, open=replace(state.open, whole=True) if state.open else None)
 
 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
@@ -194,6 +202,7 @@ def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     """Show a call where the model made it; it is run when its response is done (MSG-08, UI-01)."""
     state, changes = _end_open(state, now)
     tool = OpenTool(now.message_id(), call.id, storable_name(call.name))
+    raw = {"raw_arguments": call.raw} if call.raw else {}
     fields = _assistant(
         state,
         now,
@@ -202,7 +211,7 @@ def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
         tool_call_id=storable_name(call.id),
         tool_name=tool.name,
         arguments=storable(call.arguments),
-        provider_data={"raw_arguments": clean(call.raw)} if call.raw else None,
+        provider_data=storable({**call.data, **raw}) or None,
     )
     changes.append(InsertMessage(tool.id, "message_updated", fields))
     return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
@@ -214,7 +223,8 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
     rows.extend(_spoken(state, text, now, cut=reason in CUT_SHORT) for text in state.spoken)
     changes: list[Change] = [*_summarised(rows, state, metrics, now)]
     if not (state.spoken or state.tools) and reason in FINAL:
-        changes.append(_error(state, EMPTY_ANSWER, now, **({} if state.last_row else metrics)))
+        error = AgentError(EMPTY_ANSWER)
+        changes.append(_error(state, error, now, **({} if state.last_row else metrics)))
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
     return replace(state, open=None, spoken=()), changes
@@ -225,6 +235,8 @@ def _spoken(state: TurnState, text: SpokenText, now: Now, *, cut: bool) -> Updat
     grows = state.open is not None and state.open.id == text.id
     status = "interrupted" if cut and grows else "complete"
     fields: Json = {"duration_ms": _ms(text.began, now), "status": status}
+    if text.data and status == "complete":
+        fields["provider_data"] = storable(dict(text.data))
     return UpdateMessage(text.id, "message_updated", fields, compact=grows)
 
 
@@ -248,6 +260,7 @@ def _metrics(state: TurnState, usage: Usage) -> Json:
         "total_tokens": sum(known) if known else None,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
         "first_token_latency_ms": state.first_token_ms,
     }
 
@@ -290,8 +303,11 @@ def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
     return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_words(text)})
 
 
-def _error(state: TurnState, text: str, now: Now, **more: object) -> InsertMessage:
-    fields = _assistant(state, now, type="error", status="failed", text=clean(text), **_words(text), **more)
+def _error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
+    """Keep an error with its code, and with what can mend it (RUN-10)."""
+    text = error.words
+    data = {**_words(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
+    fields = _assistant(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
     return InsertMessage(now.message_id(), "error", fields)
 
 
@@ -341,9 +357,9 @@ def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
     return state, [*changes, *closing]
 
 
-def _fail(state: TurnState, text: str, now: Now) -> Reduced:
+def _fail(state: TurnState, error: AgentError, now: Now) -> Reduced:
     state, changes = _settle(state, now, TOOL_INTERRUPTED)
-    changes.append(_error(state, text, now))
+    changes.append(_error(state, error, now))
     state, closing = _close(state, now, "failed")
     return state, [*changes, *closing]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,19 +36,24 @@ TurnEvent = AgentEvent | Stopped | ProcessLost
 
 @dataclass(frozen=True, slots=True)
 class OpenText:
-    """A text or reasoning row that grows; `began` is monotonic."""
+    """A text or reasoning row that grows, or is `whole` and waits for its end; `began` is monotonic."""
 
     id: str
     reasoning: bool
     began: float
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenText:
-    """A text row of the present response whose duration is known when the response is done."""
+    """A text row of the present response whose duration is known when the response is done.
+
+    `data` is what its provider must get back with it; None until the text is whole.
+    """
 
     id: str
     began: float
+    data: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def workspace_for(user: User, workspace_id: int | None) -> Workspace:
 
 def deleted_sessions_of(user: User) -> QuerySet[Session]:
     """Return the deleted sessions that the user may restore: their own."""
-    return Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
+    deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
+    return deleted.filter(building_until=None)
 
 
 def deleted_session_for(user: User, session_id: str) -> Session:
@@ -74,7 +75,7 @@ def session_for_staff(
     permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
     if not isinstance(user, User) or not user.is_staff or not any(map(user.has_perm, permissions)):
         raise Forbidden(_("The admin’s permissions that you have do not cover that."))
-    sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session")
+    sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session").filter(building_until=None)
     session = sessions.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession

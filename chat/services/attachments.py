@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from itertools import islice
-from threading import BoundedSemaphore
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -21,6 +20,7 @@ from django.utils.translation import ngettext
 
 from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
+from chat.files.places import OnePerPerson
 from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
 from chat.services.access import session_for
 from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
@@ -37,8 +37,8 @@ BATCH = 5_000
 THUMB = ".thumb"
 MODEL_IMAGE = ".model"
 
-# Reading a file takes a core and, for the largest images, 400 MB: few at a time, the others wait.
-_reading = BoundedSemaphore(2)
+# Reading a file may take a core for some seconds: one at a time for each person.
+_places = OnePerPerson()
 
 
 class NoSuchAttachment(Refused):
@@ -68,7 +68,7 @@ def upload(*, session: Session, author: User, name: str, size: int, file: File[A
     _sweep()
     if _unsent().filter(user=author).count() >= MOST_UNSENT:
         raise Refused("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))
-    with _reading:
+    with _places.place(author.pk):
         contents = _read(file.read(limit_bytes() + 1))
     return _keep(session, author, names.clean(name), contents)
 
@@ -106,9 +106,9 @@ def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = Fals
         prefetch_related_objects(batch, Prefetch("attachments", files))
 
 
-def read_file(data: bytes) -> Contents:
-    """Read a file that comes with a whole session. Raises Refused: what it is, its size."""
-    with _reading:
+def read_file(data: bytes, reader: User) -> Contents:
+    """Read a file that comes with a whole session for somebody. Raises Refused: what it is, its size."""
+    with _places.place(reader.pk):
         return _read(data)
 
 
@@ -207,6 +207,7 @@ _WORDS: dict[Problem, Callable[[], str]] = {
     "broken_image": lambda: _("The image is damaged and cannot be read."),
     "too_many_pixels": lambda: _("The image has too many pixels. Make it smaller."),
     "broken_pdf": lambda: _("The PDF file is damaged and cannot be read."),
+    "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
     "locked_pdf": lambda: _("The PDF file is locked with a password. Save it without one."),
 }
 

@@ -41,5 +41,16 @@ def change(opened: OpenSession, author: User | None, **values: object) -> None:
     opened.save(*changed)
 
 
+def change_config(opened: OpenSession, author: User, kind: Kind, **values: object) -> None:
+    """Set values in the `config` of a session that the caller has locked, and keep a record of that kind."""
+    before = opened.session.config
+    config = {**config_of(opened.session), **values}
+    if config != before:
+        opened.session.config = config
+        opened.session_changed()
+        _remember(opened.session, author, kind, {"config": before})
+        opened.save("config")
+
+
 def _remember(session: Session, author: User | None, kind: Kind, before: dict[str, object]) -> None:
     SessionRevision.objects.create(session=session, user=author, kind=kind, revision=session.revision, before=before)

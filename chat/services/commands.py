@@ -128,8 +128,16 @@ def execute(user: User, session_id: str, command: Request) -> Json:
             sessions.set_model(session=session, author=user, provider=command.provider, model=command.model)
         case SetAgent():
             sessions.set_agent(session=session, author=user, agent=command.agent)
-        case Configure(tools=tools, max_rounds=rounds, mode=mode):
-            sessions.configure(session=session, author=user, tools=tools, max_rounds=rounds, mode=mode)
+        case Configure():
+            sessions.configure(
+                session=session,
+                author=user,
+                tools=command.tools,
+                max_rounds=command.max_rounds,
+                mode=command.mode,
+                reasoning_effort=command.reasoning_effort,
+                thinking_budget=command.thinking_budget,
+            )
         case Rename():
             sessions.rename(session=session, author=user, title=command.title)
         case SetSystemPrompt(system_prompt=prompt, seen=known):

@@ -62,7 +62,18 @@ def _config(config: Json, agent: AgentPreset) -> Json:
         **config,
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
         "max_rounds": min(rounds, most),
+        "allowed_hosts": _hosts(config.get("allowed_hosts"), agent),
     }
+
+
+def _hosts(wanted: object, agent: AgentPreset) -> list[str]:
+    """The file's own list of hosts, as far as an agent that is on offer reaches; else that of the session's agent."""
+    hosts = [host for host in wanted if isinstance(host, str)] if isinstance(wanted, list) else []
+    on_offer = presets.presets()
+    if any(not preset.allowed_hosts for preset in on_offer):
+        return hosts
+    reached = {host for preset in on_offer for host in preset.allowed_hosts}
+    return [host for host in hosts if host in reached] or list(agent.allowed_hosts)
 
 
 def _missing(config: Json, made: Json) -> list[str]:

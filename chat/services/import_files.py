@@ -1,33 +1,48 @@
-"""Files of conversations that people bring: what is in them, and the sessions that are made of what they choose."""
+"""Files of conversations that people bring: what is in them, and the sessions that are made of what they choose.
+
+Small files are read here; larger ones in a process with limits, part by part, so that neither the size of a file nor
+what is in it matters to the server (`chat.imports.reading`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+import zipfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
-from threading import BoundedSemaphore
+from io import UnsupportedOperation
+from shutil import copyfileobj
 from typing import IO, ClassVar
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from pydantic import ValidationError
 
-from chat.imports.document import Document
-from chat.imports.found import Found, Left, Source
-from chat.imports.recognising import recognised
-from chat.imports.renaming import DoubledId
-from chat.imports.values import TooMuch, Unreadable, values_in
+from agents.process_pool import Job, Limits, ProcessPool, Reason, WorkFailed
+from chat.disconnects import Disconnect
+from chat.imports import reading
+from chat.imports.found import Left, Source
+from chat.imports.reading import Error, Head, Outline, Problem
 from chat.models import Session, User, Workspace
+from chat.services import attachments, building
 from chat.services.errors import Refused
-from chat.services.importing import import_document
+from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
+from chat.services.workspaces import current_workspace
 
 # What one file may bring at a time.
 MOST_AT_ONCE = 100
 # What of a file is listed to be chosen from.
 MOST_LISTED = 5_000
-# A large file takes hundreds of megabytes to read: one at a time, the others wait.
-_reading = BoundedSemaphore(1)
+# Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
+SMALL_FILE = 250_000
+SMALL_UNPACKED = 1_000_000
+# Twice the unpacked size goes through the pipe at most: text that is escaped, and ids.
+_processes = ProcessPool(
+    "chat.imports.child",
+    Limits(cpu_seconds=60.0, seconds=180.0, memory_mb=512, output_bytes=1 << 30, queue_seconds=60.0),
+    size=2,
+)
 
 
 class TooLarge(Refused):
@@ -36,17 +51,6 @@ class TooLarge(Refused):
     def __init__(self) -> None:
         words = _("The file is too large; the limit is %(limit)d MB.")
         super().__init__(self.CODE, words % {"limit": settings.MAX_IMPORT_MB})
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """One conversation in a file. `began` is ISO 8601 or ""; `count` its messages."""
-
-    index: int
-    source: Source
-    title: str
-    began: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +77,13 @@ def limit_bytes() -> int:
     return megabytes * 1024 * 1024
 
 
-def contents(file: IO[bytes]) -> list[Outline]:
+def contents(file: IO[bytes], client: Disconnect | None = None) -> list[Outline]:
     """List the conversations in a file. Raises Refused: it is too large, or nothing that can be read."""
-    with _reading:
-        found = [Outline(index, each.source, each.title, each.began, each.count) for index, each in _found(file)]
+    found: list[Outline] = []
+    for kind, body in _parts("outlines", file, limit_bytes(), client=client):
+        if kind == reading.ERROR:
+            raise _refusal(Error.model_validate_json(body))
+        found.append(Outline.model_validate_json(body))
     if not found:
         raise _nothing_known()
     return found[:MOST_LISTED]
@@ -89,99 +96,214 @@ def import_file(
     workspace: Workspace | None = None,
     chosen: Sequence[int] | None = None,
     keep_ids: bool = True,
+    client: Disconnect | None = None,
 ) -> Outcome:
     """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
 
-    `workspace` has been fetched for the owner; without one it is that which they are in. Raises Refused: nothing can be
-    read, nothing was chosen, or too much at once.
+    `workspace` has been fetched for the owner; without one it is that which they are in. When the client goes, the
+    import ends. Raises Refused: nothing can be read, nothing was chosen, or too much at once.
     """
-    outcome = Outcome()
-    bring = partial(_bring, owner, workspace, keep_ids=keep_ids)
-    try:
-        with _reading:
-            for index, each in _chosen(file, chosen):
-                if len(outcome.brought) + len(outcome.problems) == MOST_AT_ONCE:
-                    outcome.problems.append(_too_many())
-                    break
-                bring(index, each, outcome)
-    except Refused as refused:  # a file that breaks off: what has come in is told all the same
-        if not outcome.brought:
-            raise
-        outcome.problems.append(refused.message)
-    if not outcome.brought:
-        raise Refused("nothing_imported", "\n".join(outcome.problems)) if outcome.problems else _nothing_known()
-    return outcome
-
-
-def _chosen(file: IO[bytes], chosen: Sequence[int] | None) -> Iterator[tuple[int, Found]]:
-    wanted = None if chosen is None else set(chosen)
-    if wanted is not None and len(wanted) > MOST_AT_ONCE:
+    if chosen is not None and len(set(chosen)) > MOST_AT_ONCE:
         raise Refused("too_many", _too_many())
-    return ((index, each) for index, each in _found(file) if wanted is None or index in wanted)
-
-
-def _found(file: IO[bytes]) -> Iterator[tuple[int, Found]]:
+    building.discard_abandoned()
+    run = _Import(owner, workspace or current_workspace(owner), file, client)
     try:
-        for index, value in enumerate(values_in(file, limit_bytes())):
-            if (found := recognised(value)) is not None:
-                yield index, found
-    except TooMuch:
-        raise TooLarge from None
-    except Unreadable:
-        words = _("This is no file of conversations: neither JSON nor a ZIP archive with JSON in it.")
-        raise Refused("unreadable", words) from None
+        run.bring(chosen, keep_ids=keep_ids)
+    except Refused as refused:  # a file that breaks off: what has come in is told all the same
+        if not run.outcome.brought:
+            raise
+        run.outcome.problems.append(refused.message)
+    if not run.outcome.brought:
+        problems = "\n".join(run.outcome.problems)
+        raise Refused("nothing_imported", problems) if problems else _nothing_known()
+    return run.outcome
 
 
-def _bring(
-    owner: User, workspace: Workspace | None, index: int, found: Found, outcome: Outcome, *, keep_ids: bool
-) -> None:
-    name = found.title or _("Conversation %(number)d") % {"number": index + 1}
+class _Import:
+    """One file on its way in."""
+
+    def __init__(self, owner: User, workspace: Workspace, file: IO[bytes], client: Disconnect | None) -> None:
+        self.outcome = Outcome()
+        self._owner = owner
+        self._workspace = workspace
+        self._file = file
+        self._client = client
+        self._files = FileReader(owner)
+
+    def bring(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
+        """Take in the chosen conversations, or all."""
+        arguments = (
+            limit_bytes(),
+            None if chosen is None else sorted(set(chosen)),
+            settings.MAX_MESSAGE_CHARS,
+            attachments.limit_bytes(),
+        )
+        again: list[int] = []
+        with closing(_parts("conversations", self._file, *arguments, client=self._client)) as parts:
+            for kind, body in parts:
+                if kind == reading.ERROR:
+                    raise _refusal(Error.model_validate_json(body))
+                if len(self.outcome.brought) + len(self.outcome.problems) == MOST_AT_ONCE:
+                    self.outcome.problems.append(_too_many())
+                    break
+                if kind == reading.PROBLEM:
+                    self.outcome.problems.append(_problem(Problem.model_validate_json(body)))
+                    continue
+                head = Head.model_validate_json(body)
+                if not self._bring_one(head, parts, keep_ids=keep_ids):
+                    again.append(head.index)
+        if again:  # their ids were taken after they were looked for
+            self.bring(again, keep_ids=False)
+
+    def _bring_one(self, head: Head, parts: Iterator[tuple[bytes, bytes]], *, keep_ids: bool) -> bool:
+        """Take in one conversation; False if its ids are taken."""
+        is_own = head.source != Source.PARLEY
+        made = SessionImport(
+            head, owner=self._owner, workspace=self._workspace, files=self._files, is_own=is_own, keep_ids=keep_ids
+        )
+        taken = False
+        try:
+            for kind, body in parts:
+                if kind == reading.END:
+                    break
+                if kind == reading.ERROR:
+                    raise _refusal(Error.model_validate_json(body))
+                if not taken:
+                    taken = self._take(made, kind, body)
+            if not taken:
+                self.outcome.brought.append(_brought(head, made.finish()))
+        finally:
+            made.discard()
+        return not taken
+
+    def _take(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
+        """Take a part; True if its ids are taken."""
+        try:
+            made.take(kind, body)
+        except IdsTaken:
+            made.discard()
+            return True
+        return False
+
+
+def _parts(
+    function: str, file: IO[bytes], *arguments: int | list[int] | None, client: Disconnect | None
+) -> Generator[tuple[bytes, bytes], None, None]:
+    """Read a file here or in a process; yields each part's kind and what it holds. Raises Refused."""
+    with ExitStack() as stack:
+        if _is_small(file):
+            pieces: Iterator[bytes] = getattr(reading, function)(file, *arguments)
+        else:
+            job = Job()
+            if client is not None:
+                client.call(job.cancel)
+            on_disk = file if _is_on_disk(file) else stack.enter_context(_copy(file))
+            pieces = _processes.stream(function, *arguments, file=on_disk, job=job)
+        try:
+            for piece in pieces:
+                if client is not None and client.is_set():
+                    raise _failed("cancelled")
+                yield piece[:1], piece[1:]
+        except WorkFailed as failed:
+            raise _failed(failed.reason) from failed
+        finally:
+            pieces.close()  # type: ignore[attr-defined]  # both are generators
+
+
+def _is_small(file: IO[bytes]) -> bool:
+    if file.seek(0, 2) > SMALL_FILE:
+        return False
     try:
-        document = Document.model_validate(found.document)
-        is_own = found.source != Source.PARLEY
-        made = import_document(owner=owner, workspace=workspace, document=document, is_own=is_own, keep_ids=keep_ids)
-    except (ValidationError, DoubledId, RecursionError) as error:
-        words = _("“%(title)s” was not imported: %(reason)s")
-        outcome.problems.append(words % {"title": name, "reason": _reason(error)})
-        return
-    outcome.brought.append(Brought(made.session, made.messages, made.kept_ids, [*made.notes, *_left(found)]))
+        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says
+            return sum(entry.file_size for entry in archive.infolist()) <= SMALL_UNPACKED
+    except Exception:  # it is no archive, or a broken one
+        return True
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        return f"{place}: {first['msg']}"[:300]
-    if isinstance(error, DoubledId):
-        return _("two things in it have the same id.")
-    return _("it is nested too deeply.")
+def _is_on_disk(file: IO[bytes]) -> bool:
+    try:
+        file.fileno()
+    except (UnsupportedOperation, AttributeError):
+        return False
+    file.flush()
+    return True
 
 
-def _left(found: Found) -> list[str]:
+def _copy(file: IO[bytes]) -> IO[bytes]:
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    file.seek(0)
+    copyfileobj(file, copy)
+    copy.flush()
+    return copy
+
+
+def _failed(reason: Reason) -> Refused:
+    """Say why a file could not be read to its end."""
+    if reason == "cancelled":
+        return Refused("cancelled", _("The import was cancelled."))
+    if reason == "busy":
+        return Refused("unavailable", _("Other imports are running. Try again in a few minutes."))
+    if reason == "failed":
+        return _refusal(Error(reason="unreadable"))
+    words = _("Reading the file takes more time or memory than an import may use. Split it into smaller files.")
+    return Refused(TooLarge.CODE, words)
+
+
+def _refusal(error: Error) -> Refused:
+    if error.reason == "too_much":
+        return TooLarge()
+    words = _("This is no file of conversations: neither JSON nor a ZIP archive with JSON in it.")
+    return Refused("unreadable", words)
+
+
+def _brought(head: Head, made: Imported) -> Brought:
+    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *_left(head.left)])
+
+
+def _problem(problem: Problem) -> str:
+    name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
+    words = _("“%(title)s” was not imported: %(reason)s")
+    return words % {"title": name, "reason": _reason(problem)}
+
+
+def _reason(problem: Problem) -> str:
+    match problem.reason:
+        case "doubled":
+            return _("two things in it have the same id.")
+        case "deep":
+            return _("it is nested too deeply.")
+        case "long":
+            words = _("%(place)s is longer than the %(limit)d characters that a message may have.")
+            return words % {"place": problem.place, "limit": settings.MAX_MESSAGE_CHARS}
+        case _:
+            return f"{problem.place}: {problem.details}"[:300]
+
+
+def _left(left: dict[Left, int]) -> list[str]:
     """What other programs' conversations have that sessions here do not."""
     words = {
         Left.BRANCHES: ngettext(
             "%(count)s message of another branch was left out.",
             "%(count)s messages of other branches were left out.",
-            found.left[Left.BRANCHES],
+            left.get(Left.BRANCHES, 0),
         ),
         Left.FILES: ngettext(
             "%(count)s file or picture is not in the export. Its place is marked.",
             "%(count)s files or pictures are not in the export. Their places are marked.",
-            found.left[Left.FILES],
+            left.get(Left.FILES, 0),
         ),
         Left.UNKNOWN: ngettext(
             "%(count)s part is of a kind that is not known here, and was left out.",
             "%(count)s parts are of kinds that are not known here, and were left out.",
-            found.left[Left.UNKNOWN],
+            left.get(Left.UNKNOWN, 0),
         ),
         Left.HIDDEN: ngettext(
             "%(count)s hidden message was left out.",
             "%(count)s hidden messages were left out.",
-            found.left[Left.HIDDEN],
+            left.get(Left.HIDDEN, 0),
         ),
     }
-    return [words[kind] % {"count": count} for kind, count in found.left.items() if count]
+    return [words[kind] % {"count": count} for kind, count in left.items() if count]
 
 
 def _nothing_known() -> Refused:

@@ -1,53 +1,29 @@
-"""The rows that a document becomes: its importer's own, and nobody else here has said or done anything in them."""
+"""The rows that parts of a file become: the importer's own; no other user of this server has said or done any of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
-from chat.imports.document import Document, MessagePart
+from chat.imports.document import ChangePart, MessagePart, RequestPart, RevisionPart, SessionPart
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, Speaker, User, Workspace
 from chat.services.access import sessions_of
-from chat.services.workspaces import current_workspace
 
 Json = dict[str, Any]
-WITH_MESSAGES = {"attachments", "revisions"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """All that is to be written, files left out; `messages` by their ids."""
-
-    session: Session
-    messages: dict[str, ChatMessage]
-    revisions: list[MessageRevision]
-    changes: list[SessionRevision]
-    requests: list[ModelRequest]
-
-
-def rows_of(document: Document, chosen: Json, owner: User, *, is_own: bool, workspace: Workspace | None = None) -> Rows:
-    """Make rows of a document at rest. `chosen` are columns of the session that stand before the document's own.
-
-    Without a `workspace` it is the one that the owner is in.
-    Names are kept; the owner alone is known by theirs, and with `is_own` is the one person who speaks in it.
-    """
-    session = _session(document, chosen, owner, workspace or current_workspace(owner))
-    messages = {part.id: _message(part, session, is_own=is_own) for part in document.messages}
-    revisions = [each for part in document.messages for each in _revisions(part, owner)]
-    requests = [ModelRequest(session=session, **each.model_dump()) for each in document.requests]
-    return Rows(session, messages, revisions, list(_changes(document, session)), requests)
-
-
-def _session(document: Document, chosen: Json, owner: User, workspace: Workspace) -> Session:
-    part = document.session
+def session_row(
+    part: SessionPart, chosen: Json, *, session_id: str, owner: User, workspace: Workspace, began: datetime | None
+) -> Session:
+    """Make the session; `chosen` are columns that take precedence over the file's."""
     parent = sessions_of(owner).filter(pk=part.parent_session).first() if part.parent_session else None
     own = part.model_dump(exclude={"parent_session", "created_at", "updated_at"})
-    begun = document.began() or timezone.now()
+    begun = began or timezone.now()
     return Session(
-        **{**own, **chosen},
+        **{**own, **chosen, "id": session_id},
         workspace=workspace,
         owner=owner,
         parent_session=parent,
@@ -56,8 +32,9 @@ def _session(document: Document, chosen: Json, owner: User, workspace: Workspace
     )
 
 
-def _message(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
-    columns = part.model_dump(exclude=WITH_MESSAGES)
+def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
+    """Make a message. Names are kept; the owner is known by theirs, and `is_own` makes them its only user."""
+    columns = part.model_dump(exclude={"attachments", "revisions"})
     columns["timestamp"] = part.timestamp or session.created_at
     columns["created_at"] = part.created_at or columns["timestamp"]
     row = ChatMessage(session=session, **columns)
@@ -67,31 +44,36 @@ def _message(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessag
     return row
 
 
-def _revisions(part: MessagePart, owner: User) -> Iterator[MessageRevision]:
-    for each in part.revisions:
-        yield MessageRevision(
-            message_id=part.id,
-            kind=each.kind,
-            user=_known(each.by, owner),
-            created_at=each.at,
-            before=_signed(each.before, each.by),
-        )
+def revision_row(part: RevisionPart, message: ChatMessage) -> MessageRevision:
+    """Make the record of a message's change."""
+    return MessageRevision(
+        message_id=message.pk,
+        kind=part.kind,
+        user=_known(part.by, message.session.owner),
+        created_at=part.at,
+        before=_signed(part.before, part.by),
+    )
 
 
-def _changes(document: Document, session: Session) -> Iterator[SessionRevision]:
-    for each in document.changes:
-        yield SessionRevision(
-            session=session,
-            kind=each.kind,
-            revision=each.revision,
-            user=_known(each.by, session.owner),
-            created_at=each.at,
-            before=_signed(each.before, each.by),
-        )
+def change_row(part: ChangePart, session: Session) -> SessionRevision:
+    """Make the record of a session's change."""
+    return SessionRevision(
+        session=session,
+        kind=part.kind,
+        revision=part.revision,
+        user=_known(part.by, session.owner),
+        created_at=part.at,
+        before=_signed(part.before, part.by),
+    )
+
+
+def request_row(part: RequestPart, session: Session) -> ModelRequest:
+    """Make the record of what a model was asked with."""
+    return ModelRequest(session=session, **part.model_dump())
 
 
 def _signed(before: Mapping[Any, Any], by: str) -> Json:
-    """A record that remembers who made it: mostly somebody who is not here."""
+    """Add who made a record, as most of them have no account here."""
     return {**before, "by": by} if by else dict(before)
 
 

@@ -1,43 +1,45 @@
-"""Taking in sessions from files: each becomes the importer's own, private and at rest, or nothing of it does."""
+"""One conversation of a file on its way in: it becomes the importer's own session, private and at rest, or nothing."""
 
 from __future__ import annotations
 
-import base64
-import binascii
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from django.db import IntegrityError, transaction
-from django.db.models import Model
-from django.utils import timezone
 from django.utils.translation import ngettext
 
+from chat import ids
 from chat.files.contents import Contents
-from chat.imports.document import AttachmentPart, Document, MessagePart
-from chat.imports.renaming import ids_in, renamed
-from chat.imports.resting import at_rest
+from chat.imports import reading
+from chat.imports.reading import FilePart, Head
+from chat.imports.renaming import Names, renamed_message, renamed_request, renamed_revision
 from chat.live.publish import stirred
 from chat.models import (
+    IMPORTED,
     Attachment,
     ChatMessage,
-    MessageType,
     ModelRequest,
     Participation,
     Session,
-    SessionRun,
-    Speaker,
     User,
     Workspace,
 )
-from chat.services import attachments
+from chat.services import attachments, building
 from chat.services.errors import Refused
 from chat.services.fitting import fitted
-from chat.services.imported_rows import Rows, rows_of
-from chat.services.inserting import Insertion, insertion
+from chat.services.imported_rows import change_row, message_row, request_row, revision_row, session_row
+from chat.services.inserting import insertion
 
-# Databases bound how many values a query has.
-BATCH = 5_000
+# Files of all conversations of one import, and the time for reading them.
+MOST_FILES = 200
+MOST_SECONDS = 60.0
+TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
+
+
+class IdsTaken(Exception):  # noqa: N818  # named for the ids
+    """Another import has brought in the same ids meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,150 +52,170 @@ class Imported:
     notes: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file that was read, and the message that it belongs to."""
+class FileReader:
+    """Reads the files that come along for one user, within one import's limits."""
 
-    message_id: str
-    part: AttachmentPart
-    position: int
-    contents: Contents
+    def __init__(self, user: User) -> None:
+        self._user = user
+        self._count = 0
+        self._seconds = 0.0
 
+    @property
+    def is_spent(self) -> bool:
+        return self._count >= MOST_FILES or self._seconds >= MOST_SECONDS
 
-def import_document(
-    *,
-    owner: User,
-    document: Document,
-    workspace: Workspace | None = None,
-    is_own: bool = False,
-    keep_ids: bool = True,
-) -> Imported:
-    """Make a session of a checked document, for its owner alone, in a workspace of theirs; else where they are.
-
-    `is_own`: the person in it is the owner, as in an export of theirs from another program. `keep_ids`: with the
-    document's own ids, if none of them is in use here; else, and without it, with new ones. Raises DoubledId.
-    """
-    rested = at_rest(document, timezone.now())
-    keep = keep_ids and not _is_known(rested)
-    make = partial(_import, owner, document, workspace=workspace, is_own=is_own)
-    try:
-        return make(renamed(rested, keep=keep), kept=keep)
-    except IntegrityError:
-        if not keep:
-            raise
-        # Somebody else has imported the same file in between.
-        return make(renamed(rested), kept=False)
-
-
-def _import(
-    owner: User, document: Document, named: Document, *, workspace: Workspace | None, is_own: bool, kept: bool
-) -> Imported:
-    files, lost = _read_files(named)
-    chosen = fitted(named.session)
-    rows = rows_of(named, chosen.columns, owner, is_own=is_own, workspace=workspace)
-    stored: list[Attachment] = []
-    try:
-        _write(rows, _prepare(rows), files, stored)
-    except BaseException:
-        attachments.forget_stored(stored)
-        raise
-    notes = [*chosen.notes, *_notes(document, lost)]
-    shown = sum(map(_is_shown, named.messages))
-    return Imported(rows.session, shown, kept and rows.session.pk == document.session.id, notes)
-
-
-def _is_shown(part: MessagePart) -> bool:
-    return part.removed_at is None and part.type not in (MessageType.TURN_START, MessageType.TURN_DONE)
-
-
-def _is_known(document: Document) -> bool:
-    """Whether anything here has an id of the document's already."""
-    tables = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
-    named = list(ids_in(document))
-    for kind, model in tables.items():
-        names = [name for each, name in named if each == kind and name]
-        batches = (names[at : at + BATCH] for at in range(0, len(names), BATCH))
-        if any(model._default_manager.filter(pk__in=batch).exists() for batch in batches):
-            return True
-    return False
-
-
-def _prepare(rows: Rows) -> list[Insertion]:
-    """Make all rows ready before anything is locked; what refers to others comes after them."""
-    tables: list[Sequence[Model]] = [
-        [rows.session],
-        list(rows.messages.values()),
-        rows.revisions,
-        rows.changes,
-        rows.requests,
-    ]
-    return [made for table in tables if (made := insertion(table))]
-
-
-@transaction.atomic
-def _write(rows: Rows, insertions: Sequence[Insertion], files: Sequence[_File], stored: list[Attachment]) -> None:
-    """Write everything; `stored` tells of the files that lie in the storage, whatever becomes of the rows."""
-    session = rows.session
-    for each in insertions:
-        each.run()
-    SessionRun.objects.create(session=session)
-    for file in files:
-        stored.append(_keep(file, rows))
-    Participation.objects.create(session=session, user=session.owner, read_revision=session.revision)
-    transaction.on_commit(lambda: stirred(sessions=[session.pk]))
-
-
-def _keep(file: _File, rows: Rows) -> Attachment:
-    return attachments.keep_with(
-        rows.messages[file.message_id],
-        author=rows.session.owner,
-        name=file.part.name,
-        contents=file.contents,
-        pk=file.part.id,
-        position=file.position,
-    )
-
-
-def _read_files(document: Document) -> tuple[list[_File], int]:
-    """The files that came along, and how many did not, or cannot be used."""
-    files: list[_File] = []
-    given = [
-        (message, place, each)
-        for message in document.messages
-        for place, each in enumerate(message.attachments)
-        if message.role == Speaker.USER
-    ]
-    for message, place, each in given:
+    def read(self, data: bytes) -> Contents | None:
+        """Return what a file is; None if it cannot be used."""
+        started = time.monotonic()
+        self._count += 1
         try:
-            contents = attachments.read_file(base64.b64decode(each.data or "", validate=True))
-        except (Refused, binascii.Error, ValueError):
-            continue
-        files.append(_File(message.id, each, place, contents))
-    return files, len(given) - len(files)
+            return attachments.read_file(data, self._user)
+        except Refused:
+            return None
+        finally:
+            self._seconds += time.monotonic() - started
 
 
-def _notes(document: Document, lost: int) -> list[str]:
-    """What is not as it was in the file, in words."""
-    waiting = _count(document.messages, ("queued",))
-    at_work = _count(document.messages, ("streaming", "pending", "running", "waiting"))
-    files = ngettext(
-        "%(count)s file could not be read or was not in the export.",
-        "%(count)s files could not be read or were not in the export.",
-        lost,
-    )
-    queued = ngettext(
-        "%(count)s message was still queued. It was taken back.",
-        "%(count)s messages were still queued. They were taken back.",
-        waiting,
-    )
-    unfinished = ngettext(
-        "%(count)s message was not finished. It is marked as interrupted.",
-        "%(count)s messages were not finished. They are marked as interrupted.",
-        at_work,
-    )
-    told = ((files, lost), (queued, waiting), (unfinished, at_work))
-    return [words % {"count": count} for words, count in told if count]
+class SessionImport:
+    """Takes the parts of one conversation (`chat.imports.reading`) in their order and writes them batch by batch.
+
+    `keep_ids`: with the file's ids if none of them is in use here, else with new ones.
+    """
+
+    def __init__(
+        self, head: Head, *, owner: User, workspace: Workspace, files: FileReader, is_own: bool, keep_ids: bool
+    ) -> None:
+        self._head = head
+        self._owner = owner
+        self._workspace = workspace
+        self._files = files
+        self._is_own = is_own
+        self._keep = keep_ids
+        self._fitted = fitted(head.session)
+        self._names = Names()
+        self._session: Session | None = None
+        self._rows: list[ChatMessage] = []
+        self._file: FilePart | None = None
+        self._lost = self._left_out = 0
+
+    def take(self, kind: bytes, body: bytes) -> None:
+        """Take a part. Raises IdsTaken; what is written by then stays until `discard`."""
+        if kind == reading.IDS:
+            self._keep = self._keep and not _is_in_use(reading.Ids.validate_json(body))
+            return
+        try:
+            self._write(kind, body, self._session or self._begin())
+        except IntegrityError:
+            if not self._keep:
+                raise
+            raise IdsTaken from None
+
+    def finish(self) -> Imported:
+        """Show the session to its owner."""
+        session = self._session or self._begin()
+        with transaction.atomic():
+            building.finish(session, self._head.session.status)
+            Participation.objects.create(session=session, user=session.owner, read_revision=session.revision)
+            transaction.on_commit(lambda: stirred(sessions=[session.pk]))
+        kept = self._keep and session.pk == self._head.session.id
+        return Imported(session, self._head.shown, kept, [*self._fitted.notes, *self._notes()])
+
+    def discard(self) -> None:
+        """Delete what is written, unless it is finished."""
+        if self._session is not None:
+            building.discard(self._session.pk)
+
+    def _begin(self) -> Session:
+        self._names = Names(keep=self._keep)
+        columns = self._fitted.columns
+        self._session = session_row(
+            self._head.session,
+            {**columns, "config": {**columns["config"], IMPORTED: True}},
+            session_id=self._names.session(self._head.session.id) or ids.session_id(),
+            owner=self._owner,
+            workspace=self._workspace,
+            began=self._head.began,
+        )
+        building.begin(self._session)
+        return self._session
+
+    def _write(self, kind: bytes, body: bytes, session: Session) -> None:
+        """Make rows ready before anything is locked, then write them."""
+        names = self._names
+        if kind == reading.MESSAGES:
+            parts = [renamed_message(each, names) for each in reading.Messages.validate_json(body)]
+            self._rows = [message_row(each, session, is_own=self._is_own) for each in parts]
+            building.write(session, [insertion(self._rows)])
+        elif kind == reading.REVISIONS:
+            records = reading.Revisions.validate_json(body)
+            revised = [
+                (renamed_revision(each.revision, names, session.pk), self._rows[each.message]) for each in records
+            ]
+            building.write(session, [insertion([revision_row(part, row) for part, row in revised])])
+        elif kind == reading.CHANGES:
+            changes = reading.Changes.validate_json(body)
+            building.write(session, [insertion([change_row(each, session) for each in changes])])
+        elif kind == reading.REQUESTS:
+            requests = [renamed_request(each, names) for each in reading.Requests.validate_json(body)]
+            building.write(session, [insertion([request_row(each, session) for each in requests])])
+        elif kind == reading.FILE:
+            self._file = FilePart.model_validate_json(body)
+        elif kind == reading.DATA and self._file is not None:
+            self._write_file(self._file, body, session)
+
+    def _write_file(self, file: FilePart, data: bytes, session: Session) -> None:
+        if self._files.is_spent:
+            self._left_out += 1
+            return
+        contents = self._files.read(data)
+        if contents is None:
+            self._lost += 1
+            return
+        building.write(session)
+        attachments.keep_with(
+            self._rows[file.message],
+            author=session.owner,
+            name=file.name,
+            contents=contents,
+            pk=self._names.attachments(file.id) or ids.attachment_id(),
+            position=file.position,
+        )
+
+    def _notes(self) -> list[str]:
+        """Say what is not as it was in the file."""
+        lost = ngettext(
+            "%(count)s file could not be read or was not in the export.",
+            "%(count)s files could not be read or were not in the export.",
+            self._lost,
+        )
+        left_out = ngettext(
+            "%(count)s file was left out: an import takes up to %(most)s files, and a minute to read them.",
+            "%(count)s files were left out: an import takes up to %(most)s files, and a minute to read them.",
+            self._left_out,
+        )
+        queued = ngettext(
+            "%(count)s message was still queued. It was taken back.",
+            "%(count)s messages were still queued. They were taken back.",
+            self._head.waiting,
+        )
+        unfinished = ngettext(
+            "%(count)s message was not finished. It is marked as interrupted.",
+            "%(count)s messages were not finished. They are marked as interrupted.",
+            self._head.at_work,
+        )
+        told = (
+            (lost, self._lost),
+            (left_out, self._left_out),
+            (queued, self._head.waiting),
+            (unfinished, self._head.at_work),
+        )
+        return [words % {"count": count, "most": MOST_FILES} for words, count in told if count]
 
 
-def _count(messages: Sequence[MessagePart], statuses: Sequence[str]) -> int:
-    return sum(each.status in statuses and each.removed_at is None for each in messages)
+def _is_in_use(named: Sequence[tuple[str, str]]) -> bool:
+    """Tell whether something here has one of these ids."""
+    by_kind = defaultdict[str, list[str]](list)
+    for kind, name in named:
+        if name:
+            by_kind[kind].append(name)
+    return any(TABLES[kind]._default_manager.filter(pk__in=names).exists() for kind, names in by_kind.items())

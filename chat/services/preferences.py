@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+from collections.abc import Callable
 from pathlib import PurePath
 
 from django.conf import settings
@@ -10,10 +10,9 @@ from django.core.files.base import ContentFile
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.utils.translation import gettext as _
-from PIL import Image, ImageOps
 
-from chat.files import images
-from chat.files.contents import Unusable
+from chat.files import image_processes
+from chat.files.contents import Problem, Unusable
 from chat.models import User, Workspace
 from chat.names import clean
 from chat.services.errors import Invalid
@@ -84,19 +83,17 @@ def picture_too_large() -> Invalid:
 def _square(upload: UploadedFile[bytes]) -> bytes:
     if (upload.size or 0) > LARGEST_PICTURE:
         raise picture_too_large()
-    data = upload.read()
     try:
-        with images.gate, Image.open(BytesIO(data), formats=list(images.FORMATS)) as picture:
-            images.require_readable(picture, data)
-            picture.draft("RGB", (2 * SIDE, 2 * SIDE))  # a JPEG need not be decoded at its full size
-            upright = ImageOps.exif_transpose(picture).convert("RGBA")
-    except (Unusable, Image.DecompressionBombError) as error:
-        raise Invalid(_("This picture has too many pixels. Make it smaller first.")) from error
-    except images.BROKEN as error:
-        raise Invalid(_("This is not a picture that Parley can read. Take a PNG, JPEG, WebP or GIF file.")) from error
-    drawn = BytesIO()
-    ImageOps.fit(upright, (SIDE, SIDE)).save(drawn, "WEBP", quality=85)
-    return drawn.getvalue()
+        return image_processes.square(upload.read(), SIDE)
+    except Unusable as error:
+        raise Invalid(_WORDS.get(error.problem, _WORDS["broken_image"])()) from None
+
+
+_WORDS: dict[Problem, Callable[[], str]] = {
+    "too_many_pixels": lambda: _("This picture has too many pixels. Make it smaller first."),
+    "broken_image": lambda: _("This is not a picture that Parley can read. Take a PNG, JPEG, WebP or GIF file."),
+    "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
+}
 
 
 def colleague(*, viewer: User, user_id: int) -> User | None:

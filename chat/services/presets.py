@@ -9,16 +9,20 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from agents.reasoning import Reasoning
 from agents.registry import AgentPreset
 from agents.toolbox import TOOLBOX
+from agents.toolbox.address_policy import host_pattern
 from chat.agents_setup import registry
 from chat.commands import MOST_ROUNDS
+from chat.models import IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
-from chat.models import Session
+from chat.services import reasoning
 from chat.services.changing import config_of
 from chat.services.errors import Invalid
 
 Json = dict[str, Any]
+MOST_HOSTS = 100
 
 
 def presets() -> list[AgentPreset]:
@@ -50,10 +54,15 @@ def own(session: Session) -> AgentPreset:
     A session in `chat` mode has no tools (MSG-09). No query, unless it began before copies were kept: then its preset
     of today fills in, or the default one.
     """
+    config = config_of(session)
     begun = kept(session)
-    tools = () if session.mode == Session.Mode.CHAT else begun.tools
     return replace(
-        begun, provider=session.provider, model=session.model, system_prompt=session.system_prompt, tools=tools
+        begun,
+        provider=session.provider,
+        model=session.model,
+        system_prompt=session.system_prompt,
+        tools=() if session.mode == Session.Mode.CHAT else begun.tools,
+        is_imported=bool(config.get(IMPORTED)),
     )
 
 
@@ -88,6 +97,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
         **config_of(session),
         "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
         "max_rounds": own_copy.max_rounds if max_rounds is None else max_rounds,
+        "allowed_hosts": list(own_copy.allowed_hosts),
     }
 
 
@@ -99,6 +109,8 @@ def copy_of(chosen: AgentPreset) -> Json:
         "max_rounds": chosen.max_rounds,
         "prompts": list(chosen.prompts),
         "prompt_digest": _digest(chosen.system_prompt),
+        "allowed_hosts": list(chosen.allowed_hosts),
+        **chosen.reasoning.to_config(),
     }
 
 
@@ -132,6 +144,29 @@ def check_tools(names: Iterable[str]) -> None:
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(TOOLBOX)})
 
 
+def check_reasoning(model: str, effort: str, budget: int | None) -> None:
+    """Check what a preset names for the reasoning of its model, if it is known what that offers. Raises Invalid."""
+    choice = registry().choice(model)
+    if registry().reasoning_support(choice.provider, choice.model) is not None:
+        reasoning.check(choice.provider, choice.model, effort, budget)
+
+
+def checked_hosts(names: Iterable[str]) -> list[str]:
+    """Return the hosts that a preset allows in the form in which they are compared. Raises Invalid."""
+    hosts = []
+    for name in names:
+        try:
+            hosts.append(host_pattern(name))
+        except ValueError:
+            words = _(
+                "“%(host)s” is not a host. Enter a name such as example.com, or *.example.com for its subdomains."
+            )
+            raise Invalid(words % {"host": name}) from None
+    if len(hosts) > MOST_HOSTS:
+        raise Invalid(_("At most %(count)s hosts can be listed.") % {"count": MOST_HOSTS})
+    return hosts
+
+
 def _offered(rows: dict[str, PresetRow]) -> list[AgentPreset]:
     known = {each.name: each for each in registry().presets()}
     places = {name: (0, place) for place, name in enumerate(known)}
@@ -155,6 +190,8 @@ def _from_row(row: PresetRow) -> AgentPreset:
         tools=_texts(row.tools) or (),
         max_rounds=row.max_rounds,
         prompts=_texts(row.prompts) or (),
+        reasoning=Reasoning(row.reasoning_effort, row.thinking_budget),
+        allowed_hosts=_texts(row.allowed_hosts) or (),
     )
 
 
@@ -165,7 +202,10 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
         return None
     title = config.get("agent_title")
     shown = title if isinstance(title, str) and title else name
-    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or ())
+    hosts = _texts(config.get("allowed_hosts", []))
+    if hosts is None:
+        return None
+    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or (), Reasoning.of(config), hosts)
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
-from chat.services import presets
+from chat.services import presets, reasoning
 from chat.services.attachments import fetch_attachments
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
 
 # Several screens of text. What is above them is loaded when somebody scrolls there.
 PAGE_CHARS = 12_000
+# Results of tools are folded and cost less; a page has room for so many characters of them.
+PAGE_RESULT_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,11 @@ def _filled(rows: QuerySet[ChatMessage], limit: int, chars: int) -> tuple[list[C
 
 def _filling(rows: Sequence[ChatMessage], room: int) -> int:
     """How many of the rows fill a page that has room for so many characters; the last of them may go beyond it."""
+    result_room = PAGE_RESULT_CHARS
     for count, row in enumerate(rows, 1):
         room -= len(row.text)
-        if room <= 0:
+        result_room -= len(row.result)
+        if room <= 0 or result_room <= 0:
             return count
     return len(rows)
 
@@ -107,7 +111,7 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
     tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
     status = agent_status(run, [name or "unknown" for name in tools])
-    return SessionSnapshot.from_row(session, *status, presets.shown_title(session))
+    return SessionSnapshot.from_row(session, *status, presets.shown_title(session), reasoning.applied(session))
 
 
 def session_by_id(session_id: str) -> SessionSnapshot | None:

@@ -11,7 +11,7 @@ from chat import ids
 from chat.agents_setup import registry
 from chat.live.publish import stirred
 from chat.models import Session, SessionRun, User, Workspace
-from chat.services import presets, titles
+from chat.services import presets, reasoning, titles
 from chat.services.changing import change, config_of
 from chat.services.errors import Invalid, Refused
 from chat.services.messages import send_message
@@ -70,6 +70,8 @@ def begin_session(
     mode: str = Session.Mode.AGENT,
     tools: Sequence[str] | None = None,
     max_rounds: int | None = None,
+    reasoning_effort: str | None = None,
+    thinking_budget: int | None = None,
     session_id: str = "",
 ) -> Session:
     """Make a session, and send its first message with it if there is one: both or neither.
@@ -91,8 +93,17 @@ def begin_session(
         system_prompt=system_prompt,
         session_id=session_id,
     )
-    if tools is not None or max_rounds is not None or mode != Session.Mode.AGENT:
-        configure(session=session, author=owner, tools=tools, max_rounds=max_rounds, mode=mode)
+    choices = (tools, max_rounds, reasoning_effort, thinking_budget)
+    if mode != Session.Mode.AGENT or any(choice is not None for choice in choices):
+        configure(
+            session=session,
+            author=owner,
+            tools=tools,
+            max_rounds=max_rounds,
+            mode=mode,
+            reasoning_effort=reasoning_effort,
+            thinking_budget=thinking_budget,
+        )
         session.refresh_from_db()
     if text.strip():
         send_message(session=session, author=owner, text=text)
@@ -147,10 +158,14 @@ def configure(
     tools: Sequence[str] | None = None,
     max_rounds: int | None = None,
     mode: str | None = None,
+    reasoning_effort: str | None = None,
+    thinking_budget: int | None = None,
 ) -> None:
-    """Set the tools, the tool rounds per turn and the mode (MSG-09), from the next response on; None keeps a value.
+    """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
 
-    Raises Refused: a tool or a number of rounds that users may not choose, an unknown mode, an archived session.
+    None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
+    Raises Refused: a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the model
+    does not offer, an archived session.
     """
     if mode is not None and mode not in Session.Mode.values:
         raise Invalid(_("The mode is one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
@@ -162,6 +177,8 @@ def configure(
     if mode is not None:
         values["mode"] = mode
     change(opened, author, **values)
+    if reasoning_effort is not None or thinking_budget is not None:
+        reasoning.set_reasoning(session=session, author=author, effort=reasoning_effort, budget=thinking_budget)
 
 
 @transaction.atomic

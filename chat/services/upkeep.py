@@ -1,4 +1,4 @@
-"""Deletes rows that time has made useless: expired logins and sign-in links, and old security events."""
+"""Deletes rows that time has made useless: expired logins and links, old security events, abandoned imports."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from chat.models import LoginSession, SecurityEvent, SignInLink
+from chat.services import building
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,8 @@ BATCH = 1000
 def delete_expired() -> int:
     """Delete what has expired, a batch at a time; returns how many rows went. SECURITY_LOG_DAYS=0 keeps all events."""
     now = timezone.now()
-    count = _delete(LoginSession.objects.filter(expire_date__lt=now))
+    count = building.discard_abandoned()
+    count += _delete(LoginSession.objects.filter(expire_date__lt=now))
     count += _delete(SignInLink.objects.filter(expires_at__lt=now))
     if settings.SECURITY_LOG_DAYS:
         count += _delete(SecurityEvent.objects.filter(at__lt=now - timedelta(days=settings.SECURITY_LOG_DAYS)))

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from chat import styles
 from chat.rendering import figures
 from chat.rendering.attached import attached
+from chat.rendering.levels import level
 from chat.scripts import modules_of
 from chat.static_files import bundled, is_prepared
 
@@ -22,6 +23,7 @@ register.filter("spelled_duration", figures.spelled_duration)
 register.filter("tokens", figures.tokens)
 register.filter("count", figures.count)
 register.filter("window", figures.window)
+register.filter("level", level)
 register.filter("initials", figures.initials)
 register.filter("colour", figures.colour)
 

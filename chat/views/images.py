@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from threading import BoundedSemaphore
 
 from django.contrib.auth.decorators import login_required
@@ -12,15 +10,13 @@ from django.views.decorators.http import require_GET
 
 from agents.errors import ToolError
 from agents.toolbox.web_client import Policy, fetch
-from chat.files import images
+from chat.files import image_processes
 from chat.files.contents import Contents, Unusable
 from chat.rendering.pictures import is_signed
 
 POLICY = Policy()
 # So many are fetched at once. Who asks for more, or of servers that never end, holds up nobody but others' pictures.
 places = BoundedSemaphore(24)
-# Of their own: pictures that take their time would hold up all else that is done in threads, such as asking for names.
-_threads = ThreadPoolExecutor(2, "pictures")
 _HEADERS = {
     "Cache-Control": "private, max-age=86400",
     "Content-Disposition": "inline",
@@ -52,4 +48,4 @@ async def _image(address: str) -> Contents:
     page = await fetch(address, POLICY)
     if not page.complete:
         raise ToolError(f"{address} is too large.")
-    return await asyncio.get_running_loop().run_in_executor(_threads, images.read, page.body)
+    return await image_processes.read_async(page.body)

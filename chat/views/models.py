@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from agents.reasoning import Reasoning, ReasoningSupport
 from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.models import Role, Session
-from chat.services import presets
+from chat.rendering.levels import LEVELS
+from chat.services import presets, reasoning
 from chat.services.access import session_for
 from chat.views.requests import SignedInRequest, signed_in
 
 # More than can be taken in at a glance: then there is a field to find one.
 GLANCE = 8
+# Thinking budgets that the picker offers, in tokens.
+BUDGETS = (2_000, 4_000, 8_000, 16_000, 32_000, 64_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ def models(request: SignedInRequest, session_id: str) -> HttpResponse:
         "models": _grouped(known),
         "many": len(known) + len(agents) * several > GLANCE,
         "missing": _is_missing(row),
+        **_reasoning_choices(reasoning.offered(row), reasoning.applied(row)),
     }
     return render(request, "chat/session/models.html", values)
 
@@ -53,6 +59,17 @@ def _grouped(known: list[ModelChoice]) -> list[ModelGroup]:
     for choice in known:
         groups.setdefault(choice.provider, []).append(choice)
     return [ModelGroup(provider, choices) for provider, choices in groups.items()]
+
+
+def _reasoning_choices(support: ReasoningSupport, chosen: Reasoning) -> dict[str, Any]:
+    """List the levels and budgets to choose from, the session's own budget among them; empty where there are none."""
+    budgets = sorted({*BUDGETS, chosen.budget or BUDGETS[0]}) if support.budget else []
+    return {
+        "efforts": [(effort, LEVELS[effort]) for effort in support.efforts],
+        "default_effort": LEVELS.get(support.default, ""),
+        "budgets": budgets,
+        "chosen": chosen,
+    }
 
 
 def _is_missing(row: Session) -> bool:

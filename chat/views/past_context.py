@@ -61,13 +61,13 @@ def _then(session: Session, past: PastRequest) -> _Then:
     files = shown(past.rows, agent.takes, glance) if agent else {}
     system = system_prompt(past.rows, past.system_prompt)
     tools = of_tools(TOOLBOX[name] for name in past.made.tools if name in TOOLBOX)
-    measure = _measure(blocks(past.rows, files, past.made.provider), of_text(system) + tools, past)
+    measure = _measure(blocks(past.rows, files, past.made.provider, past.made.model), of_text(system) + tools, past)
     return _Then(system, tools, files, measure, files_known=agent is not None)
 
 
 def _sent(past: PastRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in past.rows if row.pk not in hidden]
-    page, own = page_of(blocks(rows, then.files, past.made.provider), until), prompt_row(past.rows)
+    page, own = page_of(blocks(rows, then.files, past.made.provider, past.made.model), until), prompt_row(past.rows)
     return {
         "page": page,
         "blocks": [_marked(_drawn(block, then), past) for block in page.blocks],

@@ -14,13 +14,15 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed
+from chat.imports.reading import Outline
 from chat.models import Role
 from chat.services import import_files
 from chat.services.access import session_for
 from chat.services.errors import Invalid, Refused
 from chat.services.exporting import ENDINGS, MEDIA_TYPES, Form, exported
-from chat.services.import_files import Brought, Outline
+from chat.services.import_files import Brought
 from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
@@ -63,15 +65,17 @@ def import_file(request: SignedInRequest) -> HttpResponse:
     200 and the `conversations` to choose from, where there are several and none is named.
     """
     file = request.FILES.get("file")
-    workspace = named_workspace(request)
+    workspace, client = named_workspace(request), disconnect_of(request)
     if file is None:
         raise Refused("no_file", _("There is no file in what was sent."))
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if not chosen:
-        listed = import_files.contents(file)
+        listed = import_files.contents(file, client)
         if len(listed) > 1:
             return JsonResponse({"conversations": [_outline(each) for each in listed]})
-    outcome = import_files.import_file(owner=request.user, workspace=workspace, file=file, chosen=chosen or None)
+    outcome = import_files.import_file(
+        owner=request.user, workspace=workspace, file=file, chosen=chosen or None, client=client
+    )
     told = {"sessions": [_brought(each) for each in outcome.brought], "problems": outcome.problems}
     return JsonResponse(told, status=201)
 

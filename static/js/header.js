@@ -21,6 +21,7 @@ const GROUPS = [
 const DANGEROUS = ["delete", "leave"];
 
 on("model", async (button) => (await unlessOvertaken(late(() => import("./model_picker.js"))))?.openPicker(button));
+on("choose-model", () => at("model").click());
 on("usage", openUsage);
 on("more", (button) => openMenu(button, items(), { label: words.more }));
 on("share", openShare);

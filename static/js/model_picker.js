@@ -38,6 +38,7 @@ class Picker {
     this.#list.addEventListener("pointermove", ({ target }) => this.#show(target.closest("[role=option]"), false));
     this.#holder.addEventListener("keydown", (event) => this.#key(event));
     this.#field?.addEventListener("input", () => this.#find(this.#field.value));
+    box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target));
     this.#holder.focus({ preventScroll: true });
     this.#show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0]);
   }
@@ -93,6 +94,13 @@ class Picker {
     const { agent, provider, model } = option.dataset;
     if (option.ariaSelected !== "true") ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
   }
+}
+
+/** Sends a changed effort or thinking budget; a refused one goes back to what holds. */
+async function setReasoning(select) {
+  const value = select.name === "thinking_budget" ? Number(select.value) : select.value;
+  if ((await ask({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;
+  else select.dataset.sent = value;
 }
 
 const nameOf = (option) => (option.dataset.model ?? option.textContent).trim().toLowerCase();

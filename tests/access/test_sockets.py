@@ -67,7 +67,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
     "set_agent": {"agent": "agent"},
-    "configure": {"mode": "chat", "tools": [], "max_rounds": 1},
+    "configure": {"mode": "chat", "tools": [], "max_rounds": 1, "reasoning_effort": ""},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
     "read": {"revision": 0},

@@ -9,6 +9,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from agents.config import Config
+from agents.reasoning import Reasoning
+from agents.registry import Registry
+from chat import agents_setup
 from chat.models import AgentPreset, Session, User
 from chat.services import presets
 from chat.services.sessions import create_session
@@ -71,6 +75,13 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
         ("prompts", "x" * 501, "At most 12 prompts of at most 500 characters each."),
         ("prompts", "x\n" * 13, "At most 12 prompts of at most 500 characters each."),
         ("position", "-1", "greater than or equal to 0"),
+        ("reasoning_effort", "endless", "Select a valid choice."),
+        ("thinking_budget", "1023", "greater than or equal to 1024"),
+        ("thinking_budget", "1e9", "Enter a whole number."),
+        ("allowed_hosts", "example.com\nhttps://example.com/", "“https://example.com/” is not a host."),
+        ("allowed_hosts", "*", "“*” is not a host."),
+        ("allowed_hosts", "a\0b", "Null characters are not allowed."),
+        ("allowed_hosts", "example.com\n" * 101, "At most 100 hosts can be listed."),
     ],
 )
 def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: str, value: Any, words: str) -> None:
@@ -79,6 +90,21 @@ def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: st
     assert answer.status_code == 200
     assert words.replace("<b>", "&lt;b&gt;") in " ".join(answer.content.decode().split())
     assert ("Well." in said(answer), AgentPreset.objects.exists()) == (field != "system_prompt", False)
+
+
+def test_agent_limits_its_hosts_and_chooses_its_reasoning(root: Client, ana: User) -> None:
+    """Hosts are kept as they are compared; a choice that the model does not take is refused."""
+    models = {"plain": {"reasoning_efforts": []}, "thinker": {"reasoning_efforts": ["low", "high"]}}
+    config = {"providers": {"demo": {"type": "demo", "models": models}}, "agents": {"assistant": {}}}
+    agents_setup.install(Registry(Config.model_validate(config), {}))
+    chosen = {"reasoning_effort": "high", "allowed_hosts": "Example.COM\n\n *.bücher.example "}
+    refused = root.post(ADD, {**WRITER, **chosen, "model": "demo/plain"})
+    assert "“plain” does not take the reasoning effort “high”." in said(refused)
+    assert root.post(ADD, {**WRITER, **chosen, "model": "demo/thinker"}).status_code == 302
+    own = presets.own(create_session(owner=ana, agent="writer"))
+    assert (own.reasoning, own.allowed_hosts) == (Reasoning("high"), ("example.com", "*.xn--bcher-kva.example"))
+    form = form_in(root.get(ADD + "?like=writer"), "agentpreset_form")
+    assert (form["reasoning_effort"], form["allowed_hosts"].split()) == ("high", [*own.allowed_hosts])
 
 
 def test_one_of_the_file_is_copied_to_be_changed(root: Client) -> None:
@@ -104,9 +130,14 @@ def test_list_hides_and_moves_agents(root: Client) -> None:
 
 def test_row_with_odd_values_still_opens(root: Client) -> None:
     """MSG-10: tools that are no more, lists that are none."""
-    odds: tuple[dict[str, Any], ...] = ({"tools": ["gone"]}, {"tools": "x", "prompts": {}}, {"model": "gone/gone"})
+    odds: tuple[dict[str, Any], ...] = (
+        {"tools": ["gone"]},
+        {"tools": "x", "prompts": {}},
+        {"model": "gone/gone"},
+        {"reasoning_effort": "odd"},
+    )
     for number, odd in enumerate(odds):
         row = AgentPreset.objects.create(name=f"odd{number}", **odd)
         assert root.get(page_of(row)).status_code == 200
     assert root.get(LIST).status_code == 200
-    assert len(presets.presets()) == 4
+    assert len(presets.presets()) == 5

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from agents.messages import File, Message, Part, Text, Thinking, ToolCall, ToolResult
 from tests.wire.anthropic import sign
+from tests.wire.responses import reasoning_item
 
 WORDS = st.sampled_from(["hello", "", " ", "\n\t", "two words ", "漢字 😀", "{}", "line\nbreak\n"])
 NAMES = st.sampled_from(["calculator", "web.fetch", "unknown", "", "naïve tool", "x" * 200, "a-b_c9"])
@@ -40,6 +44,38 @@ def rounds(draw: st.DrawFn) -> list[Message]:
     return [answer, *draw(st.lists(NOTES, max_size=1)), *after]
 
 
+@st.composite
+def remembered(draw: st.DrawFn) -> list[Message]:
+    """A response of OpenAI's with the ids of its items, of which people may have changed or removed something."""
+    tail, model = draw(st.sampled_from(["a1", "b2", "c3"])), draw(st.sampled_from(["gpt-x", "gpt-y", ""]))
+    parts: list[Part] = []
+    for number in range(draw(st.integers(1, 4))):
+        match draw(st.sampled_from(["reasoning", "text", "call"])):
+            case "reasoning":
+                item = reasoning_item(["hm"], tail=f"{tail}{number}", model=model or "gpt-x")
+                parts.append(Thinking("hm", "openai", {"item": json.dumps(item)}, model))
+            case "text":
+                data = {"item_id": f"msg_{_tail(parts)}_{number}", "phase": "commentary"}
+                parts.append(Text(draw(WORDS), data))
+            case "call":
+                call_id = f"call_{tail}_{number}"
+                parts.append(ToolCall(call_id, "calculator", {}, "", {"item_id": f"fc_{_tail(parts)}_{number}"}))
+    kept = [part for part in parts if draw(st.integers(0, 4))]
+    answer = Message("assistant", tuple(part if draw(st.integers(0, 4)) else _edited(part) for part in kept))
+    return [answer, Message("user", tuple(ToolResult(call.id, "1") for call in answer.tool_calls))]
+
+
+def _edited(part: Part) -> Part:
+    """A part that somebody has changed: it is no longer what the model made."""
+    return replace(part, data={}) if isinstance(part, Text | Thinking | ToolCall) else part
+
+
+def _tail(parts: list[Part]) -> str:
+    """The tail of the reasoning that an item follows."""
+    before = [json.loads(part.data["item"])["id"] for part in parts if isinstance(part, Thinking)]
+    return before[-1].removeprefix("rs_") if before else "0"
+
+
 def _with_one_call_per_id(parts: list[Part]) -> tuple[Part, ...]:
     seen: set[str] = set()
     kept: list[Part] = []
@@ -55,5 +91,5 @@ def _with_one_call_per_id(parts: list[Part]) -> tuple[Part, ...]:
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
     """Any order of users, notes and rounds, beginning and ending with any of them."""
-    one = st.one_of(USERS.map(lambda message: [message]), NOTES.map(lambda message: [message]), rounds())
+    one = st.one_of(USERS.map(lambda message: [message]), NOTES.map(lambda message: [message]), rounds(), remembered())
     return tuple(message for group in draw(st.lists(one, max_size=7)) for message in group)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.anthropic_request import CallIds, default_max_tokens, to_request
+from agents.providers.anthropic_request import LONGEST_ID, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
+from agents.providers.conversation import CallIds
 from tests.agents.conversations import conversations
 from tests.wire import anthropic_rules
 from tests.wire.anthropic import sign
@@ -179,7 +180,7 @@ def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
 
 def test_ids_that_look_like_rewritten_ones_stay_apart() -> None:
     """CTX-03: whatever another vendor calls its calls, each gets a name of its own here, and soon."""
-    ids = CallIds()
+    ids = CallIds(LONGEST_ID)
     names = [ids.new(call_id) for call_id in ("a__2", "a:", "a.", "a_", "a__3", "a;", "a__1")]
     assert len(set(names)) == len(names)
 

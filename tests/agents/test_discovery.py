@@ -132,9 +132,13 @@ async def test_only_chat_models_of_openai_are_offered_default_first() -> None:
         "ft:gpt-4o:team",
         "gpt-4o-search-preview",
     ]
+    names += ["gpt-6.1-sol", "gpt-6-cyber", "gpt-live-1"]
     models = listing(Server(), names, base_url=None)
     await models.refresh()
-    assert models.known() == ["gpt-5.4", "o3", "gpt-4o"]
+    assert models.known() == ["gpt-6.1-sol", "o3", "o1-pro", "gpt-5.4", "gpt-5-pro", "gpt-5-codex", "gpt-4o"]
+    models = listing(Server(), names, base_url=None, api="chat")
+    await models.refresh()
+    assert models.known() == ["gpt-5.4", "o3", "gpt-6.1-sol", "gpt-4o"]
 
 
 async def test_own_server_keeps_its_order_without_embeddings() -> None:

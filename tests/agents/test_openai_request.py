@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
-from agents.providers.openai_request import Dialect, to_request
+from agents.providers.dialect import Dialect
+from agents.providers.openai_request import to_request
+from agents.reasoning import Reasoning
 from tests.agents.conversations import conversations
 from tests.wire import openai_rules
 
@@ -174,8 +176,12 @@ def test_closing_summary_keeps_the_tools() -> None:
 
 def test_dialect_decides_what_servers_differ_in() -> None:
     """RUN-10: compatible servers refuse parameters that others need."""
-    body = mapped(user("a"), max_tokens=5, dialect=Dialect(stream_usage=False, limit_field="max_completion_tokens"))
+    without_usage = Dialect(omitted=frozenset({"stream_options"}), limit_field="max_completion_tokens")
+    body = mapped(user("a"), max_tokens=5, dialect=without_usage)
     assert (body["max_completion_tokens"], "stream_options" in body, "max_tokens" in body) == (5, False, False)
+    quiet = Dialect(reasoning_with_tools=False)
+    assert mapped(user("a"), tools=(ADD,), reasoning=Reasoning("high"), dialect=quiet)["reasoning_effort"] == "none"
+    assert mapped(user("a"), reasoning=Reasoning("high"), dialect=quiet)["reasoning_effort"] == "high"
 
 
 def test_options_never_override_the_request() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.config import DEFAULT_PROMPT
+from agents.config import DEFAULT_PROMPT, ProviderConfig
 from agents.config_file import read_config
 from agents.discovery import BUILT_IN
 from agents.errors import ConfigError, ModelNotFound
@@ -135,6 +135,9 @@ def test_same_configuration_as_json(file: Callable[..., Path]) -> None:
     ]
 
 
+OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -164,6 +167,30 @@ def test_same_configuration_as_json(file: Callable[..., Path]) -> None:
         ('[agents.a]\nmodel = "gpt"', "agents.a.model: no provider lists 'gpt'; choose from: demo/demo"),
         ('default_model = "demo/other"\n[providers.demo]\ntype = "demo"\nmodels = ["m"]', "default_model: no provider"),
         ('default_agent = "b"\n[agents.a]', "default_agent: there is no agent 'b'; choose from: a"),
+        (
+            '[providers.x]\ntype = "demo"\napi = "chat"',
+            "providers.x.api: only providers of type openai have a choice of API",
+        ),
+        ('[providers.x]\ntype = "openai"\napi = "soap"', "providers.x.api: Input should be 'responses' or 'chat'"),
+        (OPENAI + "options = { n = 2 }", "providers.x.options.n: Parley shows one answer per request; remove it"),
+        (
+            OPENAI + "models = { m = { options = { n = 2 } } }",
+            "providers.x.models.m.options.n: Parley shows one answer",
+        ),
+        (
+            OPENAI + 'models = { o3 = { reasoning_effort = "max" } }',
+            "providers.x.models.o3.reasoning_effort: o3 does not take the level 'max'; choose from low, medium, high",
+        ),
+        (
+            OPENAI + 'models = ["gpt-4o"]\n[agents.a]\nmodel = "x/gpt-4o"\nreasoning_effort = "low"',
+            "agents.a.reasoning_effort: gpt-4o does not take the level 'low'; remove it",
+        ),
+        (
+            OPENAI + 'models = ["o3"]\n[agents.a]\nmodel = "x/o3"\nthinking_budget = 4000',
+            "agents.a.thinking_budget: o3 does not take a thinking budget; remove it",
+        ),
+        ("[agents.a]\nthinking_budget = 1", "agents.a.thinking_budget: Input should be greater than or equal to 1024"),
+        ('[agents.a]\nallowed_hosts = ["https://a.example/"]', "agents.a.allowed_hosts.0: "),
         ("colour = 1", "colour: there is no such setting"),
         ("a = [", "this is not valid TOML"),
     ],
@@ -173,6 +200,23 @@ def test_bad_configuration_names_file_key_and_remedy(file: Callable[..., Path], 
     with pytest.raises(ConfigError) as caught:
         load(path, {})
     assert str(caught.value).startswith(f"{path}: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("provider", "api"),
+    [
+        ({}, "responses"),
+        ({"base_url": "https://api.openai.com/v1/"}, "responses"),
+        ({"base_url": "https://eu.api.openai.com/v1"}, "responses"),
+        ({"base_url": "https://api.openai.com.evil.example/v1"}, "chat"),
+        ({"base_url": "http://localhost:11434/v1"}, "chat"),
+        ({"base_url": "http://localhost:11434/v1", "api": "responses"}, "responses"),
+        ({"api": "chat"}, "chat"),
+    ],
+)
+def test_openai_itself_is_asked_over_the_responses_api(provider: dict[str, str], api: str) -> None:
+    """Other servers are asked over Chat Completions, unless the configuration says otherwise."""
+    assert ProviderConfig.model_validate({"type": "openai", **provider}).openai_api == api
 
 
 def test_bad_configuration_tells_all_problems_and_no_secrets(file: Callable[..., Path]) -> None:

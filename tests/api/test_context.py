@@ -69,8 +69,10 @@ def test_nothing_is_added_at_rest(asker: Asker, session: Session) -> None:
         empty = ask(asker, session, f"?form={form}")
         assert (empty["messages"], empty["system"]) == ([], None)
     fill(session, *TURN)
-    openai, anthropic = (ask(asker, session, f"?form={form}")["messages"] for form in ("openai", "anthropic"))
+    openai, responses, anthropic = (ask(asker, session, f"?form={form}")["messages"] for form in FORMS)
     assert [each["role"] for each in openai] == ["user", "assistant", "tool", "assistant"]
+    calls = ["function_call", "function_call_output"]
+    assert [each.get("role") or each["type"] for each in responses] == ["user", *calls, "assistant"]
     assert [each["role"] for each in anthropic] == ["user", "assistant", "user", "assistant"]
     assert "cache_control" not in str(anthropic)
 

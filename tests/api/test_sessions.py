@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
+from agents.config import Config
+from agents.registry import Registry
+from chat import agents_setup
 from chat.models import ChatMessage, Role, Session, SessionRevision, User
 from chat.services.editing import edit
 from chat.services.organising import delete
 from chat.services.sessions import create_session
 from tests.api.asking import Asker, code, token_of
-from tests.support.house import let_in
+from tests.support.house import CONFIG, let_in
 from tests.support.rows import say
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +96,26 @@ def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session)
     assert code(asker.patch(path(session), {"titel": "Newer"})) == (422, "malformed")
     session.refresh_from_db()
     assert session.title == "New"
+
+
+def test_reasoning_is_chosen_as_the_model_offers_it(asker: Asker, session: Session) -> None:
+    """RUN-16: GET /models tells what it offers; what it does not is refused, and nothing of the request is done."""
+    models = {"one": {"reasoning_efforts": ["low", "high"]}, "two": {}}
+    config = {"providers": {"scripted": {"type": "demo", "models": models}}, "agents": CONFIG["agents"]}
+    agents_setup.install(Registry(Config.model_validate(config), {}))
+    known = {each["model"]: each for each in asker.get("/api/models").json()["models"]}
+    assert (known["one"]["reasoning_efforts"], known["one"]["takes_thinking_budget"]) == (["low", "high"], False)
+    assert known["two"]["reasoning_efforts"] == []
+    wanted = {"provider": "scripted", "model": "one", "config": {"reasoning_effort": "high"}}
+    told = asker.patch(path(session), wanted).json()
+    assert (told["reasoning_effort"], told["thinking_budget"]) == ("high", None)
+    assert code(asker.patch(path(session), {"title": "New", "config": {"reasoning_effort": "max"}})) == (422, "invalid")
+    assert code(asker.patch(path(session), {"title": "New", "config": {"thinking_budget": 4000}})) == (422, "invalid")
+    assert asker.get(path(session)).json()["title"] != "New"
+    told = asker.post(SESSIONS, {"config": {"reasoning_effort": "low"}}).json()
+    assert told["reasoning_effort"] == "low"
+    told = asker.patch(path(session), {"provider": "scripted", "model": "two"}).json()
+    assert (told["reasoning_effort"], told["config"]["reasoning_effort"]) == ("", "high")
 
 
 def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) -> None:

@@ -30,7 +30,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure one Parley process.")
     parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="what to measure; everything if not given")
     parser.add_argument("--server", choices=("uvicorn", "daphne"), default="uvicorn")
-    parser.add_argument("--provider", choices=("openai", "anthropic"), default="openai")
+    parser.add_argument("--provider", choices=("openai", "responses", "anthropic"), default="openai")
     parser.add_argument("--face", choices=("page", "events"), default="page")
     parser.add_argument("--sessions", type=int, nargs="+", default=None, help="how many stream, start or are stopped")
     parser.add_argument("--seconds", type=float, default=12.0, help="how long each number of sessions is measured")

@@ -28,6 +28,12 @@ type = "openai"
 base_url = "http://127.0.0.1:{port}/v1"
 api_key_env = "BENCH_KEY"
 models = ["bench"]
+[providers.responses]
+type = "openai"
+api = "responses"
+base_url = "http://127.0.0.1:{port}/v1"
+api_key_env = "BENCH_KEY"
+models = ["bench"]
 [providers.anthropic]
 type = "anthropic"
 base_url = "http://127.0.0.1:{port}"

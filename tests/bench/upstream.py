@@ -1,4 +1,4 @@
-"""The models behind Parley: both vendors' streams at a steady rate, with a note of when each token left."""
+"""The models behind Parley: the streams of all APIs at a steady rate, with a note of when each token left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.bench.text import tokens
-from tests.wire import anthropic, openai
+from tests.wire import anthropic, openai, responses
 from tests.wire.model import Answer, Tokens
 from tests.wire.pace import PacedWriter
 
@@ -48,6 +48,7 @@ class Upstream:
         app = web.Application(client_max_size=256 * 2**20)
         app.router.add_post("/v1/messages", self._messages)
         app.router.add_post("/v1/chat/completions", self._completions)
+        app.router.add_post("/v1/responses", self._responses)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, backlog=4096).start()
@@ -66,6 +67,10 @@ class Upstream:
         said, rate = self._answer(await request.read())
         return await _stream(request, openai.stream(said, "bench", True), rate)
 
+    async def _responses(self, request: web.Request) -> web.StreamResponse:
+        said, rate = self._answer(await request.read())
+        return await _stream(request, responses.stream(said, "bench"), rate)
+
     def _answer(self, body: bytes) -> tuple[Answer, float]:
         asked = list(ASKED.finditer(_last_message(body)))[-1]
         sent = self.sent[asked["name"]] = Sent(time.monotonic())
@@ -83,7 +88,8 @@ class Upstream:
 
 
 def _last_message(body: bytes) -> str:
-    messages: list[dict[str, Any]] = json.loads(body)["messages"]
+    asked = json.loads(body)
+    messages: list[dict[str, Any]] = asked["input"] if "input" in asked else asked["messages"]
     return json.dumps(messages[-1]["content"])
 
 

@@ -32,7 +32,7 @@ default_model = "wire/wire-large"
 type = "openai"
 base_url = "{url}"
 max_retries = 0
-models = {{ wire-large = {{ context_window = 1000 }}, wire-small = {{}} }}
+models = {{ wire-large = {{ context_window = 1000 }}, wire-small = {{ reasoning_efforts = ["low", "high"] }} }}
 [agents.assistant]
 model = "wire/wire-large"
 """

@@ -170,8 +170,10 @@ async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> Non
     await expect(ana.messages.filter(has_text="Typed offline")).to_have_count(1)
 
 
-async def test_model_is_switched_for_the_next_answer(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-16, MSG-04: the next answer comes from the chosen model, earlier ones keep theirs, others see the choice."""
+async def test_model_and_effort_are_switched_for_the_next_answer(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """RUN-16, MSG-04: the next answer comes from the model with the effort; earlier ones keep theirs; others see it."""
     model.script(reply("One"), reply("Two"))
     bo = await invited(ana, browser, "Bo")
     await ana.say("First")
@@ -180,20 +182,28 @@ async def test_model_is_switched_for_the_next_answer(ana: Person, model: WireSer
     await ana.page.get_by_role("button", name="Model:").click()
     await ana.page.get_by_role("option", name="wire-small").click()
     await expect(bo.page.get_by_role("button", name="Model: wire-small")).to_be_visible()
+    await ana.page.get_by_role("button", name="Model: wire-small").click()
+    await ana.page.get_by_label("Reasoning effort").select_option("High")
+    await expect(bo.page.get_by_role("button", name="Model: wire-small · High")).to_be_visible()
+    await ana.page.keyboard.press("Escape")
     await ana.say("Second")
     await expect(ana.answers.nth(1)).to_contain_text("Two")
     assert [request.body["model"] for request in model.requests] == ["wire-large", "wire-small"]
+    assert [request.body.get("reasoning_effort") for request in model.requests] == [None, "high"]
     await expect(ana.answers.nth(0).locator(".who")).to_have_text("wire-large")
     await expect(ana.answers.nth(1).locator(".who")).to_have_text("wire-small")
 
 
 async def test_error_is_explained_and_retried(ana: Person, model: WireServer) -> None:
-    """RUN-10: words that a person can act on, and a Retry that goes on from the last kept row."""
+    """RUN-10: words that a person can act on, another model to choose, and a Retry from the last kept row."""
     model.script(openai.error(401, "Incorrect API key provided"), reply("Now it works"))
     await ana.say("Try")
     problem = ana.page.locator("article.error")
     await expect(problem).to_contain_text("key")
     await ana.sees_state("idle")
+    await problem.get_by_role("button", name="Choose another model").click()
+    await expect(ana.page.get_by_role("option", name="wire-small")).to_be_visible()
+    await ana.page.keyboard.press("Escape")
     await problem.get_by_role("button", name="Retry").click()
     await expect(ana.answers.first).to_contain_text("Now it works")
     await expect(problem).to_have_count(0)

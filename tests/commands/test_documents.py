@@ -30,11 +30,11 @@ def test_example_configuration_can_be_used(tmp_path: Path) -> None:
     file = tmp_path / "parley.toml"
     file.write_text(example)
 
-    registry = load(file, {"CLAUDE_KEY": "key"})
+    registry = load(file, {"CLAUDE_KEY": "key", "OPENAI_API_KEY": "key"})
 
     assert [registry.preset(name).name for name in ("assistant", "researcher")] == ["assistant", "researcher"]
     assert registry.context_window("workstation", "qwen3-32b") == 131072
-    assert registry.preset().model == "claude-sonnet-4-5"
+    assert registry.preset().model == "claude-sonnet-5-5"
 
 
 @pytest.mark.parametrize("document", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)

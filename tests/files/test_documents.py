@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from agents.process_pool import Limits, ProcessPool
 from chat.files import pdf, plain
 from chat.files.contents import Contents, Unusable
 from chat.files.names import clean
+from chat.files.places import OnePerPerson
 from chat.files.sniffing import read
 from tests.support import files
 
@@ -49,9 +51,8 @@ def test_a_pdf_that_is_a_bomb_is_taken_without_its_text() -> None:
 
 def test_a_pdf_that_takes_for_ever_is_taken_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-12: what is known by then stays known."""
-    slow = "print(7, flush=True); import signal; signal.pause()"
-    monkeypatch.setattr(pdf, "READER", (sys.executable, "-c", slow))
-    monkeypatch.setattr(pdf, "PATIENCE_SECONDS", 2.0)
+    limits = Limits(cpu_seconds=0.2, seconds=20, memory_mb=256, output_bytes=1000)
+    monkeypatch.setattr(pdf, "_processes", ProcessPool("tests.support.slow_pdf", limits, size=1))
     assert read(files.pdf("x")).pages == 7
 
 
@@ -124,5 +125,22 @@ def test_names_are_names_and_no_paths(name: str, kept: str) -> None:
 
 def test_one_endless_page_is_cut_where_it_is_read() -> None:
     """MSG-12: the server is not told of more than it keeps."""
-    said = pdf._asked(files.pdf("a" * 2_000_000))
+    said = "".join(pdf._pieces(files.pdf("a" * 2_000_000)))
     assert plain.MOST_CHARS < len(said) < plain.MOST_CHARS + 100
+
+
+def test_a_person_s_files_are_read_one_after_the_other_and_others_do_not_wait() -> None:
+    """Two uploads in a loop must not stop everybody's uploads."""
+    places, order = OnePerPerson(), list[str]()
+    with ThreadPoolExecutor() as threads, places.place(1):
+        second = threads.submit(lambda: order.append("second") if _enters(places, 1) else None)
+        assert threads.submit(_enters, places, 2).result(20)
+        order.append("first")
+        assert not second.done()
+    assert order == ["first", "second"]
+    assert places._locks == {}
+
+
+def _enters(places: OnePerPerson, person: int) -> bool:
+    with places.place(person):
+        return True

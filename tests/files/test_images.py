@@ -9,7 +9,8 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from chat.files import images
+from agents.process_pool import Limits, ProcessPool
+from chat.files import image_processes, images
 from chat.files.contents import Unusable
 from chat.files.sniffing import read
 from chat.files.stripping import scans
@@ -125,7 +126,6 @@ def test_a_photograph_with_others_behind_it_is_a_photograph() -> None:
     assert (opened(contents.data).format, opened(contents.thumb).size) == ("JPEG", (80, 60))
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning:PIL")  # it says what is damaged, and goes on without
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_images_are_refused(kind: str) -> None:
     """MSG-12: cut off anywhere, or with noise in their middle: refused or read, never an error of ours."""
@@ -146,3 +146,12 @@ def test_an_image_that_strippers_do_not_understand_is_written_anew() -> None:
         kept = images._stripped(image, without_end, "JPEG")
     assert PLACE.encode() not in kept
     assert opened(kept).size == (80, 60)
+
+
+def test_an_image_that_reaches_the_limits_of_its_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-12: whatever a decoder does with it; the next one is read."""
+    limits = Limits(cpu_seconds=5, seconds=20, memory_mb=100, output_bytes=1_000_000, queue_seconds=20)
+    monkeypatch.setattr(image_processes, "_processes", ProcessPool("chat.files.images_child", limits, size=1))
+    with pytest.raises(Unusable, match="too_many_pixels"):
+        read(picture("PNG", (5000, 5000)))
+    assert read(picture("PNG")).width == 80

@@ -10,7 +10,8 @@ from typing import Any
 from agents.config import Config
 from agents.messages import Message
 from agents.providers.base import Request, ToolSpec
-from agents.providers.openai_request import Dialect, to_request
+from agents.providers.dialect import Dialect
+from agents.providers.openai_request import to_request
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, ModelRequest, Session, User

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 import pytest
 import pytest_asyncio
 
-from agents.errors import AuthenticationFailed, ConnectionLost, ProviderError, RateLimited
+from agents.errors import AuthenticationFailed, ConnectionLost, ContextTooLong, ProviderError, RateLimited
 from agents.events import ProviderEvent, StopReason
 from agents.messages import ToolCall
 from agents.providers.base import Request
@@ -19,6 +19,7 @@ from chat import agents_setup
 from chat.models import ChatMessage, Session, User
 from chat.running.bridge import BROKEN
 from chat.services.errors import Refused
+from chat.snapshots import ErrorSnapshot
 from tests.support.house import CONFIG, House, ScriptedRegistry
 from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
@@ -39,15 +40,26 @@ async def slow() -> str:
 
 
 @pytest.mark.parametrize(
-    ("failure", "words"),
+    ("failure", "words", "error"),
     [
-        (AuthenticationFailed("The key of scripted is wrong. Check it."), "The key of scripted is wrong. Check it."),
-        (RateLimited("Too many requests. Wait a little.", retry_after=3600), "Too many requests. Wait a little."),
-        (HangUp(), "The model's answer ended without its end mark. Retry to ask again."),
+        (
+            AuthenticationFailed("Wrong key. Check it."),
+            "Wrong key. Check it.",
+            ErrorSnapshot("authentication", "setting"),
+        ),
+        (ContextTooLong("It does not fit."), "It does not fit.", ErrorSnapshot("context_too_long", "model")),
+        (RateLimited("Wait a little.", retry_after=3600), "Wait a little.", ErrorSnapshot("rate_limited", "retry")),
+        (
+            HangUp(),
+            "The model's answer ended without its end mark. Retry to ask again.",
+            ErrorSnapshot("broken", "retry"),
+        ),
     ],
 )
-async def test_failure_says_what_a_person_can_do(house: House, ana: User, failure: Step, words: str) -> None:
-    """RUN-10, MSG-04: an error row with the words, the model and the provider; the session rests."""
+async def test_failure_says_what_a_person_can_do(
+    house: House, ana: User, failure: Step, words: str, error: ErrorSnapshot
+) -> None:
+    """RUN-10, MSG-04: an error row with the words, the remedy, the model and the provider; the session rests."""
     house.script([[failure]])
     session = await house.session(ana)
     await house.send(session, ana, "Hi")
@@ -58,8 +70,8 @@ async def test_failure_says_what_a_person_can_do(house: House, ana: User, failur
         ("error", "failed", words),
         ("turn_done", "failed", ""),
     ]
-    error = (await house.rows(session))[2]
-    assert (error.model, error.provider, error.role) == ("one", "scripted", "assistant")
+    shown = (await house.snapshot(session)).messages[2]
+    assert (shown.model, shown.provider, shown.role, shown.error) == ("one", "scripted", "assistant", error)
     await house.do(check_rest, session)
 
 

@@ -81,6 +81,7 @@ def usage(tokens_in: int, tokens_out: int) -> Json:
         "total_tokens": tokens_in + tokens_out,
         "cache_read_tokens": None,
         "cache_write_tokens": None,
+        "reasoning_tokens": None,
         "first_token_latency_ms": "duration",
     }
 
@@ -243,14 +244,21 @@ async def test_every_durable_event_has_the_whole_row(house: House, ana: User) ->
     assert {key for row in last.values() for key in row} == {key for row in rows.values() for key in row}
 
 
-async def test_error_is_told_with_its_words(house: House, ana: User) -> None:
+async def test_error_is_told_with_its_words_and_remedy(house: House, ana: User) -> None:
     """RUN-02, RUN-10: the error, the turn's end, idle."""
     house.script([[ProviderError("The model is away.")]])
     session = await house.session(ana)
     told = [fields(frame) for frame in await told_of_turn(house, session, ana, "Go")]
     assert [frame["type"] for frame in told[-3:]] == ["error", "turn_done", "agent_status"]
-    words = told[-3].pop("message", "")
-    assert told[-3] == {"type": "error", "revision": "next", "id": "message", "timestamp": "time", "model": "one"}
+    words, error = told[-3].pop("message", ""), {"code": "provider", "remedy": "retry"}
+    assert told[-3] == {
+        "type": "error",
+        "revision": "next",
+        "id": "message",
+        "timestamp": "time",
+        "model": "one",
+        **error,
+    }
     assert "The model is away." in words
     assert told[-1] == {"type": "agent_status", "status": "idle"}
 

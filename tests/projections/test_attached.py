@@ -39,7 +39,8 @@ def told(text: str) -> Message:
 def test_a_text_file_is_told_between_fences_before_the_words(session: Session) -> None:
     """CTX-01: whatever fences are in it."""
     row = said(session, "Read it.", {"name": "a.md", "kind": "text", "text": "x\n````\ny"})
-    assert context([row]) == [Message("user", (Text("[File a.md]\n`````\nx\n````\ny\n`````"), Text("Read it.")))]
+    file = Text("[File a.md]\n`````\nx\n````\ny\n`````", foreign=True)
+    assert context([row]) == [Message("user", (file, Text("Read it.")))]
 
 
 def test_what_the_model_does_not_take_is_named(session: Session) -> None:
@@ -52,7 +53,7 @@ def test_what_the_model_does_not_take_is_named(session: Session) -> None:
             (
                 Text("[Image a (1).png, 800×600, not shown: this model takes no images]"),
                 Text("[PDF b.pdf, 12 pages, not shown: no text could be read from it]"),
-                Text("[PDF b.pdf, 1 page]\n```\nHello\n```"),
+                Text("[PDF b.pdf, 1 page]\n```\nHello\n```", foreign=True),
             ),
         )
     ]

@@ -92,6 +92,23 @@ def test_reasoning_that_led_nowhere_is_left_out() -> None:
     )
 
 
+def test_parts_have_what_goes_back_with_them() -> None:
+    """MSG-08: of a whole text and a call as of reasoning, which names its model; not of a text that was cut."""
+    item = {"item_id": "msg_1", "odd": 5}
+    rows = [
+        thought("hm", provider_data={"item": "{}"}, model="one"),
+        said("Look", provider_data=item),
+        said("So", provider_data=item, status="interrupted"),
+        tool("c1", provider_data={"item_id": "fc_1", "raw_arguments": '{"n":1}'}),
+    ]
+    assert context(rows)[0].parts == (
+        Thinking("hm", "vendor", {"item": "{}"}, "one"),
+        Text("Look", {"item_id": "msg_1"}),
+        Text(f"So\n\n{INTERRUPTED}"),
+        ToolCall("c1", "double", {"n": 1}, '{"n":1}', {"item_id": "fc_1"}),
+    )
+
+
 @pytest.mark.parametrize("raw", ['{"n":1}', '{ "n" :\t1 }', '{"n": 0, "n": 1}', '{"n":1.0}', '{"n":1e0}'])
 def test_arguments_go_back_as_the_model_wrote_them(raw: str) -> None:
     """MSG-08: byte for byte."""

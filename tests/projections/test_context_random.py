@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from agents.messages import Message
 from chat.models import ChatMessage, MessageStatus, MessageType, Session
 from tests.support.protocol import check_context
 from tests.support.scripts import words
+from tests.wire.responses import seal
 
 STATUSES = [status for status in MessageStatus if status not in (MessageStatus.QUEUED, MessageStatus.STREAMING)]
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -18,14 +20,27 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
     max_leaves=4,
 )
+# Stands for an item of OpenAI's Responses API, which depends on the row.
+ITEM = {"item": ""}
 call_ids = st.sampled_from(["", "c1", "c2", "functions.double:0", "call_m_1", "call_m_2", "call_m_1_"])
+
+
+def with_item(**columns: Any) -> ChatMessage:
+    """Make a row; with ITEM, it keeps what the API gave: items of a response belong together by the tails of ids."""
+    tail = columns["response_id"].removeprefix("r_") or "0"
+    if columns["provider_data"] is ITEM:
+        item_id = f"rs_{tail}"
+        item = {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": seal(columns["model"], item_id)}
+        kinds = {MessageType.REASONING: {"item": json.dumps(item)}, MessageType.TEXT: {"item_id": f"msg_{tail}"}}
+        columns["provider_data"] = kinds.get(columns["type"], {"item_id": f"fc_{tail}"})
+    return ChatMessage(**columns)
 
 
 @st.composite
 def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
     """Rows as a run, an edit, an import or a hand in the admin may leave them."""
     return [
-        ChatMessage(
+        with_item(
             id=f"m_{number}",
             session=Session(id="s_1"),
             sequence=number,
@@ -36,6 +51,7 @@ def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
             sender=draw(st.sampled_from(["", "Ana", "B[o]"])),
             user_id=draw(st.sampled_from([None, 1, 2])),
             provider=draw(st.sampled_from(["scripted", "other"])),
+            model=draw(st.sampled_from(["one", "one", "two"])),
             response_id=draw(st.sampled_from(["", "r_1", "r_2"])),
             include_in_context=draw(st.sampled_from([True, True, True, False])),
             tool_call_id=draw(call_ids),
@@ -44,7 +60,7 @@ def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
             result=draw(st.just("") | words),
             is_error=draw(st.booleans()),
             provider_data=draw(
-                st.sampled_from([None, {"signature": "abc="}, {"redacted": "x"}, {"raw_arguments": '{"n":1}'}])
+                st.sampled_from([None, ITEM, {"signature": "abc="}, {"redacted": "x"}, {"raw_arguments": '{"n":1}'}])
                 | json_values
             ),
         )

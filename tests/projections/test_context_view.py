@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic_request import to_request as to_anthropic
 from agents.providers.base import Request
-from agents.providers.openai_request import Dialect
+from agents.providers.dialect import Dialect
 from agents.providers.openai_request import to_request as to_openai
+from agents.providers.responses_request import to_request as to_responses
 from chat.models import ChatMessage, MessageType, Session
 from chat.projections.briefed import Block, Why, blocks
 from chat.projections.compared import Since, new_rows, rows_before, since
@@ -53,7 +54,7 @@ def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
 @given(rows=any_rows())
 def test_reasoning_is_shown_as_sent_where_a_vendor_gets_it(rows: list[ChatMessage]) -> None:
     """MSG-08: what is said not to be given back is in neither vendor's request."""
-    shown = blocks(rows, provider="scripted")
+    shown = blocks(rows, provider="scripted", model="one")
     parts = tuple(
         tuple(part for line in block.lines for part in line.parts if line.why != Why.NOT_GIVEN_BACK) for block in shown
     )
@@ -62,6 +63,7 @@ def test_reasoning_is_shown_as_sent_where_a_vendor_gets_it(rows: list[ChatMessag
     without = Request("one", kept)
     assert to_anthropic(whole, "scripted") == to_anthropic(without, "scripted")
     assert to_openai(whole, "scripted", Dialect()) == to_openai(without, "scripted", Dialect())
+    assert to_responses(whole, "scripted", Dialect()) == to_responses(without, "scripted", Dialect())
 
 
 def test_what_is_not_sent_says_why() -> None:
@@ -90,6 +92,18 @@ def test_what_is_not_sent_says_why() -> None:
         ("assistant", [("m_10", Why.AT_WORK)]),
         ("user", [("m_10", Why.AT_WORK)]),
     ]
+
+
+@pytest.mark.parametrize("name", ["signature", "redacted", "item"])
+def test_reasoning_goes_back_to_the_model_that_made_it(name: str) -> None:
+    """MSG-08: another model of the same provider does not get it, and the page says so."""
+    made = {"role": "assistant", "response_id": "r_1", "provider": "own", "model": "one"}
+    rows = [row(1, type="reasoning", text="Hm", provider_data={name: "x"}, **made), row(2, text="So", **made)]
+    told = {
+        model: blocks(rows, provider=provider, model=model)[0].lines[0].why
+        for provider, model in (("own", "one"), ("own", "two"), ("other", "three"))
+    }
+    assert told == {"one": Why.SENT, "two": Why.NOT_GIVEN_BACK, "three": Why.NOT_GIVEN_BACK}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 from dataclasses import fields
 from typing import Any, get_args
 
+from agents.errors import AgentError
 from chat.api import problems
 from chat.commands import AnyCommand, parse
 from chat.events import MessageEventName
@@ -80,6 +81,17 @@ def test_every_code_is_described() -> None:
     said = document.names("Codes")
     assert len(said) == len(set(said))
     assert set(said) == codes - of_commands
+
+
+def test_every_error_of_a_turn_is_described() -> None:
+    """RUN-10: its code, and what can mend it."""
+    said = {
+        code: row[2].strip("`") for row in document.rows("Errors of a turn") for code in document.WORD.findall(row[0])
+    }
+    kinds: list[type[AgentError]] = [AgentError]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    assert said == {kind.code: kind.remedy for kind in kinds if kind.__module__ == "agents.errors"}
 
 
 def test_every_close_code_is_described() -> None:

@@ -103,4 +103,4 @@ def test_matrix_takes_an_exponent() -> None:
 
 def test_one_long_word_between_dollars_takes_no_longer_than_others() -> None:
     """MSG-12: sought from each of its letters, it would keep a core for minutes."""
-    assert "a" * 300_000 in markdown.render(f"${'a' * 300_000}$")
+    assert "a" * 90_000 in markdown.render(f"${'a' * 90_000}$")

@@ -233,6 +233,30 @@ def test_error_offers_a_retry_of_itself() -> None:
     assert f'data-action="retry" data-id="{ID}"' in html
 
 
+@pytest.mark.parametrize(
+    ("kept", "remedy"),
+    [
+        ({"code": "rate_limited", "remedy": "retry"}, "retry"),
+        ({"code": "refused", "remedy": "model"}, "model"),
+        ({"code": "authentication", "remedy": "setting"}, "setting"),
+        (None, "retry"),
+        ("model", "retry"),
+        ({"code": ["<b>"], "remedy": {"model": 1}}, "retry"),
+        ({"remedy": "reboot"}, "retry"),
+    ],
+)
+def test_error_offers_what_can_mend_it(kept: object, remedy: str) -> None:
+    """RUN-10: another model where a retry would fail again; data of unknown origin offers a retry."""
+    given = message(type="error", text="No.", provider_data={"error": kept})
+    html = frames.message_html(given)
+    assert given.error is not None
+    assert (given.error.remedy, 'data-action="choose-model"' in html) == (remedy, remedy != "retry")
+    assert ("choose another model." in html, "until an administrator" in html) == (
+        remedy == "model",
+        remedy == "setting",
+    )
+
+
 def test_reasoning_is_open_while_it_streams_and_folded_after() -> None:
     streaming = frames.message_html(message(type="reasoning", status="streaming", text="hm"))
     done = frames.message_html(message(type="reasoning", text="hm", duration_ms=12_000))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.errors import AgentError, Overloaded
+from agents.errors import AgentError, NoCredit, Overloaded
 from agents.events import (
     FinishReason,
     PartDone,
@@ -77,6 +77,7 @@ def test_response_done_carries_duration_and_usage() -> None:
             "total_tokens": 120,
             "cache_read_tokens": 5,
             "cache_write_tokens": 7,
+            "reasoning_tokens": None,
             "first_token_latency_ms": 1000,
         },
     }
@@ -272,3 +273,37 @@ def test_items_stand_where_the_model_made_them() -> None:
     """UI-01, MSG-08: a text that follows a call stands after it."""
     turn = Turn().tell(*events_of([["a", *calls(1), "b", *calls(2), ReasoningDelta("c"), USAGE], ["d"]]))
     assert [row["text"] or row["result"] for row in turn.ledger.of(role="assistant")] == ["a", "2", "b", "4", "c", "d"]
+
+
+def test_items_of_a_response_keep_what_goes_back_with_them() -> None:
+    """MSG-08: two texts in succession are two rows, each with its data; a call has its own beside its raw arguments."""
+    call = ToolCall("c1", "double", {"n": 1}, '{ "n":1}', {"item_id": "fc_1\0"})
+    turn = Turn().tell(
+        STARTED,
+        TextDelta("Let me "),
+        TextDelta("see."),
+        PartDone(Text("Let me see.", {"item_id": "msg_1", "phase": "commentary"})),
+        TextDelta("So."),
+        PartDone(Text("So.", {"item_id": "msg_2"})),
+        PartDone(call),
+        DONE,
+    )
+    assert [(row["text"], row["provider_data"]) for row in turn.ledger.of(role="assistant")] == [
+        ("Let me see.", {"item_id": "msg_1", "phase": "commentary"}),
+        ("So.", {"item_id": "msg_2"}),
+        ("", {"item_id": "fc_1\ufffd", "raw_arguments": '{ "n":1}'}),
+    ]
+
+
+def test_response_that_was_stopped_keeps_no_data_of_texts() -> None:
+    """MSG-08: its reasoning does not go back without them, nor they without it."""
+    turn = Turn().tell(STARTED, TextDelta("a"), PartDone(Text("a", {"item_id": "msg_1"})), TextDelta("b"), Stopped())
+    assert [row.get("provider_data") for row in turn.ledger.of(type="text")] == [None, None]
+
+
+def test_error_is_kept_with_its_remedy() -> None:
+    """RUN-10: beside the words by which other languages say it."""
+    turn = Turn().tell(STARTED, TurnFailed(NoCredit("Pay.")))
+    assert turn.ledger.of(type="error")[0]["provider_data"] == {"error": {"code": "no_credit", "remedy": "setting"}}
+    empty = Turn().tell(STARTED, DONE, TurnFinished("done")).ledger.of(type="error")[0]["provider_data"]
+    assert (empty["error"], "words" in empty) == ({"code": "agent_error", "remedy": "retry"}, True)

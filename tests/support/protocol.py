@@ -1,4 +1,4 @@
-"""What a model vendor demands of a context, and that both vendors' own rules take it."""
+"""What model vendors demand of a context, and that the rules of each of their APIs take it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import replace
 from agents.messages import Message, Part, Thinking, ToolResult
 from agents.providers.anthropic_request import to_request as to_anthropic
 from agents.providers.base import Request, ToolSpec
-from agents.providers.openai_request import Dialect
+from agents.providers.dialect import Dialect
 from agents.providers.openai_request import to_request as to_openai
+from agents.providers.responses_request import to_request as to_responses
 from chat.models import ChatMessage
 from chat.projections.context import context
-from tests.wire import anthropic_rules, openai_rules
+from tests.wire import anthropic_rules, openai_rules, responses_rules
 from tests.wire.anthropic import sign
 
 PROVIDER = "scripted"
@@ -20,7 +21,7 @@ TOOLS = (ToolSpec("double", "Double a number.", {"properties": {"n": {"type": "i
 
 
 def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> list[Message]:
-    """CTX-02, CTX-03: each call has one result right after its message, ids occur once, both vendors take it all."""
+    """CTX-02, CTX-03: each call has one result right after its message, ids occur once, each API takes it."""
     messages = context(rows)
     owed = _check_pairs(messages)
     assert may_wait or not owed
@@ -29,6 +30,7 @@ def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> lis
     request = Request(model="one", messages=tuple(said), system="Be kind.", tools=TOOLS)
     anthropic_rules.check(to_anthropic(request, PROVIDER) | {"stream": True})
     openai_rules.check(to_openai(request, PROVIDER, Dialect()))
+    responses_rules.check(to_responses(request, PROVIDER, Dialect()))
     return messages
 
 

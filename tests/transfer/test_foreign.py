@@ -148,7 +148,7 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
         (b"[" * 100_000, "unreadable"),
         (b'{"a":' * 100_000, "unreadable"),
         (b'{"format": "parley.session", "n": NaN}', "unreadable"),
-        (b'{"format": "parley.session", "n": ' + b"9" * 5000 + b"}", "unreadable"),
+        (b'{"format": "parley.session", "session": ' + b"9" * 5000 + b"}", "unreadable"),
     ],
 )
 def test_what_is_no_file_of_conversations_is_refused(data: bytes, code: str) -> None:

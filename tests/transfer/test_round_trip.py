@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from typing import Any
@@ -12,11 +13,10 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.imports.document import Document
 from chat.live import publish
 from chat.models import ChatMessage, ModelRequest, Session, SessionRun, User
 from chat.services.history import history_of
-from chat.services.importing import Imported, import_document
+from chat.services.import_files import Brought, import_file
 from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.house import ScriptedRegistry
@@ -26,8 +26,9 @@ from tests.transfer.conftest import document
 ID = re.compile(r"\b[smtrav]_[0-9a-f]{24}\b")
 
 
-def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> Imported:
-    return import_document(owner=owner, document=Document.model_validate(text), keep_ids=keep_ids)
+def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> Brought:
+    [made] = import_file(owner=owner, file=io.BytesIO(json.dumps(text).encode()), keep_ids=keep_ids).brought
+    return made
 
 
 def alike(made: dict[str, Any]) -> str:

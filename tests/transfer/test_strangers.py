@@ -12,9 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.config import Config
+from agents.registry import Registry
+from chat import agents_setup
+from chat.agents_setup import registry
 from chat.models import Attachment, ChatMessage, MessageRevision, Session, User
-from chat.services import import_files
+from chat.services import import_files, presets
 from chat.services.errors import Refused
+from chat.services.forking import fork
 from chat.services.import_files import Brought, import_file
 from chat.services.requests_made import past_request
 from chat.services.sharing import share
@@ -68,6 +73,37 @@ def test_hand_written_document_needs_little(ana: User) -> None:
     ]
     assert not made.kept_ids
     check_rest(made.session)
+
+
+def test_imported_session_is_marked_as_one(ana: User) -> None:
+    """What its messages say is nobody's here: the mark holds tools back, is no part of a file, and forks keep it."""
+    made = brought(talk_of({"role": "user", "text": "Hi"}, config={"imported": False}), ana)
+    session = Session.objects.get(pk=made.session.pk)
+    message = ChatMessage.objects.get(session=session)
+    copy = fork(session=session, author=ana, message_id=message.pk)
+    assert (presets.own(session).is_imported, presets.own(copy).is_imported) == (True, True)
+    assert registry().build_agent(presets.own(session)).is_imported
+    assert "imported" not in document(session)["session"]["config"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        ([], ["a.example"]),
+        (["b.example"], ["a.example"]),
+        (["a.example", "b.example"], ["a.example"]),
+        ("x", ["a.example"]),
+    ],
+)
+def test_file_reaches_no_hosts_beyond_those_of_the_agents(ana: User, wanted: object, kept: list[str]) -> None:
+    """No file lifts the limit that an administrator has set."""
+    agents = {"only": {"allowed_hosts": ["a.example"]}}
+    agents_setup.install(
+        Registry(Config.model_validate({"providers": {"demo": {"type": "demo"}}, "agents": agents}), {})
+    )
+    config = {"tools": ["web_fetch"], "max_rounds": 5, "allowed_hosts": wanted}
+    made = brought(talk_of({"role": "user", "text": "Hi"}, agent="only", config=config), ana)
+    assert Session.objects.get(pk=made.session.pk).config["allowed_hosts"] == kept
 
 
 def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:

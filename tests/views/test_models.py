@@ -40,6 +40,26 @@ def test_models_stand_by_provider_with_their_windows(signed_in: SignIn, ana: Use
     assert ('aria-label="house"' in html, html.count(">200K<"), "combobox" in html) == (True, 2, False)
 
 
+def test_choices_of_reasoning_are_those_of_the_model(signed_in: SignIn, ana: User, session: Session) -> None:
+    """RUN-16: with the session's own selected; none for a model that takes none."""
+    models = {"thinker": {"reasoning_efforts": ["low", "xhigh"]}, "plain": {}}
+    house = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": models}
+    vendor = {"type": "anthropic", "models": {"claude-sonnet-4-5": {}}}
+    config = {"providers": {"house": house, "vendor": vendor}, "agents": {"assistant": {"model": "house/plain"}}}
+    agents_setup.install(Registry(Config.model_validate(config), {}))
+    config = {"reasoning_effort": "xhigh", "thinking_budget": 5000}
+    seen = {}
+    for provider, model in (("house", "thinker"), ("house", "plain"), ("vendor", "claude-sonnet-4-5")):
+        Session.objects.filter(pk=session.pk).update(provider=provider, model=model, config=config)
+        html = picker(signed_in(ana), session)
+        seen[model] = re.findall(r'name="(\w+)" data-sent="(\w+)"|<option value="(\w+)"( selected)?>', html)
+    efforts = [("reasoning_effort", "xhigh", "", ""), ("", "", "low", ""), ("", "", "xhigh", " selected")]
+    assert seen["thinker"] == efforts
+    assert seen["plain"] == []
+    assert seen["claude-sonnet-4-5"][0] == ("thinking_budget", "5000", "", "")
+    assert [value for *_, value, mark in seen["claude-sonnet-4-5"] if mark] == ["5000"]
+
+
 def test_many_models_are_found_by_a_field(signed_in: SignIn, ana: User, session: Session) -> None:
     configure(*(f"model-{number}" for number in range(9)))
     assert 'role="combobox"' in picker(signed_in(ana), session)

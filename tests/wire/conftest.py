@@ -10,7 +10,7 @@ import pytest_asyncio
 from agents.providers.anthropic import AnthropicProvider
 from agents.providers.openai import OpenAIProvider
 from tests.wire.server import WireServer
-from tests.wire.vendors import ANTHROPIC, BOTH, OPENAI, Vendor
+from tests.wire.vendors import ALL, ANTHROPIC, OPENAI, RESPONSES, Vendor
 
 
 @pytest_asyncio.fixture
@@ -35,7 +35,16 @@ async def gpt(wire: WireServer) -> AsyncIterator[OpenAIProvider]:
     await provider.close()
 
 
-@pytest.fixture(params=BOTH, ids=lambda vendor: str(vendor.name))
+@pytest_asyncio.fixture
+async def o(wire: WireServer) -> AsyncIterator[OpenAIProvider]:
+    """OpenAI itself, over its Responses API."""
+    provider = RESPONSES.make(wire)
+    assert isinstance(provider, OpenAIProvider)
+    yield provider
+    await provider.close()
+
+
+@pytest.fixture(params=ALL, ids=lambda vendor: str(vendor.name))
 def vendor(request: pytest.FixtureRequest) -> Vendor:
     chosen: Vendor = request.param
     return chosen

@@ -75,8 +75,10 @@ def completion(message: dict[str, Any], finish_reason: str = "stop") -> dict[str
     return usage() | {"object": "chat.completion", "choices": [choice]}
 
 
-def error_body(message: str, kind: str = "invalid_request_error", code: Any = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+def error_body(
+    message: str, kind: str = "invalid_request_error", code: Any = None, param: str | None = None
+) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def error(status: int, message: str, kind: str = "invalid_request_error", code: Any = None, **headers: str) -> Reply:

@@ -22,7 +22,12 @@ class Cut:
 
 
 class RequestRefusedError(Exception):
-    """A request that breaks the protocol; the text is what the vendor says."""
+    """A request that breaks the protocol; the text is what the vendor says, `param` what it says it of."""
+
+    def __init__(self, message: str, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
 
 
 # Bytes go out as they are, one write each; an event is waited for.

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from tests.wire import anthropic, anthropic_rules, openai, openai_rules
+from tests.wire import anthropic, anthropic_rules, openai, openai_rules, responses, responses_rules
 from tests.wire.model import answer
 from tests.wire.pace import PacedWriter
 from tests.wire.script import SSE, Cut, Pause, Reply, RequestRefusedError, Step
@@ -40,9 +40,9 @@ class Received:
 
 
 class WireServer:
-    """Serve both vendors on 127.0.0.1; `async with WireServer() as server`. Port 0 picks a free one.
+    """Serve both vendors, OpenAI in both of its forms, on 127.0.0.1; `async with WireServer() as server`.
 
-    `requests` holds what came in, unless `record` is off (a server that runs for long).
+    Port 0 picks a free one. `requests` holds what came in, unless `record` is off (a server that runs for long).
     """
 
     def __init__(self, port: int = 0, *, record: bool = True) -> None:
@@ -75,6 +75,7 @@ class WireServer:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/messages", self._messages)
         app.router.add_post("/v1/chat/completions", self._completions)
+        app.router.add_post("/v1/responses", self._responses)
         app.router.add_get("/v1/models", self._models)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -117,6 +118,20 @@ class WireServer:
         with_usage = bool(received.body.get("stream_options", {}).get("include_usage"))
         encoded = openai.stream(said, received.body["model"], with_usage)
         return await self._stream(request, received, encoded, said.rate)
+
+    async def _responses(self, request: web.Request) -> web.StreamResponse:
+        received = await self._record(request)
+        if not received.headers.get("authorization"):
+            return await self._play(request, received, openai.error(401, "You didn't provide an API key."))
+        try:
+            responses_rules.check(received.body)
+        except RequestRefusedError as refused:
+            body = openai.error_body(str(refused), code=refused.code, param=refused.param)
+            return await self._play(request, received, Reply.of_json(body, 400))
+        if self._script:
+            return await self._play(request, received, self._script.popleft())
+        said = answer(responses.asked(received.body))
+        return await self._stream(request, received, responses.stream(said, received.body["model"]), said.rate)
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
         received = await self._record(request)

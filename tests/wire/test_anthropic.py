@@ -9,7 +9,7 @@ from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone,
 from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic import AnthropicProvider
 from agents.providers.base import ToolSpec
-from tests.wire import Reply, WireServer
+from tests.wire import Cut, Reply, WireServer
 from tests.wire import anthropic as api
 from tests.wire.vendors import ANTHROPIC, ask, done, parts, request
 
@@ -52,7 +52,7 @@ def kind_of(event: Json) -> str:
     return f"{event['type']} {block.get('type', '')}".strip()
 
 
-@pytest.mark.parametrize("kind", sorted({kind_of(event) for event in EVERYTHING} - {"ping"}))
+@pytest.mark.parametrize("kind", sorted({kind_of(event) for event in EVERYTHING} - {"ping", "message_stop"}))
 async def test_no_event_type_can_be_missing(wire: WireServer, claude: AnthropicProvider, kind: str) -> None:
     """RUN-02: each type of event counts: without it the answer is another one, or none."""
     wire.script(Reply(api.sse(*(event for event in EVERYTHING if kind_of(event) != kind))))
@@ -182,9 +182,26 @@ async def test_stream_that_contradicts_itself_is_broken(wire: WireServer, claude
         await ask(claude)
 
 
+@pytest.mark.parametrize("ending", [[], [Cut()]], ids=["closed", "cut"])
+async def test_stop_reason_is_an_end_where_no_block_is_open(
+    wire: WireServer, claude: AnthropicProvider, ending: list[Cut]
+) -> None:
+    """RUN-02: some servers leave out the last event; the answer is whole all the same."""
+    wire.script(Reply([*api.sse(api.message_start(), *api.text(0, "a"), *api.end()[:1]), *ending]))
+    heard = await ask(claude)
+    assert heard[1:] == [PartDone(Text("a")), ResponseDone("end", Usage(11, 7, 0, 0))]
+
+
+async def test_stop_reason_inside_a_block_is_no_end(wire: WireServer, claude: AnthropicProvider) -> None:
+    """RUN-10: the rest of the block is missing."""
+    wire.script(Reply(api.sse(api.message_start(), *api.text(0, "a")[:-1], *api.end()[:1])))
+    with pytest.raises(ConnectionLost):
+        await ask(claude)
+
+
 async def test_answer_without_its_end_is_lost(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-10: even with a stop reason the vendor's last event is missing: something was cut off."""
-    wire.script(Reply(api.sse(*EVERYTHING[:-1])))
+    """RUN-10: without a stop reason something was cut off, even after the last block."""
+    wire.script(Reply(api.sse(*EVERYTHING[:-2])))
     with pytest.raises(ConnectionLost):
         await ask(claude)
 

@@ -19,7 +19,7 @@ from agents.messages import Text
 from agents.providers.sdk import BURST
 from tests.wire.script import Cut, Pause, Reply
 from tests.wire.server import WireServer
-from tests.wire.vendors import OPENAI, Provider, Vendor, ask, parts, request
+from tests.wire.vendors import OPENAI, Provider, Vendor, ask, plain, request
 
 
 async def test_answer_arrives_whole_in_any_pieces(wire: WireServer, vendor: Vendor) -> None:
@@ -31,7 +31,7 @@ async def test_answer_arrives_whole_in_any_pieces(wire: WireServer, vendor: Vend
     provider = vendor.make(wire)
     events = await ask(provider)
     assert events[0] == TextDelta("漢字 😀 é")
-    assert parts(events) == (Text("漢字 😀 é"),)
+    assert plain(events) == (Text("漢字 😀 é"),)
     await provider.close()
 
 
@@ -40,7 +40,7 @@ async def test_comments_and_crlf_do_not_matter(wire: WireServer, vendor: Vendor)
     steps = [b": OPENROUTER PROCESSING\r\n\r\n", *(one.replace(b"\n", b"\r\n") for one in vendor.text("ok"))]
     wire.script(Reply(steps))
     provider = vendor.make(wire)
-    assert parts(await ask(provider)) == (Text("ok"),)
+    assert plain(await ask(provider)) == (Text("ok"),)
     await provider.close()
 
 
@@ -49,7 +49,7 @@ async def test_compressed_answer_is_read(wire: WireServer, vendor: Vendor) -> No
     packed = gzip.compress(b"".join(vendor.text("ok")))
     wire.script(Reply([packed[:20], packed[20:]], headers={"Content-Encoding": "gzip"}))
     provider = vendor.make(wire)
-    assert parts(await ask(provider)) == (Text("ok"),)
+    assert plain(await ask(provider)) == (Text("ok"),)
     await provider.close()
 
 
@@ -58,7 +58,7 @@ async def test_half_a_surrogate_pair_does_no_harm(wire: WireServer, vendor: Vend
     steps = [one.replace(b"half", rb"a\ud83d") for one in vendor.text("half", "\ud83d\ude00")]
     wire.script(Reply(steps))
     provider = vendor.make(wire)
-    assert parts(await ask(provider)) == (Text("a\ufffd😀"),)
+    assert plain(await ask(provider)) == (Text("a\ufffd😀"),)
     await provider.close()
 
 
@@ -183,7 +183,7 @@ async def test_slow_start_is_not_slow_going(wire: WireServer, vendor: Vendor) ->
     """RUN-10: a model that thinks long before its first byte has a patience of its own."""
     wire.script(Reply([Pause(0.5), *vendor.text("ok")]))
     provider = vendor.make(wire, timeout=0.2, first_timeout=30)
-    assert parts(await ask(provider)) == (Text("ok"),)
+    assert plain(await ask(provider)) == (Text("ok"),)
     await provider.close()
 
 
@@ -208,7 +208,10 @@ GARBAGE = {
     "page": (b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"),
     "no json": (b"data: hello\n\n", "text/event-stream"),
     "no object": (b"data: [1, 2]\n\n", "text/event-stream"),
-    "wrong shape": (b'data: {"type": "content_block_delta", "choices": 7}\n\n', "text/event-stream"),
+    "wrong shape": (
+        b'data: {"type": "content_block_delta", "choices": 7}\n\ndata: {"type": "response.completed"}\n\n',
+        "text/event-stream",
+    ),
     "json of something else": (b'{"hello": 1}', "application/json"),
     "json cut short": (b'{"choices": [', "application/json"),
 }
@@ -254,7 +257,7 @@ async def test_late_usage_is_not_waited_for(wire: WireServer, monkeypatch: pytes
     wire.script(Reply([*whole[:-2], asyncio.Event()]))
     provider = OPENAI.make(wire)
     events = await ask(provider)
-    assert parts(events) == (Text("ok"),)
+    assert plain(events) == (Text("ok"),)
     assert isinstance(events[-1], ResponseDone)
     await provider.close()
 
@@ -290,7 +293,7 @@ async def test_provider_works_again_after_close(wire: WireServer, vendor: Vendor
     """RUN-16: closing gives the connections back; a later use makes new ones."""
     provider = vendor.make(wire)
     for _ in range(2):
-        assert parts(await ask(provider)) == (Text("You said: hello"),)
+        assert plain(await ask(provider)) == (Text("You said: hello"),)
         await provider.close()
 
 

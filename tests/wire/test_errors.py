@@ -8,7 +8,9 @@ from agents.errors import (
     AuthenticationFailed,
     ContextTooLong,
     ModelNotFound,
+    NoCredit,
     Overloaded,
+    ParameterRefused,
     ProviderError,
     RateLimited,
     RequestRejected,
@@ -18,12 +20,12 @@ from agents.events import ProviderEvent, TextDelta
 from agents.messages import Text
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
-from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, parts
+from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain
 
 BEFORE = [
-    (400, "invalid_request_error", "temperature: out of range", RequestRejected),
+    (400, "invalid_request_error", "temperature: out of range", ParameterRefused),
     (401, "authentication_error", "invalid x-api-key", AuthenticationFailed),
-    (402, "billing_error", "Payment required", RequestRejected),
+    (402, "billing_error", "Payment required", NoCredit),
     (403, "permission_error", "Your key may not use this", AuthenticationFailed),
     (404, "not_found_error", "model: model-1", ModelNotFound),
     (408, "timeout_error", "The request took too long to arrive", ResponseTimedOut),
@@ -159,7 +161,7 @@ async def test_short_wait_is_made_by_the_sdk(wire: WireServer, vendor: Vendor, s
     refusal = vendor.error(status, "overloaded_error", "wait", retry_after="0.01")
     wire.script(refusal, refusal, Reply(vendor.text("ok")))
     provider = vendor.make(wire, max_retries=2)
-    assert parts(await ask(provider)) == (Text("ok"),)
+    assert plain(await ask(provider)) == (Text("ok"),)
     assert len(wire.requests) == 3
     await provider.close()
 

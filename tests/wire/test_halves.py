@@ -10,8 +10,8 @@ import pytest
 from agents.errors import ResponseBroken
 from agents.events import ProviderEvent
 from agents.messages import Part, Text, Thinking, ToolCall
-from tests.wire import Reply, WireServer, anthropic, openai
-from tests.wire.vendors import OPENAI, Vendor, ask, done, parts
+from tests.wire import Reply, WireServer, anthropic, openai, responses
+from tests.wire.vendors import OPENAI, RESPONSES, Vendor, ask, done, plain
 
 SMILE = "\ud83d\ude00"  # as JavaScript has it: two code units, which JSON may escape one by one
 DEEP = 100_000
@@ -32,6 +32,9 @@ def thought_and_said(vendor: Vendor, pieces: list[str]) -> list[bytes]:
     if vendor is OPENAI:
         reasoning, text = openai.reasoning(*pieces), openai.text(*pieces)
         return openai.sse(openai.role(), *reasoning, *text, openai.finish())
+    if vendor is RESPONSES:
+        thought = responses.reasoning(0, pieces, tail="a")
+        return responses.sse(*responses.whole(thought, responses.message(1, *pieces, tail="a")))
     thinking = [anthropic.block_start(0, {"type": "thinking", "thinking": "", "signature": ""})]
     thinking += [anthropic.delta(0, {"type": "thinking_delta", "thinking": piece}) for piece in pieces]
     thinking.append(anthropic.block_stop(0))
@@ -41,6 +44,8 @@ def thought_and_said(vendor: Vendor, pieces: list[str]) -> list[bytes]:
 def called(vendor: Vendor, fragments: list[str]) -> list[bytes]:
     if vendor is OPENAI:
         return openai.sse(openai.role(), *openai.tool_call(0, "c", "say", *fragments), openai.finish("tool_calls"))
+    if vendor is RESPONSES:
+        return responses.sse(*responses.whole(responses.function_call(0, "c", "say", *fragments)))
     call = anthropic.tool_use(0, "c", "say", *fragments)
     return anthropic.sse(anthropic.message_start(), *call, *anthropic.end("tool_use"))
 
@@ -65,7 +70,7 @@ async def test_character_cut_in_two_is_whole_again(wire: WireServer, vendor: Ven
     whole = units.replace(SMILE, "😀")
     for pieces in splits(units):
         events = await heard(wire, vendor, thought_and_said(vendor, pieces))
-        assert [told(part) for part in parts(events)] == [whole, whole], pieces
+        assert [told(part) for part in plain(events)] == [whole, whole], pieces
 
 
 async def test_arguments_cut_in_two_are_whole_again(wire: WireServer, vendor: Vendor) -> None:
@@ -73,7 +78,7 @@ async def test_arguments_cut_in_two_are_whole_again(wire: WireServer, vendor: Ve
     for pieces in splits(f"{SMILE}b"):
         fragments = ['{"a": "', *pieces, '"}']
         events = await heard(wire, vendor, called(vendor, fragments))
-        assert parts(events) == (ToolCall("c", "say", {"a": "😀b"}, '{"a": "😀b"}'),), pieces
+        assert plain(events) == (ToolCall("c", "say", {"a": "😀b"}, '{"a": "😀b"}'),), pieces
 
 
 @pytest.mark.parametrize(
@@ -93,22 +98,22 @@ async def test_half_that_stays_alone_is_replaced(
 ) -> None:
     """MSG-12: once, in its place, and nothing beside it is lost; the next part begins without it."""
     events = await heard(wire, vendor, thought_and_said(vendor, pieces))
-    assert [told(part) for part in parts(events)] == [whole, whole]
+    assert [told(part) for part in plain(events)] == [whole, whole]
     called_with = await heard(wire, vendor, called(vendor, ['{"a": "', *pieces, '"}']))
-    assert parts(called_with) == (ToolCall("c", "say", {"a": whole}, f'{{"a": "{whole}"}}'),)
+    assert plain(called_with) == (ToolCall("c", "say", {"a": whole}, f'{{"a": "{whole}"}}'),)
 
 
 async def test_half_in_a_name_is_replaced(wire: WireServer, vendor: Vendor) -> None:
     """MSG-12: what comes in one piece is mended at once."""
     chunks = [chunk.replace(b'"say"', rb'"s\ud83d"') for chunk in called(vendor, ["{}"])]
-    assert parts(await heard(wire, vendor, chunks)) == (ToolCall("c", "s\ufffd", {}, "{}"),)
+    assert plain(await heard(wire, vendor, chunks)) == (ToolCall("c", "s\ufffd", {}, "{}"),)
 
 
 async def test_arguments_without_a_bottom_are_kept_as_text(wire: WireServer, vendor: Vendor) -> None:
     """MSG-10: like any other text that is no JSON object: the tool refuses them."""
     text = '{"a":' * DEEP
     events = await heard(wire, vendor, called(vendor, [text]))
-    assert parts(events) == (ToolCall("c", "say", {"_raw": text}, text),)
+    assert plain(events) == (ToolCall("c", "say", {"_raw": text}, text),)
 
 
 async def test_event_without_a_bottom_is_unreadable(wire: WireServer, vendor: Vendor) -> None:

@@ -12,7 +12,7 @@ from agents.events import ProviderEvent, ResponseDone, TextDelta, Usage
 from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import ToolSpec
 from tests.wire.server import WireServer
-from tests.wire.vendors import Vendor, ask, done, parts, request
+from tests.wire.vendors import Vendor, ask, done, parts, plain, request
 
 CALCULATOR = ToolSpec("calculator", "Calculates.", {"properties": {"expression": {"type": "string"}}})
 
@@ -20,7 +20,7 @@ CALCULATOR = ToolSpec("calculator", "Calculates.", {"properties": {"expression":
 async def test_model_echoes(wire: WireServer, vendor: Vendor) -> None:
     """RUN-01: without a hint it says what it heard."""
     provider = vendor.make(wire)
-    assert parts(await ask(provider, request("hello  there"))) == (Text("You said: hello  there"),)
+    assert plain(await ask(provider, request("hello  there"))) == (Text("You said: hello  there"),)
     await provider.close()
 
 
@@ -29,14 +29,15 @@ async def test_model_calls_a_tool_and_tells_its_result(wire: WireServer, vendor:
     provider = vendor.make(wire)
     options = {"thinking_budget": 2000} if vendor.name == "anthropic" else {}
     first = request("Think, then calculate 6 * 7", tools=(CALCULATOR,), options=options)
-    answer = Message("assistant", parts(await ask(provider, first)))
-    thought, said, call = answer.parts
+    heard = await ask(provider, first)
+    answer = Message("assistant", parts(heard))
+    thought, said, call = plain(heard)
     assert isinstance(thought, Thinking)
     assert isinstance(call, ToolCall)
     assert (said, call.arguments) == (Text("Let me calculate that."), {"expression": "6 * 7"})
     result = Message("user", (ToolResult(call.id, "42"),))
     second = request(*first.messages, answer, result, tools=(CALCULATOR,), options=options)
-    assert parts(await ask(provider, second))[-1] == Text("The result is 42.")
+    assert plain(await ask(provider, second))[-1] == Text("The result is 42.")
     await provider.close()
 
 

@@ -172,6 +172,15 @@ PIECES: dict[str, tuple[list[Json], list[Part]]] = {
         [Text("ok")],
     ),
     "nothing at all": ([], []),
+    "several answers": (
+        [
+            {"choices": [{"index": 1, "delta": {"content": "no"}}]},
+            {"choices": [{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"content": "o"}}]},
+            {"choices": [{"delta": {"content": "k"}}]},
+            {"choices": [{"index": 1, "delta": {}, "finish_reason": "length"}]},
+        ],
+        [Text("ok")],
+    ),
 }
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.wire import anthropic_rules, openai_rules
+from tests.wire import anthropic_rules, openai_rules, responses_rules
 from tests.wire.anthropic import sign
+from tests.wire.responses import call_item, message_item, reasoning_item
 from tests.wire.script import RequestRefusedError
 
 Json = dict[str, Any]
@@ -135,3 +136,81 @@ def test_openai_refuses(broken: str) -> None:
 def test_openai_takes_what_is_right() -> None:
     """CTX-02: the same pieces in order."""
     openai_rules.check(chat(USER, CALLING, ANSWER, USER, tools=[FUNCTION], stream_options={"include_usage": True}))
+
+
+def ask(*items: Json, **fields: Any) -> Json:
+    return {"model": "model-1", "store": False, "stream": True, "input": list(items)} | fields
+
+
+WORDS = {"role": "user", "content": [{"type": "input_text", "text": "a"}]}
+THOUGHTS = reasoning_item(["hm"], tail="a")
+FETCH = call_item("c1", "fetch", "{}", 1, tail="a")
+FETCHED = {"type": "function_call_output", "call_id": "c1", "output": "1"}
+SAID = {**message_item("b", 2, tail="a"), "content": [{"type": "output_text", "text": "b", "annotations": []}]}
+BARE = {key: value for key, value in FETCH.items() if key != "id"}
+PLAIN_TOOL = {"type": "function", "name": "fetch", "parameters": {"type": "object"}, "strict": False}
+
+RESPONSES_REFUSES: dict[str, tuple[Json, str]] = {
+    "unknown field": (ask(WORDS, seed=3), "Unknown parameter: 'seed'"),
+    "several answers": (ask(WORDS, n=2), "Unknown parameter: 'n'"),
+    "no item": (ask(), "empty array"),
+    "text of a chat": (ask({"role": "user", "content": [{"type": "text", "text": "a"}]}), "Invalid value: 'text'"),
+    "unknown role": (ask({"role": "tool", "content": "a"}), "Invalid value: 'tool'"),
+    "content null": (ask({"role": "user", "content": None}), "expected one of a string or array"),
+    "calls of a chat": (ask({"role": "assistant", "content": "a", "tool_calls": []}), "Unknown parameter"),
+    "unknown item": (ask({"type": "tool_use"}), "Invalid value: 'tool_use'"),
+    "result of nothing": (ask(WORDS, FETCHED), "No tool call found for function call output with call_id c1"),
+    "result twice": (ask(WORDS, BARE, FETCHED, FETCHED), "No tool call found"),
+    "no result": (ask(WORDS, BARE, WORDS), "No tool output found for function call c1"),
+    "no result at the end": (ask(WORDS, BARE), "No tool output found for function call c1"),
+    "call twice": (ask(WORDS, BARE, FETCHED, BARE), "Duplicate function call ids"),
+    "strange name": (ask(WORDS, {**BARE, "name": "a.b"}, FETCHED), "does not match pattern"),
+    "arguments as object": (ask(WORDS, {**BARE, "arguments": {}}, FETCHED), "expected a string"),
+    "long id of a call": (ask(WORDS, {**BARE, "call_id": "c" * 65}), "string too long"),
+    "foreign id": (ask(WORDS, {**BARE, "id": "call_1"}, FETCHED), "begins with 'fc'"),
+    "reasoning alone": (ask(WORDS, THOUGHTS), "without its required following item"),
+    "reasoning before something else": (ask(WORDS, THOUGHTS, BARE, FETCHED), "without its required following item"),
+    "call without its reasoning": (ask(WORDS, FETCH, FETCHED), "without its required 'reasoning' item: 'rs_a'"),
+    "text without its reasoning": (ask(WORDS, SAID), "without its required 'reasoning' item: 'rs_a'"),
+    "reasoning twice": (ask(WORDS, THOUGHTS, SAID, THOUGHTS, SAID), "Duplicate item"),
+    "reasoning of another model": (ask(WORDS, THOUGHTS, SAID, model="model-2"), "could not be verified"),
+    "reasoning that is not encrypted": (
+        ask(WORDS, reasoning_item(["hm"], tail="a", encrypted=False), SAID),
+        "Items are not persisted when `store` is set to false",
+    ),
+    "reasoning without summary": (
+        ask(WORDS, {key: value for key, value in THOUGHTS.items() if key != "summary"}, SAID),
+        "Missing required parameter",
+    ),
+    "no tools": (ask(WORDS, tools=[]), "empty array"),
+    "strange tool": (ask(WORDS, tools=[{**PLAIN_TOOL, "name": "a.b"}]), "does not match"),
+    "tool of a chat": (ask(WORDS, tools=[FUNCTION]), "does not match"),
+    "strict tool": (ask(WORDS, tools=[{**PLAIN_TOOL, "strict": True}]), "'additionalProperties' is required"),
+    "choice of nothing": (ask(WORDS, tool_choice="none"), "must be specified with 'tools'"),
+    "small limit": (ask(WORDS, max_output_tokens=5), "Expected a value >= 16"),
+    "temperature": (ask(WORDS, model="gpt-6-sol", temperature=0.5), "'temperature' is not supported"),
+    "effort of a model that has none": (ask(WORDS, model="gpt-4.1", reasoning={"effort": "low"}), "reasoning.effort"),
+    "encryption of no reasoning": (
+        ask(WORDS, model="gpt-4.1", include=["reasoning.encrypted_content"]),
+        "Encrypted content is not supported",
+    ),
+    "unknown effort": (ask(WORDS, reasoning={"effort": "huge"}), "Invalid value: 'huge'"),
+    "no image": (
+        ask({"role": "user", "content": [{"type": "input_image", "image_url": "data:,x", "detail": "auto"}]}),
+        "unsupported image",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", RESPONSES_REFUSES)
+def test_responses_api_refuses(broken: str) -> None:
+    """CTX-02: the vendor's protocol, in its words."""
+    body, words = RESPONSES_REFUSES[broken]
+    with pytest.raises(RequestRefusedError, match=words):
+        responses_rules.check(body)
+
+
+def test_responses_api_takes_what_is_right() -> None:
+    """CTX-02: the same pieces in order."""
+    responses_rules.check(ask(WORDS, THOUGHTS, FETCH, SAID, FETCHED, WORDS, tools=[PLAIN_TOOL], tool_choice="none"))
+    responses_rules.check(ask(WORDS, BARE, FETCHED, model="gpt-6-sol", temperature=0.5, reasoning={"effort": "none"}))

@@ -1,20 +1,20 @@
-"""The two vendors behind one face, for tests that ask the same of both."""
+"""The vendors' forms behind one face, for tests that ask the same of all."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta
-from agents.messages import Json, Message, Part, Text
+from agents.messages import Json, Message, Part, Text, ToolCall
 from agents.providers.anthropic import AnthropicProvider
 from agents.providers.base import Request
 from agents.providers.beat import joined
 from agents.providers.openai import OpenAIProvider
-from tests.wire import anthropic, openai
+from tests.wire import anthropic, openai, responses
 from tests.wire.script import Reply
 from tests.wire.server import PATIENCE, WireServer
 
@@ -70,9 +70,27 @@ def _openai_error(status: int, kind: str, message: str, **headers: str) -> Reply
     return openai.error(status, message, kind, kind, **headers)
 
 
+def _responses(server: WireServer, key: str = KEY, **options: Any) -> OpenAIProvider:
+    return OpenAIProvider("responses", key, server.openai_url, api="responses", **({"max_retries": 0} | options))
+
+
+def _responses_text(*pieces: str) -> list[bytes]:
+    return responses.sse(*responses.whole(responses.message(0, *pieces)))
+
+
+def _responses_opening(*pieces: str) -> list[bytes]:
+    deltas = [responses.text_delta(0, piece) for piece in pieces]
+    return responses.sse(*responses.begin(), responses.added(0, responses.message_item("")), *deltas)
+
+
+def _responses_failure(kind: str, message: str) -> list[bytes]:
+    return responses.sse(responses.failed(kind, message))
+
+
 ANTHROPIC = Vendor("anthropic", _anthropic, _anthropic_text, _anthropic_opening, _anthropic_failure, anthropic.error)
 OPENAI = Vendor("openai", _openai, _openai_text, _openai_opening, _openai_failure, _openai_error)
-BOTH = (ANTHROPIC, OPENAI)
+RESPONSES = Vendor("responses", _responses, _responses_text, _responses_opening, _responses_failure, _openai_error)
+ALL = (ANTHROPIC, OPENAI, RESPONSES)
 
 
 def request(*said: Message | str, **fields: Any) -> Request:
@@ -94,6 +112,11 @@ async def ask(
 
 def parts(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:
     return tuple(event.part for event in events if isinstance(event, PartDone))
+
+
+def plain(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:
+    """The parts without what the vendor wants back with its own."""
+    return tuple(replace(part, data={}) if isinstance(part, Text | ToolCall) else part for part in parts(events))
 
 
 def done(events: Sequence[ProviderEvent]) -> ResponseDone:

@@ -1,9 +1,14 @@
-"""Readable text out of what a web server sends."""
+"""Readable text out of what a web server sends.
+
+`read` runs in a process with limits (`agents.toolbox.web_fetch`): Python's HTML parser takes the square of the time
+for pages that are made to be slow. Hence this module is not in the toolbox, and imports nothing of it.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Tag
@@ -16,6 +21,12 @@ _CLUTTER += ["form", "button", "dialog", "link", "meta"]
 # Less than this in <main> or <article>, and the page keeps its words elsewhere.
 _LEAST_MAIN_CHARACTERS = 200
 
+# So much of a page is parsed, scripts and styles left out: that takes some two seconds.
+MOST_HTML = 500_000
+_CUT = "\n\n[The rest of the page is left out.]"
+_UNSEEN = re.compile(r"<(script|style|svg)\b", re.IGNORECASE)
+_UNSEEN_ENDS = {name: re.compile(rf"</{name}\b[^<>]*>", re.IGNORECASE) for name in ("script", "style", "svg")}
+
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 _TAGS = re.compile(r"<[^>]*>")
@@ -23,6 +34,14 @@ _TEXT_TYPE = re.compile(
     r"text/.*|application/(.*[+])?(json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-ndjson|sql|rtf)"
 )
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
+
+
+def read(content_type: str, charset: str, body: bytes, url: str, start: int, most: int) -> Iterator[str]:
+    """Yield the title, the number of characters of the text, and up to `most` of them from `start` on."""
+    title, text = readable(content_type, charset or None, body, url)
+    yield title
+    yield str(len(text))
+    yield text[start : start + most]
 
 
 def is_text(content_type: str, data: bytes) -> bool:
@@ -50,7 +69,30 @@ def _decoded(data: bytes, charset: str | None, html: bool) -> str:
     return text if text is not None else data.decode(errors="replace")
 
 
+def _seen(html: str) -> str:
+    """Leave out what is no text and takes the most room; each search goes on where the last one ended."""
+    parts, at, unclosed = list[str](), 0, set[str]()
+    for opening in _UNSEEN.finditer(html):
+        name = opening[1].lower()
+        if opening.start() < at or name in unclosed:
+            continue
+        closing = _UNSEEN_ENDS[name].search(html, opening.end())
+        if closing is None:
+            unclosed.add(name)
+        else:
+            parts.append(html[at : opening.start()])
+            at = closing.end()
+    return "".join([*parts, html[at:]])
+
+
 def _from_html(html: str, url: str) -> tuple[str, str]:
+    html = _seen(html)
+    html, rest = html[:MOST_HTML], html[MOST_HTML:]
+    title, text = _parsed(html, url)
+    return title, text + _CUT if rest else text
+
+
+def _parsed(html: str, url: str) -> tuple[str, str]:
     try:
         soup = BeautifulSoup(_XML_DECLARATION.sub("", html, count=1), "html.parser")
         title = soup.title.get_text(" ", strip=True) if soup.title else ""

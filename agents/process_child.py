@@ -1,0 +1,104 @@
+"""The program of a child process (`agents.process_pool`): it runs jobs until the server hangs up.
+
+Arguments: the module with the functions, the megabytes of memory, and the descriptors of files for the functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from types import ModuleType
+from typing import IO
+
+# A message between the processes: its kind, and how many bytes follow.
+HEAD = struct.Struct("!cI")
+STARTED, PIECE, DONE, OUT_OF_MEMORY, FAILED = b"S", b"P", b"D", b"M", b"F"
+READ_SIZE = 1 << 18
+# A job must not slow down the server on a machine with few cores.
+NICENESS = 5
+LONGEST_EXPLANATION = 1_000
+
+
+def main(module: str, memory_mb: str, *files: str) -> None:
+    logging.disable()
+    channel = socket.socket(fileno=0)
+    functions = importlib.import_module(module)
+    _limit(int(memory_mb))
+    given = [os.fdopen(int(file), "rb") for file in files]
+    while (request := _received(channel)) is not None:
+        _send(channel, STARTED)
+        if not _run(channel, functions, given, request):
+            return
+
+
+def _run(channel: socket.socket, functions: ModuleType, given: Sequence[IO[bytes]], request: bytes) -> bool:
+    """Do one job; False if the process may not go on."""
+    name, args, cpu_seconds = pickle.loads(request)  # noqa: S301  # from the server
+    # At its end the signal's default action kills the process, whatever it is doing.
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    try:
+        for piece in getattr(functions, name)(*given, *args):
+            _send(channel, PIECE, piece.encode(errors="surrogatepass") if isinstance(piece, str) else piece)
+    except MemoryError:
+        _send(channel, OUT_OF_MEMORY)
+        return False
+    except Exception as error:
+        _send(channel, FAILED, repr(error)[:LONGEST_EXPLANATION].encode(errors="replace"))
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    _send(channel, DONE)
+    return True
+
+
+def _limit(memory_mb: int) -> None:
+    """Bound what the process may use. A system that lacks one of the limits goes without it."""
+    with suppress(OSError):
+        os.nice(NICENESS)
+    with suppress(ImportError):
+        import resource
+
+        # macOS does not enforce the address space; there the CPU seconds and the caller's limits hold.
+        for limit, most in (
+            (resource.RLIMIT_AS, memory_mb * 1024 * 1024),
+            (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            with suppress(OSError, ValueError):
+                resource.setrlimit(limit, (most, most))
+
+
+def _received(channel: socket.socket) -> bytes | None:
+    """Read a job; None when the server has hung up."""
+    with suppress(OSError):
+        head = _read(channel, HEAD.size)
+        if len(head) == HEAD.size:
+            size = HEAD.unpack(head)[1]
+            body = _read(channel, size)
+            return body if len(body) == size else None
+    return None
+
+
+def _read(channel: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size and (received := channel.recv(min(READ_SIZE, size - len(data)))):
+        data += received
+    return bytes(data)
+
+
+def _send(channel: socket.socket, kind: bytes, body: bytes = b"") -> None:
+    channel.sendall(HEAD.pack(kind, len(body)))
+    if body:
+        channel.sendall(body)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

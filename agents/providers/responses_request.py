@@ -1,0 +1,187 @@
+"""Maps a Request to the body of OpenAI's Responses API, which keeps nothing of it; pure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agents.messages import File, Json, Message, Part, Text, Thinking, ToolCall
+from agents.providers.arguments import arguments_text
+from agents.providers.base import Request, ToolSpec
+from agents.providers.conversation import CONTINUE, CallIds, safe_name, turns
+from agents.providers.dialect import Dialect, without
+
+LONGEST_NAME = 64
+LONGEST_ID = 64
+FEWEST_TOKENS = 16
+# Options by their names in Chat Completions, which a configuration may have from there.
+RENAMED = {
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
+}
+# Without it a stateless request could not give reasoning back (MSG-08).
+ENCRYPTED = "reasoning.encrypted_content"
+
+
+def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: bool = True) -> Json:
+    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
+
+    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    """
+    options = _options(request.options)
+    items = _input(request, provider)
+    if is_asked and (not items or items[-1].get("role") == "assistant"):
+        items.append({"role": "user", "content": [{"type": "input_text", "text": CONTINUE}]})
+    body: Json = {"model": request.model, "input": items, "stream": True, "store": False}
+    if request.system.strip():
+        body["instructions"] = request.system
+    if request.max_tokens:
+        body["max_output_tokens"] = max(request.max_tokens, FEWEST_TOKENS)
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+        if request.tool_choice == "none":
+            body["tool_choice"] = "none"
+    if request.support is None or request.support.reasons:
+        effort = {"effort": request.reasoning.effort} if request.reasoning.effort else {}
+        body["reasoning"] = {"summary": "auto", **_object(options.get("reasoning")), **effort}
+        body["include"] = [ENCRYPTED]
+    return without(options | body, dialect.omitted)
+
+
+def _options(options: Mapping[str, Any]) -> Json:
+    """Name options as this API does."""
+    found: Json = {}
+    for name, value in options.items():
+        outer, _dot, inner = RENAMED.get(name, name).partition(".")
+        merged = {inner: value} if inner else value
+        found[outer] = {**_object(found.get(outer)), **merged} if isinstance(merged, Mapping) else merged
+    return found
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _tool(spec: ToolSpec) -> Json:
+    return {
+        "type": "function",
+        "name": safe_name(spec.name, LONGEST_NAME),
+        "description": spec.description,
+        "parameters": {"type": "object", **spec.parameters},
+        # Strict schemas may not have defaults or optional parameters.
+        "strict": False,
+    }
+
+
+def _input(request: Request, provider: str) -> list[Json]:
+    ids = CallIds(LONGEST_ID)
+    sent: set[str] = set()
+    items: list[Json] = []
+    for is_model, group in turns(request.messages):
+        if not is_model:
+            items += _people_items(group, ids)
+        for message in group if is_model else ():
+            made = _replayed(message.parts, provider, request.model, sent)
+            items += _model_items(message.parts, made, ids, sent)
+    return items
+
+
+def _people_items(messages: Sequence[Message], ids: CallIds) -> Iterator[Json]:
+    """Results first, whatever came between them and their calls; then the words, one message for each run of a role."""
+    for message in messages:
+        for result in message.tool_results:
+            yield {"type": "function_call_output", "call_id": ids.of(result.call_id), "output": result.content}
+    spoken = [message for message in messages if any(_pieces(message))]
+    for role, run in itertools.groupby(spoken, key=lambda message: message.role):
+        yield {"role": role, "content": [piece for message in run for piece in _pieces(message)]}
+
+
+def _pieces(message: Message) -> Iterator[Json]:
+    for part in message.parts:
+        match part:
+            case Text(text=text) if text:
+                yield {"type": "input_text", "text": text}
+            case File(kind="image"):
+                yield {"type": "input_image", "image_url": _data_url(part), "detail": "auto"}
+            case File():
+                yield {"type": "input_file", "filename": part.name, "file_data": _data_url(part)}
+
+
+def _data_url(file: File) -> str:
+    return f"data:{file.media_type};base64,{file.data}"
+
+
+def _model_items(parts: Sequence[Part], reasoning: Mapping[int, Json], ids: CallIds, sent: set[str]) -> Iterator[Json]:
+    """Give a response back as the items that it was made of; `reasoning` are the items of its reasoning, by place.
+
+    Each id goes out once: the API refuses doubled ones, and one without the reasoning that came before it.
+    """
+    linked = False
+    for place, part in enumerate(parts):
+        match part:
+            case Thinking():
+                linked = place in reasoning
+                if linked:
+                    yield reasoning[place]
+            case Text(text=text) if text:
+                yield _said(part, _item_id(part, sent) if linked else "")
+            case ToolCall():
+                yield _called(part, _item_id(part, sent) if linked else "", ids)
+
+
+def _item_id(part: Text | ToolCall, sent: set[str]) -> str:
+    """The id that the API gave to an item; "" where it has none, or it was sent before."""
+    prefix = "msg_" if isinstance(part, Text) else "fc_"
+    item_id = part.data.get("item_id", "")
+    is_sent = item_id in sent or (isinstance(part, Text) and not part.text)
+    if is_sent or not item_id.startswith(prefix) or len(item_id) > LONGEST_ID:
+        return ""
+    sent.add(item_id)
+    return item_id
+
+
+def _replayed(parts: Sequence[Part], provider: str, model: str, sent: set[str]) -> dict[int, Json]:
+    """Choose the reasoning items that go back: those directly before an item that followed them, as the API demands."""
+    items: dict[int, Json] = {}
+    for place in reversed(range(len(parts) - 1)):
+        part, following = parts[place], parts[place + 1]
+        is_followed = isinstance(following, Text | ToolCall) and bool(_item_id(following, {*sent}))
+        if not isinstance(part, Thinking) or not (is_followed or place + 1 in items):
+            continue
+        item = _reasoning_item(part) if part.is_of(provider, model) else None
+        if item is not None and item["id"] not in sent:
+            sent.add(item["id"])
+            items[place] = item
+    return items
+
+
+def _reasoning_item(part: Thinking) -> Json | None:
+    """Read the item that the API made; None where it could not read it again, for it keeps nothing itself."""
+    try:
+        item = json.loads(part.data.get("item", ""))
+    except (ValueError, RecursionError):
+        return None
+    match item:
+        case {"type": "reasoning", "id": str(item_id), "summary": list()} if item_id.startswith("rs_"):
+            readable = isinstance(item.get("encrypted_content"), str) or isinstance(item.get("content"), list)
+            return item if readable and len(item_id) <= LONGEST_ID else None
+    return None
+
+
+def _said(part: Text, item_id: str) -> Json:
+    phase = {"phase": part.data["phase"]} if "phase" in part.data else {}
+    if not item_id:
+        return {"role": "assistant", "content": part.text, **phase}
+    content = [{"type": "output_text", "text": part.text, "annotations": []}]
+    head = {"type": "message", "id": item_id, "role": "assistant", "status": "completed"}
+    return {**head, "content": content, **phase}
+
+
+def _called(part: ToolCall, item_id: str, ids: CallIds) -> Json:
+    head = {"type": "function_call", "id": item_id} if item_id else {"type": "function_call"}
+    name = safe_name(part.name, LONGEST_NAME)
+    return {**head, "call_id": ids.new(part.id), "name": name, "arguments": arguments_text(part)}

@@ -1,0 +1,61 @@
+"""Whether the client of a request is still there, for synchronous views whose work takes long.
+
+Django cancels the coroutine of a request whose client has hung up, but not the thread in which its view runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Lock
+from typing import Any
+
+from django.http import HttpRequest
+
+KEY = "parley.disconnect"
+
+
+class Disconnect:
+    """Set once the client has gone. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._event = Event()
+        self._lock = Lock()
+        self._callbacks: list[Callable[[], None]] = []
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def set(self) -> None:
+        with self._lock:
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def call(self, callback: Callable[[], None]) -> None:
+        """Call this when the client goes, or at once if it has."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+def watched(scope: dict[str, Any], receive: Callable[[], Any]) -> Callable[[], Any]:
+    """Let a request's scope know when its client goes; returns the `receive` to use instead."""
+    scope[KEY] = disconnect = Disconnect()
+
+    async def watching() -> Any:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            disconnect.set()
+        return message
+
+    return watching
+
+
+def disconnect_of(request: HttpRequest) -> Disconnect:
+    """Return what tells whether the request's client has gone; never set where the server cannot say."""
+    scope: dict[str, Any] = getattr(request, "scope", {})
+    found: Disconnect = scope.get(KEY) or Disconnect()
+    return found

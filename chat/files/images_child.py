@@ -1,0 +1,30 @@
+"""What a process does that reads images for the server (`chat.files.image_processes`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from chat.files import images
+from chat.files.contents import Unusable
+
+
+def read(data: bytes) -> Iterator[bytes]:
+    """Yield what an image is, as JSON, its bytes and its smaller forms; or {"problem": …} alone."""
+    try:
+        found = images.read(data)
+    except Unusable as error:
+        yield json.dumps({"problem": error.problem}).encode()
+        return
+    yield json.dumps({"media_type": found.media_type, "width": found.width, "height": found.height}).encode()
+    yield from (found.data, found.thumb, found.model_image)
+
+
+def square(data: bytes, side: int) -> Iterator[bytes]:
+    """Yield "" and an image as a square, or the problem with it."""
+    try:
+        drawn = images.square(data, side)
+    except Unusable as error:
+        yield error.problem.encode()
+        return
+    yield from (b"", drawn)

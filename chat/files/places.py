@@ -1,0 +1,31 @@
+"""One place per person: whoever sends many files at once has them read one after the other, and nobody else waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+
+class OnePerPerson:
+    """A lock for each person, which exists only while it is wanted. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._locks: dict[int, Lock] = {}
+        self._wanted: Counter[int] = Counter()
+
+    @contextmanager
+    def place(self, person: int) -> Iterator[None]:
+        with self._lock:
+            self._wanted[person] += 1
+            lock = self._locks.setdefault(person, Lock())
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                self._wanted[person] -= 1
+                if not self._wanted[person]:
+                    del self._wanted[person], self._locks[person]

@@ -1,0 +1,219 @@
+"""Which addresses web_fetch opens: by the agent's hosts, and by who chose the address once foreign text was read."""
+
+from __future__ import annotations
+
+import string
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from yarl import URL
+
+from agents.loop import MAX_CALLS, NOT_RUN_MANY, Agent, run
+from agents.messages import File, Message, Text, ToolCall, ToolResult
+from agents.providers.scripted import ScriptedProvider
+from agents.toolbox.address_policy import (
+    foreign_texts,
+    host_pattern,
+    is_allowed,
+    is_known,
+    is_same_site,
+    peoples_texts,
+)
+from agents.tools import tool
+
+SAFE = string.ascii_letters + string.digits + "-_.~"
+hosts = st.lists(st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8), min_size=2, max_size=4).map(
+    lambda labels: ".".join([*labels, "example"])
+)
+paths = st.lists(st.text(SAFE, min_size=1, max_size=10), max_size=4).map(lambda parts: "/" + "/".join(parts))
+queries = st.dictionaries(st.text(SAFE, min_size=1, max_size=5), st.text(SAFE + " é/?&", max_size=10), max_size=3)
+urls = st.builds(
+    lambda scheme, host, path, query: str(URL(f"{scheme}://{host}{path}").with_query(query)),
+    *(st.sampled_from(["http", "https"]), hosts, paths, queries),
+)
+around = st.sampled_from(
+    [
+        "{}",
+        "See {}.",
+        "({})",
+        "[text]({})",
+        "<{}>",
+        "“{}”",
+        '"{}"',
+        "看{}。",
+        "{}, and more",
+        "a\n{}\nb",
+        "**{}**",
+        "`{}`",
+    ]
+)
+prose = st.text(max_size=60)
+
+
+@settings(deadline=None)
+@given(url=urls, form=around, before=prose, after=prose)
+def test_address_that_stands_in_a_text_is_known(url: str, form: str, before: str, after: str) -> None:
+    """However it is set into the text."""
+    if url[-1] in ".,;:!?)*_~&":
+        url += "x"
+    assert is_known(URL(url), [f"{before} {form.format(url)} {after}"])
+
+
+@settings(deadline=None)
+@given(url=urls, secret=st.text(string.ascii_lowercase, min_size=4, max_size=30), text=prose, data=st.data())
+def test_address_with_anything_added_is_not_known(url: str, secret: str, text: str, data: st.DataObject) -> None:
+    """Whatever a model adds to a known address, in whichever part, could carry data out."""
+    known = URL(url)
+    place = data.draw(st.sampled_from(["path", "segment", "query", "value", "label", "port"]))
+    match place:
+        case "path":
+            target = known / secret
+        case "segment":
+            target = known.with_path("/" + secret + known.path)
+        case "query":
+            target = known.update_query({secret: "1"})
+        case "value":
+            target = known.update_query({"zz": secret})
+        case "label":
+            target = known.with_host(f"{secret}.{known.host}")
+        case _:
+            target = known.with_port(8080)
+    texts = [f"{text} {url} {text}"]
+    assert not is_known(target, [one for one in texts if secret not in one.replace(url, "")])
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "known"),
+    [
+        ("https://example.com/a", "http://example.com/a/", True),
+        ("https://example.com/a#part", "https://example.com/a", True),
+        ("https://example.com/a", "example.com/a is good", True),
+        ("https://example.com/", "Look at example.com, please", True),
+        ("https://example.com/", "https://example.com/some/page", True),
+        ("https://example.com/", "mail me at someone@example.com", True),
+        ("https://example.com/?q=1", "https://example.com/", False),
+        ("https://example.com/", "https://notexample.com/", False),
+        ("https://example.com/", "https://example.com.evil.org/", False),
+        ("https://www.example.com/", "https://example.com/", False),
+        ("https://example.com:8080/", "https://example.com/", False),
+        ("https://example.com/A", "https://example.com/a", False),
+        ("https://EXAMPLE.com/a", "https://example.com/a", True),
+        ("https://bücher.example/a", "https://xn--bcher-kva.example/a", True),
+        ("https://xn--bcher-kva.example/a", "bei https://bücher.example/a, ja", True),
+        ("https://example.com/%E4%B8%AD", "https://example.com/中", True),
+        ("https://example.com/a%20b", "https://example.com/a b", False),
+        ("https://example.com/?u=http://x.org/", "https://example.com/?u=http://x.org/", True),
+        ("http://x.org/", "https://example.com/?u=http://x.org/", True),
+        ("http://x.org/b", "http://y.org/a,http://x.org/b", True),
+        ("http://x.org/a", "x.org/ab", False),
+        ("http://x.org/wiki/A_(b)", "see http://x.org/wiki/A_(b)", True),
+    ],
+)
+def test_ways_to_write_an_address(target: str, text: str, known: bool) -> None:
+    assert is_known(URL(target), [text]) == known
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://" * 300_000 + "x.org",
+        "x.org/" * 300_000,
+        "http://x.org/a " * 100_000,
+        "http://x.org/" + "." * 2_000_000,
+        "x.org" + "(" * 2_000_000,
+    ],
+    ids=["schemes", "hosts", "links", "dots", "brackets"],
+)
+def test_looking_takes_time_by_length_alone(text: str) -> None:
+    """Pages are written by strangers: 2 MB are looked through in well under a second."""
+    began = time.process_time()
+    assert not is_known(URL("http://x.org/secret"), [text])
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("pattern", "as_compared"),
+    [
+        ("example.com", "example.com"),
+        (" Example.COM. ", "example.com"),
+        ("*.example.com", "*.example.com"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("localhost", "localhost"),
+        ("192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_hosts_are_written_as_they_are_compared(pattern: str, as_compared: str) -> None:
+    assert host_pattern(pattern) == as_compared
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "*", "*.", "https://example.com", "example.com/a", "a b", "ex*mple.com", "a..b", "-a"]
+)
+def test_what_is_no_host_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"a host is a name such as example\.com"):
+        host_pattern(pattern)
+
+
+@settings(deadline=None)
+@given(host=hosts, others=st.lists(hosts, min_size=1, max_size=3), label=st.text(string.ascii_lowercase, min_size=1))
+def test_list_of_hosts_holds_what_it_names(host: str, others: list[str], label: str) -> None:
+    """A name stands for itself alone, one with a star for all names below it."""
+    assert is_allowed(host, ())
+    assert is_allowed(host, (*others, host))
+    assert is_allowed(f"{label}.{host}", (f"*.{host}",))
+    assert not is_allowed(host, (f"*.{host}",))
+    assert not is_allowed(f"{label}.{host}", (host,)) or f"{label}.{host}" == host
+    assert not is_allowed(f"{label}{host}", (f"*.{host}",))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://a.org/x", "https://a.org/y?z=1", True),
+        ("http://a.org/", "https://www.a.org/", True),
+        ("http://www.a.org/", "http://a.org/", True),
+        ("http://a.org/", "http://b.a.org/", False),
+        ("http://a.org/", "http://a.org.b.org/", False),
+    ],
+)
+def test_sites(one: str, other: str, same: bool) -> None:
+    assert is_same_site(URL(one), URL(other)) == same
+
+
+def test_who_wrote_what() -> None:
+    """Results of tools that fetch or are not known, and files are foreign; errors are Parley's own words."""
+    calls = (ToolCall("1", "web_fetch", {}), ToolCall("2", "calculator", {}), ToolCall("3", "gone", {}))
+    messages = [
+        Message("user", (Text("typed"), Text("[File a.txt]\nin the file", foreign=True), File("pdf", "b", "x", "y"))),
+        Message("system", (Text("a note"),)),
+        Message("assistant", (Text("answered"), *calls)),
+        Message(
+            "user",
+            (ToolResult("1", "a page"), ToolResult("2", "42"), ToolResult("3", "?"), ToolResult("1", "no", True)),
+        ),
+    ]
+    assert list(foreign_texts(messages, {"calculator"})) == ["[File a.txt]\nin the file", "", "a page", "?"]
+    assert list(peoples_texts(messages)) == ["typed"]
+
+
+async def test_calls_of_one_response_are_bounded() -> None:
+    """RUN-11: a model that asks for 400 calls gets an answer to each, and a few are run."""
+    ran: list[int] = []
+
+    @tool()
+    async def note(n: int) -> None:
+        """Note it."""
+        ran.append(n)
+
+    script: list[Any] = [[ToolCall(str(n), "note", {"n": n}) for n in range(400)], ["done"]]
+    provider = ScriptedProvider(script)
+    agent = Agent("helper", "model-1", provider, tools=(note,))
+    async for _event in run(agent, [Message("user", (Text("go"),))]):
+        pass
+    results = provider.requests[1].messages[-1].tool_results
+    assert sorted(ran) == list(range(MAX_CALLS))
+    assert [result.call_id for result in results] == [str(n) for n in range(400)]
+    assert {result.content for result in results[MAX_CALLS:]} == {NOT_RUN_MANY}

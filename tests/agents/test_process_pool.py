@@ -1,0 +1,160 @@
+"""Jobs in child processes: their limits, their ends, and what is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from agents.process_pool import Job, Limits, ProcessPool, WorkFailed
+
+WORK = "tests.support.child_work"
+LIMITS = Limits(cpu_seconds=0.2, seconds=20, memory_mb=128, output_bytes=1_000_000, queue_seconds=20)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPool]:
+    """A pool that keeps its process, so that most tests need not start one."""
+    made = ProcessPool(WORK, LIMITS, size=1, keep_seconds=60)
+    yield made
+    made.close()
+
+
+def pid(pool: ProcessPool) -> int:
+    [piece] = pool.run("who")
+    return int(piece)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def reason(pool: ProcessPool, function: str, *args: str | int) -> str:
+    with pytest.raises(WorkFailed) as failed:
+        pool.run(function, *args)
+    return failed.value.reason
+
+
+def test_a_function_takes_values_and_yields_pieces(pool: ProcessPool) -> None:
+    assert pool.run("echo", "ä\ud800", b"\0", 1, None) == ["'ä\\ud800'".encode(), b"b'\\x00'", b"1", b"None"]
+
+
+def test_a_process_is_kept_for_the_next_job(pool: ProcessPool) -> None:
+    assert pid(pool) == pid(pool)
+
+
+def test_a_child_knows_nothing_of_the_environment(pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser of foreign texts must not hold the keys of the server."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    assert b"ANTHROPIC_API_KEY" not in pool.run("environment")
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "why"),
+    [
+        ("spin_after", ["x"], "cpu"),
+        ("fill_memory", [], "memory"),
+        ("pour", [200_000], "output"),
+        ("pour", [2_000_000], "output"),
+        ("die", [], "failed"),
+        ("fail", [], "failed"),
+        ("write_file", [os.path.join(tempfile.gettempdir(), "parley-child")], "failed"),
+    ],
+)
+def test_a_job_that_reaches_a_limit_ends_with_its_process(
+    pool: ProcessPool, function: str, args: list[str | int], why: str
+) -> None:
+    """The next job gets a fresh process."""
+    before = pid(pool)
+    assert reason(pool, function, *args) == why
+    assert not is_alive(before)
+    assert is_alive(pid(pool))
+
+
+def test_what_came_before_the_limit_is_not_lost(pool: ProcessPool) -> None:
+    """A file that is read page by page is known as far as it was read."""
+    pieces = pool.stream("spin_after", "page 1")
+    assert next(pieces) == b"page 1"
+    with pytest.raises(WorkFailed, match="cpu"):
+        next(pieces)
+
+
+def test_a_child_that_only_waits_is_ended_by_time() -> None:
+    """CPU seconds alone would never end it; the caller's own pauses do not count."""
+    pool = ProcessPool(WORK, Limits(1, 0.3, 128, 1000), size=1)
+    assert reason(pool, "sleep_after", "x") == "time"
+
+
+def test_a_closed_iterator_kills_the_process(pool: ProcessPool) -> None:
+    process = pid(pool)
+    pieces = pool.stream("sleep_after", "x")
+    next(pieces)
+    pieces.close()  # type: ignore[attr-defined]  # a generator
+    assert not is_alive(process)
+
+
+async def test_cancelling_a_coroutine_kills_the_process(pool: ProcessPool) -> None:
+    """Nothing goes on when nobody waits for it; the place in the pool is free at once."""
+    process = pid(pool)
+    work = asyncio.create_task(pool.run_async("sleep_after", "x"))
+    while pool._idle:  # noqa: ASYNC110  # a thread takes it
+        await asyncio.sleep(0)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await pool.run_async("who") != [str(process).encode()]
+
+
+def test_a_job_can_be_cancelled_before_it_starts(pool: ProcessPool) -> None:
+    job = Job()
+    job.cancel()
+    with pytest.raises(WorkFailed, match="cancelled"):
+        list(pool.stream("who", job=job))
+
+
+def test_a_process_that_died_while_it_waited_is_replaced(pool: ProcessPool) -> None:
+    process = pid(pool)
+    os.kill(process, 9)
+    assert pid(pool) != process
+
+
+def test_places_are_bounded_and_the_wait_for_one_too() -> None:
+    """A crowd of jobs does not become a crowd of processes."""
+    pool = ProcessPool(WORK, Limits(1, 20, 128, 1000, queue_seconds=0.05), size=1)
+    first = pool.stream("sleep_after", "x")
+    next(first)
+    assert reason(pool, "who") == "busy"
+    first.close()  # type: ignore[attr-defined]
+    assert pool.run("echo") == []
+
+
+def test_a_file_is_read_by_the_child_itself() -> None:
+    """A large upload need not be copied through the server's memory."""
+    pool = ProcessPool(WORK, LIMITS, size=1)
+    with tempfile.TemporaryFile() as file:
+        file.write(b"conversations")
+        file.flush()
+        assert list(pool.stream("read", 4, file=file)) == [b"conv"]
+
+
+def test_idle_processes_end_by_themselves() -> None:
+    """A server that has nothing to draw is as small as before."""
+    pool = ProcessPool(WORK, LIMITS, size=1, keep_seconds=0.05)
+    process = pid(pool)
+    timer = pool._timer
+    assert timer is not None
+    timer.join(20)
+    assert (pool._idle, is_alive(process)) == ([], False)
+
+
+def test_a_system_without_room_for_a_process_is_a_failed_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ProcessPool(WORK, LIMITS, size=1)
+    monkeypatch.setattr("agents.process_pool.sys.executable", "/nowhere/python")
+    assert reason(pool, "who") == "failed"

@@ -1,0 +1,100 @@
+"""OpenAI's Responses API through the rows: what a model made goes back to it, and to no other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agents.config import Config
+from agents.registry import Registry
+from chat import agents_setup
+from chat.models import ChatMessage, Session, User
+from chat.projections.briefed import Why, blocks
+from chat.running.briefing import gather
+from chat.services.editing import edit
+from chat.services.reasoning import set_reasoning
+from chat.services.sessions import set_model
+from tests.support.house import House
+from tests.support.rest import check_rest
+from tests.wire.responses import seal
+from tests.wire.server import WireServer
+
+SOL, LUNA, CLAUDE = ("openai", "gpt-5.6-sol"), ("openai", "gpt-5.6-luna"), ("anthropic", "claude-haiku-5")
+
+
+def configure(model: WireServer) -> None:
+    openai = {"type": "openai", "api": "responses", "base_url": model.openai_url, "models": {SOL[1]: {}, LUNA[1]: {}}}
+    anthropic = {"type": "anthropic", "base_url": model.anthropic_url, "models": {CLAUDE[1]: {}}}
+    providers = {"openai": {**openai, "max_retries": 0}, "anthropic": {**anthropic, "max_retries": 0}}
+    agent = {"model": "/".join(SOL), "tools": ["calculator"]}
+    agents_setup.install(Registry(Config.model_validate({"providers": providers, "agents": {"agent": agent}}), {}))
+
+
+def ids(body: dict[str, Any]) -> list[str]:
+    """The kinds of the items that have an id of the API."""
+    return [item["id"].split("_")[0] for item in body["input"] if "id" in item]
+
+
+async def test_reasoning_goes_back_to_its_model_alone(house: House, ana: User) -> None:
+    """MSG-08, CTX-03, RUN-16: byte for byte with the items that follow it, over switches of model and of vendor."""
+    async with WireServer() as model:
+        configure(model)
+        session = await house.session(ana)
+
+        async def say(text: str, chosen: tuple[str, str]) -> dict[str, Any]:
+            await house.do(set_model, session=session, author=ana, provider=chosen[0], model=chosen[1])
+            before = len(model.requests)
+            await house.send(session, ana, text)
+            await house.idle(session)
+            assert not await house.do(ChatMessage.objects.filter(type="error").exists)
+            sent: dict[str, Any] = model.requests[before].body
+            return sent
+
+        await say("think, then calculate 6 * 7", SOL)
+        round_two = model.requests[1].body
+        assert ids(round_two) == ["rs", "msg", "fc"]
+        sealed = next(item for item in round_two["input"] if item.get("type") == "reasoning")
+        assert sealed["encrypted_content"] == seal(SOL[1], sealed["id"])
+        kept = next(row for row in await house.rows(session) if row.type == "reasoning")
+        assert (kept.model, json.loads((kept.provider_data or {})["item"])) == (SOL[1], sealed)
+        assert ids(await say("think once more", LUNA)) == []
+        assert ids(await say("And you?", SOL)) == ["rs", "msg", "fc", "rs", "msg"]
+        assert "gAAAA" not in json.dumps(await say("think as well", CLAUDE))
+        assert ids(await say("Back again", LUNA)) == ["rs", "msg"]
+        rows = await house.do(gather, session)
+        said = [line.why for block in blocks(rows, {}, *LUNA) for line in block.lines if line.row.type == "reasoning"]
+        assert (said.count(Why.SENT), said.count(Why.NOT_GIVEN_BACK)) == (1, len(said) - 1)
+    await house.do(check_rest, session)
+
+
+async def test_edited_answer_goes_without_its_reasoning(house: House, ana: User) -> None:
+    """MSG-08, MSG-11: the item that followed the reasoning is not the model's any more, so neither goes back."""
+    async with WireServer() as model:
+        configure(model)
+        session = await house.session(ana)
+        await house.send(session, ana, "think")
+        await house.idle(session)
+        answer = next(row for row in await house.rows(session) if row.type == "text" and row.role == "assistant")
+        await house.do(edit, session=session, author=ana, message_id=answer.pk, text="Something else.")
+        await house.send(session, ana, "Go on")
+        await house.idle(session)
+        body = model.requests[-1].body
+        assert ids(body) == []
+        assert body["input"][1]["content"] == "Something else."
+
+
+async def test_chosen_effort_is_asked_for(house: House, ana: User) -> None:
+    """RUN-16: from the next response on; everyone is told, and it is not asked of a model that does not take it."""
+    async with WireServer() as model:
+        configure(model)
+        session = await house.session(ana)
+        for effort in ("", "high"):
+            await house.do(set_reasoning, session=session, author=ana, effort=effort)
+            await house.send(session, ana, "Hi")
+            await house.idle(session)
+        assert [request.body["reasoning"].get("effort") for request in model.requests] == [None, "high"]
+        assert (await house.snapshot(session)).session.reasoning_effort == "high"
+        shown = await house.do(Session.objects.get, pk=session.pk)
+        assert shown.config["reasoning_effort"] == "high"
+        used = [row.reasoning_tokens for row in await house.rows(session) if row.total_tokens]
+        assert used == [0, 0]

@@ -1,0 +1,145 @@
+"""Nothing that strangers or models write holds up the event loop, and all that is shown is what a reload shows."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from time import thread_time
+
+import pytest
+
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate
+from agents.tools import tool
+from chat.live.feed import Feed
+from chat.models import Session, User
+from chat.services import editing
+from tests.live.states import assert_shows, is_at
+from tests.rendering.families import FAMILIES
+from tests.support.client import EventsClient
+from tests.support.house import House
+from tests.support.page_client import PageClient
+from tests.support.viewer import SocketViewer
+
+# One callback of the event loop may take so much CPU time of its thread, which other processes do not change.
+BUDGET = 0.1
+Watcher = SocketViewer[EventsClient | PageClient]
+
+
+@pytest.fixture
+def longest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
+    """Measures the loop's callbacks; tells how long the longest one took since this was last asked."""
+    run, costs = asyncio.Handle._run, [0.0]
+
+    def measured(handle: asyncio.Handle) -> None:
+        started = thread_time()
+        run(handle)
+        costs.append(thread_time() - started)
+
+    def told() -> float:
+        most = max(costs)
+        costs[:] = [0.0]
+        return most
+
+    monkeypatch.setattr(asyncio.Handle, "_run", measured)
+    gc.freeze()
+    yield told
+    gc.unfreeze()
+
+
+async def watch(house: House, owner: User) -> tuple[Session, list[Watcher]]:
+    """A session with one turn, so that all that is loaded once is loaded, and a page and a client on it."""
+    session = await house.session(owner)
+    viewers: list[Watcher] = [await SocketViewer(face(), session, owner).open() for face in (PageClient, EventsClient)]
+    await house.send(session, owner, "Hello")
+    await house.idle(session)
+    return session, viewers
+
+
+async def assert_shown(house: House, session: Session, viewers: list[Watcher]) -> None:
+    truth = await house.snapshot(session)
+    for viewer in viewers:
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
+        assert_shows(viewer.client, truth)
+        await viewer.leave()
+
+
+@pytest.mark.parametrize(
+    ("family", "size"),
+    [("pictures", 20_000), ("references", 60_000), ("wide tables", 20_000), ("one code", 8_000), ("emphasis", 200_000)],
+)
+async def test_no_stream_holds_up_the_loop(
+    house: House, ana: User, longest: Callable[[], float], family: str, size: int
+) -> None:
+    """LIVE-01, UI-01: an answer as models are told to write it by a page that they read; what a page shows of it while
+    it streams gives way to what a reload shows."""
+    text = FAMILIES[family](size)
+    half = [text[start : start + 2_000] for start in range(0, len(text), 2_000)]
+    pause = Gate()
+    house.script([["Hi"], ["See:\n\n", *half[: len(half) // 2], pause, *half[len(half) // 2 :], "\n\nEnd."]])
+    session, viewers = await watch(house, ana)
+    longest()
+    await house.send(session, ana, "Go")
+    await pause.reached()
+    late: Watcher = SocketViewer(PageClient(), session, ana)
+    await late.open()
+    await late.until(lambda: late.client.caught_up)
+    pause.open()
+    await house.idle(session)
+    truth = await house.snapshot(session)
+    for viewer in [*viewers, late]:
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023
+    assert longest() < BUDGET
+    await assert_shown(house, session, [*viewers, late])
+
+
+async def test_no_finished_message_holds_up_the_loop(house: House, ana: User, longest: Callable[[], float]) -> None:
+    """MSG-12, UI-10: a long message of a person, a long result of a tool, an answer that is edited to be dear."""
+
+    @tool()
+    def bash(command: str) -> str:
+        """Run a command."""
+        return "\x1b[1mx" * 400_000
+
+    call = ToolCall("c1", "bash", {"command": "make"}, '{"command":"make"}')
+    house.script([["Hi"], [call], ["Done"]], tools=[bash])
+    session, viewers = await watch(house, ana)
+    longest()
+    await house.send(session, ana, "http://a `b`\n" * 150_000)
+    await house.idle(session)
+    answer = (await house.rows(session))[-2]
+    text = FAMILIES["pictures"](300_000)
+    await house.do(editing.edit, session=session, author=ana, message_id=answer.pk, text=text)
+    truth = await house.snapshot(session)
+    for viewer in viewers:
+        await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023
+    assert longest() < BUDGET
+    await assert_shown(house, session, viewers)
+
+
+async def test_a_session_waits_for_its_own_drawings_alone(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: what comes after a dear message keeps its order; other sessions go on meanwhile."""
+    drawing, may_go = asyncio.Event(), asyncio.Event()
+    drawn = Feed._drawn
+
+    async def slowly(feed: Feed, message: object) -> object:
+        if feed.session_id == dear.pk:
+            drawing.set()
+            await may_go.wait()
+        return await drawn(feed, message)  # type: ignore[arg-type]
+
+    dear, viewers = await watch(house, ana)
+    other, others = await watch(house, ana)
+    monkeypatch.setattr(Feed, "_drawn", slowly)
+    monkeypatch.setattr(Feed, "_is_ready", lambda feed, event: feed.session_id != dear.pk)
+    await house.send(dear, ana, "Slow")
+    await drawing.wait()
+    await house.send(other, ana, "Quick")
+    await house.idle(other)
+    await assert_shown(house, other, others)
+    may_go.set()
+    await house.idle(dear)
+    await assert_shown(house, dear, viewers)

@@ -1,0 +1,81 @@
+"""Families of texts that are made to be dear: in time, in HTML, in memory; each at any length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chat.rendering.highlight import _LANGUAGES
+from tests.rendering.documents import ANSWER
+
+Family = Callable[[int], str]
+
+
+def _again(unit: str) -> Family:
+    return lambda size: (unit * (size // len(unit) + 1))[:size]
+
+
+def _numbered(unit: str) -> Family:
+    """A unit with a number in it, so that nothing that was drawn before helps."""
+    return lambda size: "".join(unit.replace("@", str(number)) for number in range(size // len(unit)))[:size]
+
+
+def _references(size: int) -> str:
+    """One long definition, used as often as there is room."""
+    return f"[a]: http://x/{'y' * (size // 2)}\n\n" + "[a]" * (size // 6)
+
+
+def _late_definitions(size: int) -> str:
+    """Labels in paragraphs of their own, all defined at the end, each by a line of its own."""
+    count = size // 40
+    labels = "".join(f"[a{number}] x\n\n" for number in range(count))
+    return labels + "".join(f"[a{number}]: http://x/y\n\n" for number in range(count))
+
+
+def _wide_table(size: int) -> str:
+    """Rows of one cell under a head of hundreds: all others are filled in."""
+    columns = min(500, size // 10)
+    return f"{'|a' * columns}|\n{'|-' * columns}|\n" + _again("|c\n")(size - 4 * columns)
+
+
+def _ticks(size: int) -> str:
+    """Runs of backticks, of each length one, that close nothing."""
+    runs = (f"{'`' * length}a" for length in range(1, int((2 * size) ** 0.5)))
+    return "".join(runs)[:size]
+
+
+def _languages(size: int) -> str:
+    """Code in every language: each lexer must be loaded."""
+    return _again("".join(f"```{name}\nx = 1 # y\n```\n" for name in sorted(_LANGUAGES)))(size)
+
+
+FAMILIES: dict[str, Family] = {
+    "answer": _again(ANSWER),
+    "references": _references,
+    "late definitions": _late_definitions,
+    "definitions": _numbered("[a@]: x\n"),
+    "addresses": _numbered("(http://a/x_@) www.a.b,"),
+    "pictures": _again("![![!["),
+    "stars": _again("*_*_"),
+    "stars and brackets": _again("*[*["),
+    "brackets": _again("["),
+    "links": _numbered("[a@](http://x/@) "),
+    "emphasis": _again("***a"),
+    "quotes": _again("> > > > > > > > > > x\n"),
+    "lists": lambda size: "".join(f"{'  ' * (line % 18)}- a\n" for line in range(size))[:size],
+    "lists in a line": _again("- - - - - - - - - - x\n"),
+    "tables": lambda size: ("|a|b|\n|-|-|\n" + "|c|d|\n" * size)[:size],
+    "wide tables": _wide_table,
+    "a long line": _again("x"),
+    "ticks": _ticks,
+    "entities": _again("&amp;&a"),
+    "html": _again("<a x='"),
+    "headings": _again("# a\n"),
+    "lines": _again("\n"),
+    "code": _again("```python\n" + "def f(x): return [x, 'a', 1]\n" * 80 + "```\n"),
+    "one code": lambda size: "```python\n" + _again("def f(x): return [x, 'a', 1]\n")(size - 15) + "\n```\n",
+    "short code": _again("```py\nx\n```\n"),
+    "languages": _languages,
+    "slow code": _again("```csharp\n" + "a\n" * 1_200 + "```\n"),
+    "formulas": _numbered("$x_{@}^a$ "),
+    "formula blocks": _again("$$\n" + "\\frac{a_1}{b^2}+" * 200 + "\n$$\n\n"),
+}

@@ -1,0 +1,247 @@
+"""No text holds up the event loop, fills memory or becomes much larger than it is, however it is made.
+
+CPU time of the test's own thread is measured: what other processes do meanwhile does not change it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from random import Random
+from time import thread_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.process_pool import Limits, ProcessPool, Reason, WorkFailed
+from chat.rendering import budget, markdown, source
+from chat.rendering.budget import LEAST_OUTPUT, LONGEST_MARKDOWN, ON_LOOP, UNLIMITED, Allowance
+from chat.rendering.live_text import LiveText
+from chat.rendering.markdown_blocks import draw_all, is_plain
+from chat.rendering.output import output
+from chat.rendering.plain import dressed
+from chat.rendering.source import normalise
+from chat.rendering.terminal import screen
+from tests.rendering.documents import ANSWER, pieces
+from tests.rendering.families import FAMILIES
+from tests.rendering.test_live_text import Viewer
+
+# One callback of the event loop may take so much.
+BUDGET = 0.1
+ALLOWANCES = [UNLIMITED, Allowance(0.0), Allowance(0.0004, 5)]
+MOST_TIMES = 20
+SIZES = [*((name, 20_000, 700) for name in FAMILIES), *((name, 200_000, 9_000) for name in FAMILIES)]
+SIZES += [(name, 2_000_000, 14_000) for name in ("references", "pictures", "lines")]
+
+
+@pytest.fixture(autouse=True)
+def _no_collections() -> Iterator[None]:
+    """The collector looks at the objects of all tests before this one; a server has none of those."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def assert_not_much_larger(blocks: Sequence[str], text: str) -> None:
+    assert sum(map(len, blocks)) <= max(MOST_TIMES * len(text), 2 * LEAST_OUTPUT)
+
+
+@pytest.mark.parametrize(("family", "size", "step"), SIZES)
+def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: int) -> None:
+    """LIVE-01: whatever streams, in whatever pieces; what is too dear is shown as source from there on."""
+    text, live, costs = FAMILIES[family](size), LiveText("m_1", ON_LOOP), list[float]()
+    for start in range(0, len(text) + step, step):
+        live.append(text[start : start + step])
+        started = thread_time()
+        live.frame(end=start >= len(text))
+        costs.append(thread_time() - started)
+    assert max(costs) < BUDGET
+    assert_not_much_larger(live.snapshot()["blocks"], text)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
+    """MSG-12: the longest text that is tried on the event loop."""
+    text = FAMILIES[family](markdown.LONGEST_HERE)
+    started = thread_time()
+    drawn = markdown.draw_soon(text)
+    assert thread_time() - started < BUDGET
+    assert_not_much_larger(drawn or (), text)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[ProcessPool]:
+    """Processes with less time than usual, so that the tests need not wait for it."""
+    limits = Limits(cpu_seconds=0.3, seconds=60, memory_mb=256, output_bytes=10_000_000, queue_seconds=60)
+    pool = ProcessPool("chat.rendering.markdown_child", limits, size=1, keep_seconds=60)
+    yield pool
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    ("family", "size", "is_source"),
+    [
+        ("pictures", 200_000, True),
+        ("references", 60_000, False),
+        ("wide tables", 20_000, True),
+        ("links", 30_000, False),
+    ],
+)
+async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
+    family: str, size: int, is_source: bool, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-12: for requests and for the event loop alike; what was tried in vain is not tried again."""
+    text = FAMILIES[family](size)
+    monkeypatch.setattr(markdown, "_processes", processes)
+    blocks = markdown.blocks(text)
+    assert all(map(is_plain, blocks)) is is_source
+    assert_not_much_larger(blocks, text)
+    monkeypatch.setattr(markdown, "_processes", None)
+    assert await markdown.draw(text) == blocks
+
+
+async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: what was shown as source for want of a process is drawn the next time."""
+    text = FAMILIES["answer"](30_000)
+    limits = Limits(cpu_seconds=1, seconds=1, memory_mb=256, output_bytes=10, queue_seconds=0.01)
+    busy = ProcessPool("tests.support.child_work", limits, size=1)
+    held = busy.stream("sleep_after", "x")
+    next(held)
+    with monkeypatch.context() as patch:
+        patch.setattr(markdown, "_processes", busy)
+        assert all(map(is_plain, markdown.blocks(text)))
+    held.close()  # type: ignore[attr-defined]  # a generator
+    assert not any(map(is_plain, await markdown.draw(text)))
+
+
+def test_references_expand_by_their_source_at_most() -> None:
+    """MSG-12: as in cmark: beyond that they stay what is written."""
+    text = FAMILIES["references"](40_000)
+    [paragraph] = draw_all(text)
+    assert paragraph.count("<a ") == budget.MOST_EXPANDED // len("http://x/" + "y" * 20_000)
+    assert paragraph.count("[a]") > 6_000
+    many = "[a]: http://x/y\n\n" + "- [a]\n" * 20_000
+    assert draw_all(many)[0].count("<a ") == LONGEST_MARKDOWN // len("http://x/y")
+
+
+def test_a_text_that_is_too_long_is_markdown_up_to_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-12: the rest of it is shown as its source, in blocks that a browser can lay out one by one."""
+    text = "*a*\n\n" * 22_000
+    blocks = draw_all(text)
+    first = next(index for index, block in enumerate(blocks) if is_plain(block))
+    assert set(blocks[:first]) == {"<p><em>a</em></p>"}
+    assert all(map(is_plain, blocks[first:]))
+    assert first == LONGEST_MARKDOWN // 5 + 1
+    shown = "".join(
+        block.removeprefix('<pre class="plain"><code>').removesuffix("</code></pre>") for block in blocks[first:]
+    )
+    assert shown.count("*a*") == 22_000 - first
+
+
+def limits_for_tests(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(budget, "LONGEST_MARKDOWN", 60)
+    patch.setattr(budget, "LONGEST_LINE", 20)
+    patch.setattr(source, "LONGEST_PLAIN", 15)
+
+
+@settings(deadline=None, max_examples=100)
+@given(pieces(), st.sampled_from([UNLIMITED, Allowance(0.0), Allowance(0.0004, 5)]), st.integers(0, 10**9).map(Random))
+def test_streams_that_are_stopped_anywhere_end_as_the_page(
+    cut: list[str], allowance: Allowance, chance: Random
+) -> None:
+    """LIVE-01: whenever it becomes too dear or too long, the fold of the frames is what a reload shows."""
+    with pytest.MonkeyPatch.context() as patch:
+        limits_for_tests(patch)
+        live, viewer = LiveText("m_1", allowance), Viewer()
+        for piece in cut:
+            live.append(piece)
+            viewer.apply(live.frame() or live.snapshot())
+            for index, block in list(live.provisional.items()):
+                drawn = draw_all(block)
+                if chance.random() < 0.5 and len(drawn) == 1 and not is_plain(drawn[0]):
+                    assert viewer.apply(live.complete(index, drawn[0]))
+        assert viewer.apply(live.frame(end=True) or {})
+        page = draw_all(normalise("".join(cut)))
+        if not live.ended:
+            viewer.apply(live.settle(page))
+        assert viewer.state()[2:] == (list(page), "", True)
+        late = Viewer()
+        late.apply(live.snapshot())
+        assert late.state() == viewer.state()
+
+
+def test_a_block_that_is_too_dear_is_drawn_elsewhere_and_the_stream_goes_on() -> None:
+    """UI-01: a long formula is shown as source for a moment, and what follows it as usual."""
+    live = LiveText("m_1", ON_LOOP)
+    live.append("$$\n" + "\\frac{a_1}{b^2}+" * 120 + "c\n$$\n\nAnd *then*.\n\nEnd")
+    live.frame()
+    [(index, formula)] = live.provisional.items()
+    shown = live.snapshot()["blocks"]
+    assert (is_plain(shown[0]), shown[1:]) == (True, ["<p>And <em>then</em>.</p>"])
+    [drawn] = draw_all(formula)
+    assert "<mfrac>" in drawn
+    assert live.complete(index, drawn) == {"op": "delta", "id": "m_1", "n": 2, "replace": [[0, drawn]], "keep": 10}
+    assert live.frame(end=True) == {"op": "delta", "id": "m_1", "n": 3, "blocks": ["<p>End</p>"], "end": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "longest"),
+    [
+        ("http://a " * 220_000, 3_500_000),
+        ("`a` ``b`` ~~~\n" * 140_000, 2_500_000),
+        ("```\n```\n" * 250_000, 2_500_000),
+    ],
+    ids=["links", "code", "fences"],
+)
+def test_what_people_send_is_styled_as_far_as_it_is_read(text: str, longest: int) -> None:
+    """MSG-12: two million characters, and the last of them are there."""
+    started = thread_time()
+    drawn = dressed(text)
+    assert thread_time() - started < 4 * BUDGET  # in a thread
+    assert len(drawn) < longest
+
+
+@pytest.mark.parametrize(
+    "unit", ["\x1b[1m", "\x1b[38;2;1;2;3mx", "\x1b[A\n", "a\b", "a\r", "\x1b]a", "\x1b[" + ";" * 50 + "m"]
+)
+def test_what_commands_print_is_coloured_as_far_as_it_is_read(unit: str) -> None:
+    """UI-10: two million characters of control sequences."""
+    started = thread_time()
+    drawn = screen(unit * (2_000_000 // len(unit)))
+    assert thread_time() - started < 5 * BUDGET  # in a thread
+    assert len(drawn.shown) + len(drawn.rest) <= 2_500_000
+    assert "\x1b" not in drawn.shown + drawn.rest
+
+
+@pytest.mark.parametrize("text", ["[" + "0," * 999_999 + "0]", "[" * 38 + "0,0," * 20_000 + "0" + "]" * 38])
+def test_json_is_laid_out_as_far_as_that_helps(text: str) -> None:
+    """UI-10: two million characters of it, and such that would be mostly indentation."""
+    started = thread_time()
+    drawn = output(text, in_colour=True)
+    assert thread_time() - started < 2 * BUDGET
+    assert len(drawn.shown) + len(drawn.rest) <= MOST_TIMES * len(text)
+
+
+def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budgets are for what nobody writes: an ordinary answer is drawn where it always was."""
+    monkeypatch.setattr(markdown, "_processes", None)
+    draw_all(ANSWER)  # loads the lexers
+    text = "".join(f"{ANSWER}\n\nAnd again, {number}.\n\n" for number in range(4))
+    assert markdown.blocks(text) == draw_all(text)
+
+
+@pytest.mark.parametrize("reason", ["cpu", "busy"])
+def test_the_first_result_is_shown_if_a_second_drawing_fails(monkeypatch: pytest.MonkeyPatch, reason: Reason) -> None:
+    """LIVE-01: two pages draw one text at the same time, and only one of them within the limits."""
+    text = f"*{reason}* " * 10
+
+    class Overtaken:
+        def run(self, function: str, *args: object) -> list[bytes]:
+            markdown.remember(text, first)
+            raise WorkFailed(reason)
+
+    first = draw_all(text)
+    monkeypatch.setattr(markdown, "_processes", Overtaken())
+    monkeypatch.setattr(markdown, "IN_THREAD", Allowance(0.0))
+    assert markdown.blocks(text) == first

@@ -1,0 +1,62 @@
+"""What child processes do in tests of the process pool."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import IO
+
+
+def echo(*values: object) -> Iterator[str]:
+    yield from map(repr, values)
+
+
+def who() -> Iterator[str]:
+    yield str(os.getpid())
+
+
+def environment() -> Iterator[str]:
+    yield from sorted(os.environ)
+
+
+def read(file: IO[bytes], size: int) -> Iterator[bytes]:
+    file.seek(0)
+    yield file.read(size)
+
+
+def spin_after(piece: str) -> Iterator[str]:
+    yield piece
+    while True:
+        pass
+
+
+def sleep_after(piece: str) -> Iterator[str]:
+    yield piece
+    time.sleep(3600)
+
+
+def fill_memory() -> Iterator[str]:
+    kept = [b"x" * 1_000_000 for _ in range(100_000)]
+    yield str(len(kept))
+
+
+def pour(size: int) -> Iterator[bytes]:
+    while True:
+        yield b"x" * size
+
+
+def die() -> Iterator[str]:
+    yield "last words"
+    os._exit(3)
+
+
+def fail() -> Iterator[str]:
+    raise ValueError("no such luck")
+    yield ""
+
+
+def write_file(path: str) -> Iterator[str]:
+    with open(path, "wb") as file:
+        file.write(b"x")
+    yield "written"

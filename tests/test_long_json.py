@@ -1,0 +1,72 @@
+"""JSON of clients: what is long is parsed as the parser would, or refused before it takes long."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from time import thread_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat import long_json
+from chat.commands import Malformed, longest_frame, parse
+
+values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=3), max_size=3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.text(max_size=3), values, max_size=5), st.booleans(), st.sampled_from([None, 1]))
+def test_long_objects_are_parsed_as_short_ones(found: dict[str, object], ascii_only: bool, indent: int | None) -> None:
+    """The limit is where the ways part; the values are the same."""
+    whole = {**found, "text": '\\"é\ud800😀' * 40_000}
+    text = json.dumps(whole, ensure_ascii=ascii_only, indent=indent)
+    assert len(text) > long_json.SHORT
+    assert long_json.loads(text) == whole
+
+
+LONG = "x" * long_json.SHORT
+LONGEST_FRAME = longest_frame()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'["{LONG}"]',
+        f'"{LONG}"',
+        f'{{"a":"{LONG}"',
+        f'{{"a":"{LONG}"}} x',
+        f'{{"a":"{LONG}",}}',
+        f'{{"a" "{LONG}"}}',
+        f'{{"a":"{LONG}","b":}}',
+        f'{{"a":"{LONG}" "b":1}}',
+        f'{{"a":"{LONG}","b":NaN}}',
+        "[" * 300_000,
+        '{"a":' * 100_000,
+        '{"a":[' + "0," * 200_000 + "0]}",
+        "{" + ",".join(f'"{number}":0' for number in range(50_000)) + "}",
+    ],
+)
+def test_other_long_texts_are_refused(text: str) -> None:
+    """No JSON, or JSON that no command and no body of a request is."""
+    with pytest.raises(ValueError):
+        long_json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"type": "send", "text": "中" * 2_000_000}),
+        '{"type":"send","text":[' + "0," * (LONGEST_FRAME // 2 - 20) + "0]}",
+        "[" + "{}," * (LONGEST_FRAME // 3 - 20) + "{}]",
+        '{"' + 'a":0,"' * (LONGEST_FRAME // 6 - 20) + 'a":0}',
+    ],
+    ids=["text", "numbers", "objects", "members"],
+)
+def test_no_frame_holds_up_the_event_loop(text: str) -> None:
+    """The largest frames that are taken: CPU time of this thread, which other processes do not change."""
+    started = thread_time()
+    with suppress(Malformed):
+        parse(text)
+    assert thread_time() - started < 0.1

@@ -1,0 +1,67 @@
+"""JSON that is read in parts: what is wanted is what the parser makes of it, what is skipped may be anything."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chat.imports.json_parts import Unreadable, objects
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+conversations = st.dictionaries(st.sampled_from(["title", "mapping", "a", "b", '"\\']), values)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(conversations | values), st.sampled_from([None, 1]), st.booleans())
+def test_wanted_members_are_those_of_the_parser(found: list[object], indent: int | None, ascii_only: bool) -> None:
+    """Whatever stands around and between them."""
+    data = json.dumps(found, indent=indent, ensure_ascii=ascii_only).encode(errors="surrogatepass")
+    wanted = ("title", "mapping")
+    expected = [
+        {key: value for key, value in each.items() if key in wanted} if isinstance(each, dict) else None
+        for each in found
+    ]
+    try:
+        assert list(objects(data, wanted)) == expected
+    except Unreadable:  # a lone surrogate is no UTF-8
+        assert not ascii_only
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"a"}',
+        '{"a":}',
+        '{"a":1,}',
+        '{"a":1 "b":2}',
+        '{"a":"x}',
+        '{"a":[1}',
+        "[1 x]",
+        "{",
+        '{"b":01x}',
+        '["\n',
+        "[nul]",
+    ],
+)
+def test_what_is_not_json_is_unreadable(data: str) -> None:
+    """Where it is looked at: the members of an object, and all that is built."""
+    with pytest.raises(Unreadable):
+        list(objects(data.encode(), ("a",)))
+
+
+def test_values_before_the_break_are_there() -> None:
+    """A file that broke off on its way gives what came."""
+    found = objects(b'[{"a": 1}, {"a": 2}, {"a"', ("a",))
+    assert [next(found), next(found)] == [{"a": 1}, {"a": 2}]
+    with pytest.raises(Unreadable):
+        next(found)
+
+
+def test_skipping_takes_no_depth() -> None:
+    """A parser would call itself for each level."""
+    deep = b"[" * 200_000 + b"]" * 200_000
+    assert list(objects(b'{"x":' + deep + b',"a":1}', ("a",))) == [{"a": 1}]

@@ -1,0 +1,216 @@
+"""Imports within limits: large and hostile files, many files in one, clients that leave, servers that die."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import struct
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from agents.process_pool import Limits, ProcessPool
+from chat.disconnects import Disconnect
+from chat.imports import reading
+from chat.models import Attachment, ChatMessage, Session, User
+from chat.services import building, import_files, importing
+from chat.services.access import deleted_session_for, session_for_staff, sessions_of
+from chat.services.errors import NoSuchSession, Refused
+from chat.services.import_files import contents, import_file
+from chat.services.importing import FileReader, SessionImport
+from tests.support.files import picture
+from tests.transfer import samples
+from tests.transfer.test_strangers import talk_of
+
+pytestmark = pytest.mark.usefixtures("own_files")
+Json = dict[str, Any]
+PICTURE = base64.b64encode(picture()).decode()
+NOTE = base64.b64encode(b"Hi there").decode()
+
+
+def file_of(value: object) -> io.BytesIO:
+    return io.BytesIO(json.dumps(value).encode())
+
+
+def code_of(file: Any, owner: User, **options: Any) -> str:
+    with pytest.raises(Refused) as refused:
+        import_file(owner=owner, file=file, **options)
+    return refused.value.code
+
+
+@pytest.fixture
+def in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files too are read in a process, which is kept for the next one."""
+    monkeypatch.setattr(import_files, "SMALL_FILE", -1)
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:
+    allowed = {"cpu_seconds": 20, "seconds": 60, "memory_mb": 512, "output_bytes": 10**8, "queue_seconds": 60, **limits}
+    pool = ProcessPool("chat.imports.child", Limits(**allowed), size=1)  # type: ignore[arg-type]
+    monkeypatch.setattr(import_files, "_processes", pool)
+
+
+@pytest.mark.usefixtures("in_a_process")
+def test_a_large_file_comes_in_as_a_small_one_does(ana: User) -> None:
+    """From memory or from the disk; what is not wanted of it takes no memory."""
+    both = [samples.chatgpt(), {**samples.claude(), "x": [{}] * 200_000}]
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(json.dumps(both).encode())
+        file.flush()
+        made = import_file(owner=ana, file=file).brought
+    assert [(each.session.title, each.messages) for each in made] == [("Trip to Kyoto", 4), ("Naming a café", 5)]
+    assert Attachment.objects.get(session=made[1].session).name == "brief.txt"
+    assert [each.title for each in contents(file_of(both[:1]))] == ["Trip to Kyoto"]
+
+
+def test_a_file_that_takes_all_memory_is_refused(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-15: three bytes of it become a hundred; the server's own memory is not used for that."""
+    limited(monkeypatch, memory_mb=100)
+    hostile = io.BytesIO(b'{"mapping":{"a":[' + b"{}," * 1_000_000 + b"{}]}}")
+    assert code_of(hostile, ana) == "too_large"
+    assert not Session.objects.exists()
+
+
+def test_a_file_that_takes_too_long_is_refused(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-12: however long it would take."""
+    limited(monkeypatch, cpu_seconds=0.2)
+    slow = io.BytesIO(b'{"x":[' + b"{}," * 2_000_000 + b'{}],"mapping":{}}')
+    assert code_of(slow, ana) == "too_large"
+
+
+def test_an_archive_of_millions_of_files_is_refused_unread(ana: User) -> None:
+    """What it says of its files would take gigabytes."""
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 90_000_000, 0, 0)
+    assert code_of(io.BytesIO(b"PK\x03\x04" + end), ana) == "too_large"
+
+
+def test_an_archive_that_unpacks_to_much_is_read_in_a_process(ana: User, settings: Any) -> None:
+    settings.MAX_IMPORT_MB = 5
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([samples.chatgpt()]) + " " * 2_000_000)
+    assert not import_files._is_small(packed)
+    assert import_files._is_small(file_of([samples.chatgpt()]))
+
+
+def test_texts_are_as_long_as_those_that_may_be_sent(ana: User, settings: Any) -> None:
+    """MSG-12: in messages, results and what they were before."""
+    settings.MAX_MESSAGE_CHARS = 20
+    with pytest.raises(Refused, match="longer than the 20 characters that a message may have"):
+        import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 21})))
+    assert import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 20}))).brought
+
+
+@pytest.mark.parametrize(("most", "seconds", "kept"), [(2, 60, 2), (200, -1, 0)])
+def test_files_of_an_import_are_bounded(
+    ana: User, monkeypatch: pytest.MonkeyPatch, most: int, seconds: float, kept: int
+) -> None:
+    """Each may take a core for seconds; what is left out is told."""
+    monkeypatch.setattr(importing, "MOST_FILES", most)
+    monkeypatch.setattr(importing, "MOST_SECONDS", seconds)
+    message = {"role": "user", "attachments": [{"name": "a.png", "data": PICTURE}, {"name": "b.txt", "data": NOTE}]}
+    talks = [talk_of(message, title="One"), talk_of(message, title="Two")]
+    made = import_file(owner=ana, file=file_of(talks)).brought
+    assert Attachment.objects.count() == kept
+    assert [len(each.notes) for each in made] == ([0, 1] if kept else [1, 1])
+    assert "were left out: an import takes up to" in made[1].notes[0]
+
+
+def steps(talk: Json, owner: User, **options: Any) -> Iterator[tuple[SessionImport, bytes, bytes]]:
+    """The parts of a conversation, and what takes them in."""
+    parts = reading.conversations(file_of(talk), 10**8, None, 10**6, 10**6)
+    head = reading.Head.model_validate_json(next(parts)[1:])
+    workspace = owner.workspaces.get()
+    made = SessionImport(
+        head, owner=owner, workspace=workspace, files=FileReader(owner), is_own=False, keep_ids=True, **options
+    )
+    for part in parts:
+        yield made, part[:1], part[1:]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
+    ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-01: batches are transactions of their own, and the last one shows the session."""
+    monkeypatch.setattr(reading, "MOST_BYTES", 1)
+    written = []
+    for made, kind, body in steps(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana):
+        if kind != reading.END:
+            made.take(kind, body)
+        assert not connection.in_atomic_block
+        assert not sessions_of(ana).exists()
+        for session in Session.objects.all():
+            with pytest.raises(NoSuchSession):
+                deleted_session_for(ana, session.pk)
+        written.append(ChatMessage.objects.count())
+    assert written == [0, 0, 0, 1, 2, 2]  # ids come first
+    made.finish()
+    assert sessions_of(ana).get().run.state == "idle"
+
+
+def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> None:
+    """Rows and files of a session that nobody finishes; one that is being written stays."""
+    talk = talk_of({"role": "user", "text": "Hi", "attachments": [{"name": "a.png", "data": PICTURE}]})
+    parts = steps({**talk, "changes": [], "requests": []}, ana)
+    for made, kind, body in parts:
+        if kind == reading.END:
+            break
+        made.take(kind, body)
+    left = Session.objects.get()
+    assert Attachment.objects.count() == 1
+    assert building.discard_abandoned() == 0
+    staff = User.objects.create_superuser("root")
+    with pytest.raises(NoSuchSession):
+        session_for_staff(staff, left.pk, needs_change=False)
+    Session.objects.update(building_until=timezone.now())
+    assert building.discard_abandoned() == 1
+    assert not Session.objects.exists()
+    assert not ChatMessage.objects.exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    with pytest.raises(building.Abandoned):  # a batch that comes too late
+        made.finish()
+
+
+def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-02: another import of the same file was quicker."""
+    talk = talk_of({"id": "m_" + "1" * 24, "role": "user", "text": "Hi"})
+    import_file(owner=ana, file=file_of(talk))
+    monkeypatch.setattr(importing, "_is_in_use", lambda ids: False)
+    [made] = import_file(owner=ana, file=file_of(talk)).brought
+    assert not made.kept_ids
+    assert ChatMessage.objects.count() == 2
+    assert not Session.objects.exclude(building_until=None).exists()
+
+
+@pytest.mark.usefixtures("in_a_process")
+@pytest.mark.parametrize("after", [0, 3])
+def test_an_import_ends_when_its_client_goes(ana: User, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """What was whole by then has come in, of the rest nothing is left."""
+    client, taken = Disconnect(), list[bytes]()
+    take = SessionImport.take
+
+    def goes(self: SessionImport, kind: bytes, body: bytes) -> None:
+        taken.append(kind)
+        take(self, kind, body)
+        if len(taken) == after:
+            client.set()
+
+    monkeypatch.setattr(SessionImport, "take", goes)
+    if not after:
+        client.set()
+    talk = talk_of({"role": "user", "text": "Hi"})
+    if after:
+        made = import_file(owner=ana, file=file_of([talk] * 3), client=client)
+        assert (len(made.brought), made.problems) == (1, ["The import was cancelled."])
+        assert Session.objects.count() == 1
+    else:
+        assert code_of(file_of(talk), ana, client=client) == "cancelled"
+        assert not taken

@@ -1,0 +1,282 @@
+"""Tests of what providers learn from refusals: asked differently once, and so from then on, for that model."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from agents.errors import Overloaded, RequestRejected
+from agents.messages import Message, Text, Thinking
+from agents.providers.anthropic import AnthropicProvider
+from agents.providers.base import Request, ToolSpec
+from agents.providers.openai import OpenAIProvider
+from agents.reasoning import Reasoning, ReasoningSupport
+from tests.wire import Reply, WireServer
+from tests.wire import anthropic as messages_api
+from tests.wire import openai as chat_api
+from tests.wire import responses as responses_api
+from tests.wire.anthropic import sign
+from tests.wire.vendors import ANTHROPIC, OPENAI, RESPONSES, ask, parts, request
+
+ADD = ToolSpec("add", "Adds.", {"properties": {"a": {"type": "integer"}}})
+ADAPTIVE = ReasoningSupport(efforts=("low", "high"), budget=True, adaptive=True, always=True)
+
+
+def refusal(message: str, param: str | None = None, status: int = 400) -> Reply:
+    return Reply.of_json(chat_api.error_body(message, param=param), status)
+
+
+def has(body: dict[str, Any], path: str) -> bool:
+    """Whether a body has a parameter, nested ones with dots."""
+    name, _dot, rest = path.partition(".")
+    return name in body and (not rest or has(body[name], rest))
+
+
+CHAT: dict[str, tuple[Reply, Request, str]] = {
+    "stream_options": (
+        refusal("Unrecognized request argument supplied: stream_options"),
+        request(),
+        "stream_options",
+    ),
+    "stream_options, as vLLM says it": (
+        refusal(
+            "[{'type': 'extra_forbidden', 'loc': ['body', 'stream_options'], 'msg': 'Extra inputs are not permitted'}]"
+        ),
+        request(),
+        "stream_options",
+    ),
+    "include_usage": (refusal("include_usage is not known here"), request(), "stream_options"),
+    "status 422": (refusal("Unknown parameter: stream_options", status=422), request(), "stream_options"),
+    "temperature": (
+        refusal("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"),
+        request(options={"temperature": 0.3}),
+        "temperature",
+    ),
+    "a level of effort": (
+        refusal("Unsupported value: 'reasoning_effort' does not support 'high' with this model."),
+        request(reasoning=Reasoning("high")),
+        "reasoning_effort",
+    ),
+    "thinking, as Ollama says it": (
+        refusal('"llama3.2" does not support thinking'),
+        request(reasoning=Reasoning("high")),
+        "reasoning_effort",
+    ),
+}
+RESPONSES_API: dict[str, tuple[Reply | None, Request, str]] = {
+    "temperature": (None, request(model="gpt-6-sol", options={"temperature": 0.3}), "temperature"),
+    "encrypted reasoning": (None, request(model="gpt-4.9"), "include"),
+    "effort": (None, request(model="gpt-4.9", reasoning=Reasoning("high")), "reasoning.effort"),
+    "a level of effort": (
+        refusal("Unsupported value: 'none' is not supported with the 'gpt-6.1-sol' model.", "reasoning.effort"),
+        request(reasoning=Reasoning("none")),
+        "reasoning.effort",
+    ),
+    "summaries": (
+        refusal("Your organization must be verified to generate reasoning summaries.", "reasoning.summary"),
+        request(),
+        "reasoning.summary",
+    ),
+    "an option": (None, request(options={"seed": 7}), "seed"),
+}
+MESSAGES: dict[str, tuple[Reply | None, Request, str]] = {
+    "an option": (None, request(options={"seed": 7}), "seed"),
+    "temperature": (
+        messages_api.error(400, "invalid_request_error", "`temperature` is deprecated for this model."),
+        request(options={"temperature": 0.3}),
+        "temperature",
+    ),
+    "effort": (
+        messages_api.error(400, "invalid_request_error", "This model does not support the effort parameter."),
+        request(reasoning=Reasoning("low")),
+        "output_config.effort",
+    ),
+    "display": (
+        messages_api.error(400, "invalid_request_error", "thinking.adaptive.display: Extra inputs are not permitted"),
+        request(support=ADAPTIVE),
+        "thinking.display",
+    ),
+    "adaptive thinking": (
+        messages_api.error(400, "invalid_request_error", "adaptive thinking is not supported on this model"),
+        request(support=ADAPTIVE),
+        "thinking",
+    ),
+}
+CASES = [
+    *((OPENAI, case, CHAT[case]) for case in CHAT),
+    *((RESPONSES, case, RESPONSES_API[case]) for case in RESPONSES_API),
+    *((ANTHROPIC, case, MESSAGES[case]) for case in MESSAGES),
+]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "case"), [(vendor, case) for vendor, _name, case in CASES], ids=[f"{v.name}: {n}" for v, n, _c in CASES]
+)
+async def test_refused_parameter_is_left_out_at_once_and_from_then_on(
+    wire: WireServer, caplog: pytest.LogCaptureFixture, vendor: Any, case: tuple[Reply | None, Request, str]
+) -> None:
+    """RUN-10: one refused request for each model, told in the log; no person sees it."""
+    reply, asked, parameter = case
+    wire.script(*([reply] if reply else []), Reply(vendor.text("a")), Reply(vendor.text("b")))
+    provider = vendor.make(wire)
+    with caplog.at_level(logging.WARNING):
+        for expected in ("a", "b"):
+            assert [part.text for part in parts(await ask(provider, asked)) if isinstance(part, Text)] == [expected]
+    refused, *others = [has(one.body, parameter) for one in wire.requests if one.body["model"] == asked.model]
+    assert refused
+    assert not any(others[-2:])
+    learned = [record.getMessage() for record in caplog.records if record.name == "agents.providers.sdk"]
+    assert len(learned) == 1
+    assert f"without {parameter}" in learned[0]
+    await provider.close()
+
+
+async def test_another_model_is_asked_in_full(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: what one model refuses another may take."""
+    wire.script(refusal("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"))
+    for model in ("one", "two"):
+        await ask(gpt, request(model=model, options={"temperature": 0.3}))
+    assert ["temperature" in one.body for one in wire.requests] == [True, False, True]
+
+
+async def test_limit_is_named_as_the_server_wants_it(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: the newer models refuse max_tokens, other servers know nothing else."""
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    wire.script(refusal(said), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    for _ in range(2):
+        await ask(gpt, request(max_tokens=5))
+    assert [(one.body.get("max_tokens"), one.body.get("max_completion_tokens")) for one in wire.requests] == [
+        (5, None),
+        (None, 5),
+        (None, 5),
+    ]
+
+
+TOOLS_AND_REASONING = "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions."
+
+
+async def test_tools_without_reasoning_where_both_are_refused(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: tools matter more; a request without tools reasons as before."""
+    wire.script(refusal(f"{TOOLS_AND_REASONING} Set reasoning_effort to 'none'."))
+    chosen = Reasoning("high")
+    await ask(gpt, request(tools=(ADD,), reasoning=chosen))
+    await ask(gpt, request(tools=(ADD,), reasoning=chosen))
+    await ask(gpt, request(reasoning=chosen))
+    assert [one.body["reasoning_effort"] for one in wire.requests] == ["high", "none", "none", "high"]
+
+
+async def test_responses_api_where_the_refusal_names_it(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10, RUN-16: OpenAI's current models take tools with reasoning there alone."""
+    wire.script(refusal(f"{TOOLS_AND_REASONING} To use function tools, use /v1/responses."))
+    for _ in range(2):
+        await ask(gpt, request(tools=(ADD,)))
+    paths = ["/v1/chat/completions", "/v1/responses", "/v1/responses"]
+    assert [one.path for one in wire.requests] == paths
+
+
+async def test_chat_completions_where_there_is_no_responses_api(wire: WireServer, o: OpenAIProvider) -> None:
+    """RUN-10: a server that knows the other form alone."""
+    wire.script(refusal("Not Found", status=404))
+    for _ in range(2):
+        await ask(o)
+    paths = ["/v1/responses", "/v1/chat/completions", "/v1/chat/completions"]
+    assert [one.path for one in wire.requests] == paths
+
+
+async def test_unknown_model_is_no_missing_api(wire: WireServer, o: OpenAIProvider) -> None:
+    """RUN-10"""
+    wire.script(*[refusal("The model 'x' does not exist or you do not have access to it.", status=404)] * 9)
+    with pytest.raises(Exception, match="does not know the model"):
+        await ask(o)
+    assert len(wire.requests) == 1
+
+
+async def test_budget_gives_way_to_adaptive_thinking(wire: WireServer, claude: AnthropicProvider) -> None:
+    """RUN-10: the newer models decide themselves how much to think."""
+    said = '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'
+    wire.script(messages_api.error(400, "invalid_request_error", said))
+    for _ in range(2):
+        await ask(claude, request(reasoning=Reasoning(budget=4000), support=ADAPTIVE))
+    assert [one.body["thinking"]["type"] for one in wire.requests] == ["enabled", "adaptive", "adaptive"]
+
+
+def thinking_of(body: dict[str, Any]) -> list[str]:
+    """The reasoning in a request, by its text."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    return [block["thinking"] for block in blocks if block["type"] == "thinking"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block. It is bound to a different conversation.",
+        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+        "modified. These blocks must remain as they were in the original response.",
+    ],
+)
+async def test_thinking_that_no_longer_fits_is_left_out(
+    wire: WireServer, claude: AnthropicProvider, message: str
+) -> None:
+    """MSG-08, RUN-10: Anthropic binds thinking to all that was said before it, which people may have changed; the
+    conversation goes on without it. Thinking that came later is sent."""
+    old = Message("assistant", (Thinking("hm", "anthropic", {"signature": sign("hm")}), Text("x")))
+    new = Message("assistant", (Thinking("so", "anthropic", {"signature": sign("so")}), Text("y")))
+    wire.script(messages_api.error(400, "invalid_request_error", message))
+    await ask(claude, request("?", old, "And?"))
+    await ask(claude, request("?", old, "And?", new, "So?"))
+    assert [thinking_of(one.body) for one in wire.requests] == [["hm"], [], ["so"]]
+
+
+async def test_reasoning_that_the_api_cannot_read_is_left_out(wire: WireServer, o: OpenAIProvider) -> None:
+    """MSG-08, RUN-10: OpenAI encrypts reasoning for an account; the next one cannot read it."""
+
+    def answer(tail: str, maker: str) -> Message:
+        item = responses_api.reasoning_item(["hm"], tail=tail, model=maker)
+        thought = Thinking("hm", "responses", {"item": json.dumps(item)})
+        return Message("assistant", (thought, Text("x", {"item_id": f"msg_{tail}_1"})))
+
+    old, new = answer("a", "elsewhere"), answer("b", "model-1")
+    await ask(o, request("?", old, "And?"))
+    await ask(o, request("?", old, "And?", new, "So?"))
+    sent = [[item["id"] for item in one.body["input"] if "id" in item] for one in wire.requests]
+    assert sent == [["rs_a", "msg_a_1"], [], ["rs_b", "msg_b_1"]]
+
+
+async def test_refusal_of_reasoning_without_any_stands(wire: WireServer, claude: AnthropicProvider) -> None:
+    """RUN-10: nothing could be left out."""
+    wire.script(messages_api.error(400, "invalid_request_error", "Invalid `signature` in `thinking` block"))
+    with pytest.raises(RequestRejected):
+        await ask(claude)
+    assert len(wire.requests) == 1
+
+
+async def test_server_that_takes_no_form_is_not_asked_forever(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: after each way of saying it was refused, the refusal stands, and nothing is remembered."""
+    wire.script(*[refusal("Unknown parameter: max_completion_tokens, stream_options")] * 4)
+    with pytest.raises(RequestRejected):
+        await ask(gpt, request(max_tokens=5))
+    assert len(wire.requests) == 4
+    await ask(gpt, request(max_tokens=5))
+    assert (wire.requests[-1].body["max_tokens"], "stream_options" in wire.requests[-1].body) == (5, True)
+
+
+async def test_failure_that_only_mentions_a_parameter_teaches_nothing(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-10: a server that is out of order has not refused anything."""
+    wire.script(refusal("crashed while reading stream_options, unknown", status=500))
+    with pytest.raises(Overloaded):
+        await ask(gpt)
+    assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "message", ["max_completion_tokens is too large: 99999999", "Unsupported content for messages", "Unknown model"]
+)
+async def test_other_refusals_are_not_tried_again(wire: WireServer, gpt: OpenAIProvider, message: str) -> None:
+    """RUN-10: what a request is nothing without, or what a person has to change, is not left out."""
+    wire.script(refusal(message))
+    with pytest.raises(RequestRejected, match=message):
+        await ask(gpt, request(max_tokens=5))
+    assert len(wire.requests) == 1
