@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from chat import encryption
 from chat.models import User
 from chat.origin import address_of
+from chat.services import guesses
 from chat.services.second_factor import PASSED
 
 # Session key: when the person last confirmed who they are, in seconds since the epoch.
@@ -34,6 +35,11 @@ class AccountAdapter(DefaultAccountAdapter):
         request.session[PASSED] = any(record["method"] == "mfa" for record in records)
         request.session[CONFIRMED_AT] = time.time()
         request.session.set_expiry(None)  # before signing in it may have been short
+
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        response: HttpResponse = super().post_login(request, user, **kwargs)
+        guesses.know_browser(request, response, user)
+        return response
 
     def respond_user_inactive(self, request: HttpRequest, user: Any) -> HttpResponse:
         messages.error(request, _("This account is deactivated."))

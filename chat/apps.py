@@ -1,7 +1,7 @@
 """The Django app."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class ChatConfig(AppConfig):
@@ -11,8 +11,11 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         from chat import checks  # noqa: F401  # registers the system checks
+        from chat.db import lift_time_limits, restore_time_limits
         from chat.services.staff import make_managers  # it needs the models
         from chat.sign_in_events import connect  # likewise
 
+        pre_migrate.connect(lift_time_limits, sender=self)
+        post_migrate.connect(restore_time_limits, sender=self)
         connect()
         post_migrate.connect(make_managers, sender=self)

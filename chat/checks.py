@@ -14,6 +14,8 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
 
 from agents.errors import ConfigError
+from chat.services.limits import RATES, rates
+from chat.services.quotas import Quotas, quotas
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
@@ -83,6 +85,24 @@ def processes(**kwargs: Any) -> list[CheckMessage]:
         text = f"{several[0]} means several processes; without Redis a page sees only what its own process does."
         found.append(Warning(text, hint="Set REDIS_URL.", id="parley.W002"))
     return found
+
+
+@register()
+def limits(**kwargs: Any) -> list[CheckMessage]:
+    """LIMITS and QUOTAS can be read."""
+    try:
+        rates()
+    except ValueError as error:
+        text = f"LIMITS={settings.LIMITS} cannot be read: {error}."
+        hint = f'Write "sends=60/minute, forks=0". The limits are: {", ".join(RATES)}.'
+        return [Error(text, hint=hint, id="parley.E006")]
+    try:
+        quotas()
+    except ValueError as error:
+        text = f"QUOTAS={settings.QUOTAS} cannot be read: {error}."
+        hint = f'Write "tokens_per_day=5000000". The quotas are: {", ".join(Quotas.__slots__)}.'
+        return [Error(text, hint=hint, id="parley.E007")]
+    return []
 
 
 @register()

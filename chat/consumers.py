@@ -28,7 +28,7 @@ from chat.running import embedded
 from chat.services import api_tokens
 from chat.services.access import session_for
 from chat.services.commands import execute
-from chat.services.errors import NoSuchSession, Refused
+from chat.services.errors import NoSuchSession, Refused, unavailable
 from chat.services.second_factor import is_missing
 from chat.services.senders import sender_in
 from chat.session_store import hash_key
@@ -233,7 +233,7 @@ class SessionConsumer(PersonConsumer):
         viewer.syncing = None
 
     async def _execute(self, outbox: Outbox, command: Request) -> None:
-        result = await self.hub.threads.run(self._carry_out, outbox.language, command)
+        result = await self.hub.threads_for(command).run(self._carry_out, outbox.language, command)
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
     def _carry_out(self, language: str, command: Request) -> Json:
@@ -257,14 +257,10 @@ async def _answered(outbox: Outbox, command: AnyCommand, work: Coroutine[Any, An
         _refuse(outbox, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):
         logger.exception("A command could not be carried out")
-        _refuse(outbox, command.ref, "unavailable", languages.speaking(outbox.language, _unavailable))
+        _refuse(outbox, command.ref, "unavailable", languages.speaking(outbox.language, unavailable))
     except Exception:
         logger.exception("A command failed")
         _refuse(outbox, command.ref, "internal", languages.speaking(outbox.language, _internal))
-
-
-def _unavailable() -> str:
-    return _("Parley cannot reach its database right now. Try again.")
 
 
 def _read_only() -> str:

@@ -1,36 +1,57 @@
-"""How coroutines reach the synchronous services: a pool of threads that own their database connections."""
+"""How coroutines reach the synchronous services: pools of threads, each thread with a database connection of its own.
+
+Also what counts as a database that is away, and how work is allowed more time than a request has (PostgreSQL).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connections
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connections,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from chat.postgres.base import DatabaseWrapper as PostgresWrapper
 from chat.sqlite.base import DatabaseWrapper as SqliteWrapper
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Seconds between two tries while the database is away.
-RETRY_DELAY = 0.2
+# Seconds between two tries while the database is away: the first, and the longest.
+FIRST_DELAY = 0.1
+LONGEST_DELAY = 2.0
+# PostgreSQL's states that are not operational errors for psycopg: a standby, or a primary that has been demoted, takes
+# no writes; a transaction was ended by the server because its client was silent.
+AWAY = ("25006", "25P03")
+LOCK_TIMEOUT = "55P03"
 
 
 class Threads:
     """Some threads for database work. Channels' own helper has one thread for everything: one slow query stalls all.
 
+    Each thread keeps a connection to itself. On PostgreSQL requests share a pool of others, so that any number of them
+    leaves these threads theirs; `limits` are their time limits where they differ from those of a request.
     `durable` off is for work that would be done again after a power cut: it need not wait for the disk (SQLite).
     `close` ends them and closes their connections, which the threads themselves cannot do any more.
     """
 
-    def __init__(self, count: int, name: str, *, durable: bool = True) -> None:
+    def __init__(self, count: int, name: str, *, durable: bool = True, limits: Mapping[str, int] | None = None) -> None:
         self._durable = durable
+        self._limits = limits or {}
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._local = threading.local()
         self._opened: list[BaseDatabaseWrapper] = []
@@ -41,29 +62,26 @@ class Threads:
 
     async def insist(self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False) -> T:
         """Run it again and again while the database is away; once `unless` holds, what it raises is raised."""
+        delay = FIRST_DELAY
         while True:
             try:
                 return await self.run(function, *args)
-            except (OperationalError, InterfaceError) as error:
-                logger.warning("The database is not there, trying again: %s", error)
-                if unless():
+            except (DatabaseError, InterfaceError) as error:
+                if not is_away(error) or unless():
                     raise
-                await asyncio.sleep(RETRY_DELAY)
+                logger.warning("The database is not available, trying again: %s", error)
+            await asyncio.sleep(jittered(delay))
+            delay = min(LONGEST_DELAY, delay * 2)
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if not getattr(self._local, "known", False):
             self._local.known = True
-            self._opened.extend(map(self._prepared, connections.all()))
+            self._opened.append(own_connection(durable=self._durable, limits=self._limits))
         close_old_connections()
         try:
             return function(*args, **kwargs)
         finally:
             close_old_connections()
-
-    def _prepared(self, connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
-        if isinstance(connection, SqliteWrapper):
-            connection.waits_for_disk = self._durable
-        return connection
 
     async def close(self) -> None:
         """Wait for what runs, then end."""
@@ -71,7 +89,61 @@ class Threads:
 
     def _close(self) -> None:
         self._pool.shutdown(wait=True)
-        for connection in self._opened:
-            connection.inc_thread_sharing()
-            connection.close()
+        for each in self._opened:
+            each.inc_thread_sharing()
+            each.close()
         self._opened.clear()
+
+
+def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDatabaseWrapper:
+    """Give the calling thread a connection that it keeps, outside the pool of the requests; it is not opened yet."""
+    shared = connections[DEFAULT_DB_ALIAS]
+    if isinstance(shared, SqliteWrapper):
+        shared.waits_for_disk = durable
+        return shared
+    if not isinstance(shared, PostgresWrapper):
+        return shared
+    options = {name: value for name, value in shared.settings_dict["OPTIONS"].items() if name != "pool"}
+    options["limits"] = {**shared.limits, **limits}
+    own = {**shared.settings_dict, "CONN_MAX_AGE": None, "OPTIONS": options}
+    connections[DEFAULT_DB_ALIAS] = type(shared)(own, DEFAULT_DB_ALIAS)
+    return connections[DEFAULT_DB_ALIAS]
+
+
+@contextmanager
+def without_time_limits(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """Let the connection wait and work for as long as it takes: migrations, and the lock under which they run."""
+    lift_time_limits(using)
+    try:
+        yield
+    finally:
+        restore_time_limits(using)
+
+
+def lift_time_limits(using: str, **signal: object) -> None:
+    """Remove the time limits of the calling thread's connection; also a receiver of Django's `pre_migrate`."""
+    wrapper = connections[using]
+    if isinstance(wrapper, PostgresWrapper):
+        wrapper.set_limits(dict.fromkeys(wrapper.limits, 0))
+
+
+def restore_time_limits(using: str, **signal: object) -> None:
+    """Set the time limits again that the settings give; also a receiver of Django's `post_migrate`."""
+    wrapper = connections[using]
+    if isinstance(wrapper, PostgresWrapper):
+        wrapper.set_limits(wrapper.limits)
+
+
+def is_away(error: BaseException) -> bool:
+    """Return whether a database error will pass: the database is away, too busy, or about to be replaced."""
+    return isinstance(error, OperationalError | InterfaceError) or sqlstate(error) in AWAY
+
+
+def sqlstate(error: BaseException) -> str:
+    """Return PostgreSQL's code of an error, "" where there is none."""
+    return getattr(error.__cause__, "sqlstate", None) or ""
+
+
+def jittered(delay: float) -> float:
+    """Vary a delay, so that those who have lost their connections together do not come back together."""
+    return delay * random.uniform(0.5, 1.0)  # noqa: S311  # no secret

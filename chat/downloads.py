@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import AsyncIterator, Iterator
+import zipfile
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from datetime import datetime
 from itertools import islice
 
 from asgiref.sync import sync_to_async
@@ -19,6 +21,8 @@ LONGEST = 80
 PIECES_AT_ONCE = 100
 # A piece may hold files.
 BYTES_AT_ONCE = 1_000_000
+# So much of an archive is handed on together.
+ZIPPED_AT_ONCE = 64 * 1024
 
 
 def file_name(title: str, otherwise: str, ending: str) -> str:
@@ -42,9 +46,53 @@ def passed_on(request: HttpRequest, pieces: Iterator[bytes], *, name: str, media
     return StreamingHttpResponse(content, content_type=media_type, headers=headers)
 
 
+def zipped(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) -> Iterator[bytes]:
+    """Pack named entries into a ZIP archive, piece by piece as it is read: nothing is kept but the list of entries."""
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, pieces in entries:
+            info = zipfile.ZipInfo(name, changed.timetuple()[:6])
+            info.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=True) as entry:
+                for piece in pieces:
+                    entry.write(piece)
+                    if sink.size >= ZIPPED_AT_ONCE:
+                        yield sink.take()
+    yield sink.take()
+
+
+class _Sink:
+    """A file that can only be written: what was written is taken out again."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes, /) -> int:
+        self._pieces.append(data)
+        self.size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: zipfile asks for it."""
+
+    def close(self) -> None:
+        """Do nothing, likewise."""
+
+    def take(self) -> bytes:
+        taken = b"".join(self._pieces)
+        self._pieces.clear()
+        self.size = 0
+        return taken
+
+
 async def _asynchronous(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while batch := await sync_to_async(_next)(pieces):
-        yield b"".join(batch)
+    try:
+        while batch := await sync_to_async(_next)(pieces):
+            yield b"".join(batch)
+    finally:
+        if isinstance(pieces, Generator):  # what it holds is given back in a thread, where it may use the database
+            await sync_to_async(pieces.close)()
 
 
 def _next(pieces: Iterator[bytes]) -> list[bytes]:

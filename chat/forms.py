@@ -7,19 +7,17 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.password_validation import password_validators_help_text_html
-from django.http import HttpRequest
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from chat.models import User
-from chat.origin import address_of
-from chat.services import attempts
+from chat.services import guesses
+from chat.services.limits import RateLimited
 from chat.services.security_log import Kind, record
 
 
 class SignInForm(AuthenticationForm):
-    """Name and password; who has been wrong too often waits."""
+    """Name and password; too many wrong guesses are refused for a while."""
 
     error_messages = {  # noqa: RUF012  # as in Django
         **AuthenticationForm.error_messages,
@@ -33,21 +31,16 @@ class SignInForm(AuthenticationForm):
             field.widget.attrs["class"] = "input"
 
     def clean(self) -> dict[str, Any]:
-        who = {"username": self.cleaned_data.get("username", ""), "address": address_of(self.request)}
-        if seconds := attempts.begin(**who):
-            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        if self.request is None:
+            raise TypeError("a sign-in form needs its request")
+        username = self.cleaned_data.get("username", "")
+        try:
+            guesses.begin(username=username, request=self.request)
+        except RateLimited as refused:
+            raise forms.ValidationError(refused.message, code=refused.code) from refused
         cleaned = super().clean()
-        attempts.forget(**who)
+        guesses.right(username=username, request=self.request)
         return cleaned
-
-
-def _too_often(seconds: int) -> str:
-    minutes = -(-seconds // 60)
-    return ngettext(
-        "Too many wrong passwords. Try again in %(count)d minute.",
-        "Too many wrong passwords. Try again in %(count)d minutes.",
-        minutes,
-    ) % {"count": minutes}
 
 
 class JoinForm(forms.Form):
@@ -82,18 +75,16 @@ class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its st
 
 
 class PasswordForm(NewPasswordForm, PasswordChangeForm):
-    """Another password, for somebody who knows the present one; who found the browser open may not guess at it."""
+    """Another password, for a person who knows the present one."""
 
     def clean_old_password(self) -> str:
-        who = {"username": self.user.username, "address": "settings"}
-        if seconds := attempts.begin(**who):
-            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        _begin_confirmation(self.user)
         try:
             known: str = super().clean_old_password()
         except forms.ValidationError:
             record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="password change")
             raise
-        attempts.forget(**who)
+        guesses.confirmed(user=self.user)
         return known
 
 
@@ -107,21 +98,25 @@ class ConfirmForm(forms.Form):
         widget=forms.PasswordInput({"class": "input", "autocomplete": "current-password", "autofocus": True}),
     )
 
-    def __init__(self, user: User, request: HttpRequest, data: Any = None) -> None:
+    def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data)
         self.user = user
-        self.address = address_of(request)
 
     def clean_password(self) -> str:
         password: str = self.cleaned_data["password"]
-        who = {"username": self.user.username, "address": self.address}
-        if seconds := attempts.begin(**who):
-            raise forms.ValidationError(_too_often(seconds), code="too_often")
+        _begin_confirmation(self.user)
         if not self.user.check_password(password):
             record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
             raise forms.ValidationError(_("This password is wrong."), code="wrong")
-        attempts.forget(**who)
+        guesses.confirmed(user=self.user)
         return password
+
+
+def _begin_confirmation(user: User) -> None:
+    try:
+        guesses.begin_confirmation(user=user)
+    except RateLimited as refused:
+        raise forms.ValidationError(refused.message, code=refused.code) from refused
 
 
 def password_form(user: User, data: Any = None) -> NewPasswordForm:

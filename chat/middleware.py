@@ -8,6 +8,7 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.middleware.gzip import GZipMiddleware
+from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
@@ -16,6 +17,8 @@ from django.utils.translation import gettext as _
 
 from chat import languages
 from chat.origin import acting_from, origin_of
+from chat.password_hashing import HashersBusy
+from chat.services.limits import RateLimited
 from chat.services.second_factor import is_missing
 
 # What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
@@ -48,6 +51,8 @@ PERMISSIONS = ", ".join(
 )
 
 
+# After how many seconds a password may be sent again when too many others are being checked.
+RETRY_SECONDS = 5
 # What stays open until a second factor is set up: signing in and out, and setting it up.
 WITHOUT_SECOND_FACTOR = {
     "sign-in",
@@ -164,6 +169,30 @@ def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
     """Tell caches what the answer depends on."""
     patch_vary_headers(response, ("Accept-Language",))
     response.headers.setdefault("Content-Language", chosen)
+    return response
+
+
+@sync_and_async_middleware
+def refusals(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Answer requests that exceed a limit with 429 where their view does not show it in its own page."""
+    middleware = finishing(lambda request, response: response)(get_response)
+    middleware.process_exception = _too_many_requests  # type: ignore[attr-defined]  # Django looks for it on the callable
+    return middleware
+
+
+def _too_many_requests(request: HttpRequest, error: Exception) -> HttpResponse | None:
+    if isinstance(error, HashersBusy):
+        error = RateLimited(RETRY_SECONDS, _("Many people are signing in right now. Try again in %(wait)s."))
+    if not isinstance(error, RateLimited):
+        return None
+    response: HttpResponse
+    if request.headers.get("Accept") == "application/json":
+        response = JsonResponse({"code": error.code, "message": error.message, **error.details}, status=429)
+    elif "HX-Request" in request.headers:
+        response = HttpResponse(error.message, status=429, content_type="text/plain; charset=utf-8")
+    else:
+        response = render(request, "refused.html", {"status": 429, "message": error.message}, status=429)
+    response["Retry-After"] = str(error.details["retry_after"])
     return response
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -85,3 +86,14 @@ def _client_address(forwarded: str, peer: str) -> str:
     # Only the last entry is the proxy's own; the client can write anything before it.
     seen_by_proxy = forwarded.rpartition(",")[2].strip() if settings.HTTPS else ""
     return (seen_by_proxy or peer)[:LONGEST_ADDRESS]
+
+
+def network_of(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:  # a Unix socket has no address
+        return address
+    if isinstance(ip, ipaddress.IPv6Address):
+        return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
+    return str(ip)

@@ -32,7 +32,7 @@ from chat.bundles import CannotBundleError, bundle, folder_of
 logger = logging.getLogger(__name__)
 
 # The pages' scripts, in js/.
-SCRIPTS = ("session.js", "home.js", "settings.js")
+SCRIPTS = ("session.js", "home.js", "guest_home.js", "settings.js")
 # Pages that were loaded before an update still ask for what they import late.
 KEPT_VERSIONS = 3
 # Making a version takes seconds; what has been in the making for so long, its process has left behind.

@@ -1,6 +1,5 @@
 """The pages' addresses."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from chat.views import (
@@ -38,9 +37,10 @@ urlpatterns = [
     # The names by which allauth leads to these pages.
     path("accounts/sign-in/", accounts.sign_in, name="account_login"),
     path("accounts/sign-in/second-step", accounts.second_step, name="mfa_authenticate"),
-    path("accounts/sign-out", LogoutView.as_view(), name="sign-out"),
+    path("accounts/sign-out", accounts.SignOut.as_view(), name="sign-out"),
     path("accounts/link/<str:token>", accounts.sign_in_link, name="sign-in-link"),
     path("settings/", settings.settings_page, name="settings"),
+    path("settings/export", settings.export, name="personal-export"),
     path("settings/two-step/", two_step.two_step, name="two-step"),
     path("settings/two-step/app", two_step.add_app, name="two-step-app"),
     path("settings/two-step/passkey", two_step.add_passkey, name="two-step-passkey"),

@@ -24,6 +24,7 @@ from chat.disconnects import watched  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
 from chat.socket_credentials import authenticated  # noqa: E402  # likewise
+from chat.unavailable import UnavailableSockets  # noqa: E402  # likewise
 from config.data_folder import protect_data  # noqa: E402  # likewise
 from config.descriptors import raise_descriptor_limit  # noqa: E402  # likewise
 from config.stopping import told_to_stop  # noqa: E402  # likewise
@@ -163,6 +164,6 @@ def _settle() -> None:
 application = Application(
     {
         "http": BodyLimits(pages),
-        "websocket": authenticated(URLRouter(websocket_urlpatterns), OriginCheck),
+        "websocket": UnavailableSockets(authenticated(URLRouter(websocket_urlpatterns), OriginCheck)),
     }
 )

@@ -31,6 +31,15 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             raise _refusal(var, f"is 1 or 0, not {self.ENVIRON[var]!r}")
         return value
 
+    def days(self, var: str, *, default: int) -> int:
+        """Return the number of days in `var`: 0, or set but empty, switches off what it is for."""
+        if self.ENVIRON.get(var) == "":
+            return 0
+        value: int = self.int(var, default=default)
+        if value < 0:
+            raise _refusal(var, f"is a number of days, not {value}")
+        return value
+
     def choice(self, var: str, *allowed: str) -> str:
         """Return which of the `allowed` words `var` holds, in whatever case; the first is the default."""
         value: str = self.str(var, default=allowed[0])

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config import postgres
 from config.data_folder import secret_key
 from config.environment import SQLITE, Environment
 
@@ -62,6 +63,7 @@ MIDDLEWARE = [
     "chat.middleware.second_factor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "chat.middleware.refusals",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -95,6 +97,9 @@ TEMPLATES = [
     }
 ]
 
+# STATEMENT_SECONDS: how long PostgreSQL may work on one statement of a request, before it answers "try again"; 0: for
+# as long as it takes.
+STATEMENT_SECONDS = env.float("STATEMENT_SECONDS", default=5.0)
 # DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
 if DATABASES["default"]["ENGINE"] == SQLITE:
@@ -109,6 +114,8 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
             "init_command": (
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;"
                 "PRAGMA journal_size_limit=67108864; PRAGMA mmap_size=134217728; PRAGMA busy_timeout=5000;"
+                # What is deleted is overwritten, and does not stay in the file until its place is used again.
+                "PRAGMA secure_delete=ON;"
             ),
         }
     )
@@ -117,10 +124,7 @@ if DATABASES["default"]["ENGINE"] == SQLITE:
     # A SQLite connection belongs to its thread for good: opening one costs more than most queries.
     DATABASES["default"]["CONN_MAX_AGE"] = None
 else:
-    # One pool per process, with room for each thread that may want a connection; CONN_MAX_AGE must be 0 with it.
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 20, "timeout": 5}
-    # A connection that a restart of the database has cut is found out before it costs anybody an answer.
-    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"] |= postgres.database(DATABASES["default"], statement_seconds=STATEMENT_SECONDS)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # BACKUPS: how many copies of a SQLite database are kept that a start makes before it updates the database; 0: none.
@@ -128,29 +132,23 @@ BACKUPS = env.int("BACKUPS", default=3)
 
 # REDIS_URL: needed as soon as there is more than one web process; otherwise everything stays in memory.
 REDIS_URL = env.str("REDIS_URL", default="")
+REDIS_PREFIX = env.str("REDIS_PREFIX", default="parley")
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": env.str("REDIS_PREFIX", default="parley")},
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": REDIS_PREFIX},
     }
     if REDIS_URL
     else {"BACKEND": "chat.live.memory_layer.MemoryLayer"}
 }
 
-# What all web processes count together: tries to sign in.
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        # Django's own serializer is pickle: whoever can write to Redis would run code here.
-        "OPTIONS": {"serializer": "config.json_serializer.JsonSerializer"},
-    }
-    if REDIS_URL
-    # Room enough that nobody has their wrong passwords forgotten by trying other names.
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
-}
-
 AUTH_USER_MODEL = "chat.User"
+# Django's default with a bound on how many hashes are made at once. The others check passwords from elsewhere.
+PASSWORD_HASHERS = [
+    "chat.password_hashing.BoundedHasher",
+    "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -234,6 +232,8 @@ MAX_ATTACHMENT_MB = env.int("MAX_ATTACHMENT_MB", default=20)
 # The largest file of conversations that one may import, unpacked. Reading it takes some five times its size in memory.
 MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
+# PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
+PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
 # SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets and event streams one user may have open at once, in each
 # process; 0: any number.
 SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)
@@ -241,6 +241,13 @@ STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=6)
 # CONNECTIONS_PER_ADDRESS: how many connections one address may have, 0: any number. With HTTPS=1 all of them come from
 # the proxy, which has to count them.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
+
+# LIMITS: other rate limits than the defaults in chat/services/limits.py, as "sends=60/minute, forks=0"; 0: no limit.
+LIMITS = env.str("LIMITS", default="")
+# QUOTAS: other quotas than the defaults in chat/services/quotas.py, as "tokens_per_day=5000000"; 0: no limit.
+QUOTAS = env.str("QUOTAS", default="")
+# MIN_FREE_DISK_MB: with less free disk than this, uploads, imports, forks and long messages are refused; 0: never.
+MIN_FREE_DISK_MB = env.int("MIN_FREE_DISK_MB", default=200)
 
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")

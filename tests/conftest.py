@@ -15,6 +15,7 @@ from pytest_django.fixtures import Settings
 
 from chat import agents_setup
 from chat.models import User, Workspace
+from chat.services import counters
 from tests.support.emptying import Emptying
 from tests.support.house import House, person
 
@@ -38,6 +39,12 @@ def _fresh_agents() -> Iterator[None]:
     agents_setup.reset()
     yield
     agents_setup.reset()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_limits() -> None:
+    """No test inherits what another one has spent of a rate limit."""
+    counters.reset()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.models import Membership, Role, Session, SignInLink, User, Workspace
 from chat.services import accounts, sharing, workspaces
-from chat.services.errors import Refused
+from chat.services.errors import NotForGuests, Refused
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -32,7 +32,7 @@ def invitation(session: Session, administrator: User) -> str:
     return sharing.invite(session=session, author=administrator, role=Role.EDITOR)
 
 
-def register(token: str, **changes: str) -> User:
+def register(token: str, **changes: str) -> tuple[User, Session]:
     given = {"username": "ana", "display_name": "Ana", "password": PASSWORD, **changes}
     return accounts.register(token=token, **given)
 
@@ -127,12 +127,14 @@ def test_unknown_link_signs_nobody_in(token: str) -> None:
 
 
 def test_registration_lets_in_by_invitation(session: Session, invitation: str) -> None:
-    ana = register(invitation, username=" ana ", display_name=" \u202eAna\u200b ")
+    ana, opened = register(invitation, username=" ana ", display_name=" \u202eAna\u200b ")
 
     assert (ana.username, ana.sender, ana.is_staff) == ("ana", "Ana", False)
     assert ana.check_password(PASSWORD)
-    assert [(member.user, member.role) for member in sharing.members(session)][1:] == [(ana, Role.EDITOR)]
-    assert workspaces.current_workspace(ana) == session.workspace
+    assert opened == session
+    assert sharing.members(session)[1:] == [sharing.Member(ana, Role.EDITOR, is_guest=True)]
+    with pytest.raises(NotForGuests):
+        workspaces.current_workspace(ana)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from chat.api.root import api
 from config.descriptors import descriptor_limit, raise_descriptor_limit
-from config.json_serializer import JsonSerializer
 from tests.commands.process import manage
 
 BEHIND_HTTPS = """
@@ -67,13 +66,3 @@ def test_description_of_the_api_is_not_the_first_stranger_s(client: Client) -> N
 
     assert "/api/sessions" in described["paths"]
     assert "evil" not in str(described["paths"].keys())
-
-
-def test_cache_in_redis_holds_nothing_that_can_be_run() -> None:
-    """Counters stay numbers, which Redis raises by itself."""
-    serializer = JsonSerializer()
-
-    assert (serializer.dumps(7), serializer.loads(b"7")) == (7, 7)
-    assert serializer.loads(serializer.dumps({"name": "Ana", "on": True})) == {"name": "Ana", "on": True}
-    with pytest.raises(ValueError):
-        serializer.loads(b"\x80\x05K\x07.")  # seven, pickled

@@ -87,24 +87,31 @@ def _with_message(request: StaffRequest, session: Session, deed: Deed, message_i
         row = message_of(session, message_id)
         if deed in ASKING and request.POST.get("sure") != str(session.revision):
             return _ask(request, session, row, deed)
+        if deed == Deed.FORK:  # a large one takes several transactions
+            return _fork(request, session, row)
         with transaction.atomic():
             if deed in ASKING and OpenSession.lock(session.pk).session.revision != session.revision:
                 return _ask(request, session_or_404(request, session.pk, needs_change=True), row, deed)
-            made = _carry_out(request.user, session, row, deed)
+            _carry_out(request.user, session, row, deed)
     except Refused as refused:
         messages.error(request, refused.message)
         return HttpResponseRedirect(_back(request, session))
-    if made is not None:
-        messages.success(request, _("This is the fork, a session of your own."))
-        return HttpResponseRedirect(session_page.address(made.pk))
     if deed == Deed.RETRY:
         messages.success(request, _("The agent answers again. What was replaced is among the removed messages."))
     row.refresh_from_db(fields=["sequence"])
     return HttpResponseRedirect(_back(request, session, row))
 
 
-def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> Session | None:
-    """Do it through the services, and write down what has changed; returns a fork."""
+def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
+    """Fork and show the fork. Raises Refused."""
+    made = forking.fork(session=session, author=request.user, message_id=row.pk)
+    journal.note(request.user, session, journal.FORKED)
+    messages.success(request, _("This is the fork, a session of your own."))
+    return HttpResponseRedirect(session_page.address(made.pk))
+
+
+def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> None:
+    """Do it through the services, and log what has changed."""
     about: dict[str, Any] = {"session": session, "author": user, "message_id": row.pk}
     has_changed = True
     match deed:
@@ -119,11 +126,9 @@ def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> Se
         case Deed.RESTORE_ATTEMPT:
             turn_attempts.restore_attempt(session=session, author=user, attempt=row.attempt)
         case Deed.FORK:
-            journal.note(user, session, journal.FORKED)
-            return forking.fork(**about)
+            raise AssertionError("_fork does it")
     if has_changed:
         journal.note_message(user, row, *LOGGED[deed])
-    return None
 
 
 def message_of(session: Session, message_id: str) -> ChatMessage:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
-from chat.admin.gate import StaffRequest
+from chat.admin.gate import StaffRequest, may_read_messages
 from chat.models import Invitation, Share
-from chat.services import sharing
+from chat.services import guests, sharing
 from chat.services.security_log import Kind, record
 
 names.call(Share, _("share"), _("shares"))
@@ -25,6 +27,8 @@ names.call_fields(
     created_by=_("made by"),
     created_at=_("made"),
     expires_at=_("ends"),
+    uses=_("used"),
+    max_uses=_("for how many people"),
 )
 
 
@@ -38,7 +42,36 @@ class LookedAt:
         return False
 
 
-class EntranceAdmin(LookedAt, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+class OfSession:
+    """Rows that name a session: by its title for staff who may read its messages, else by its id."""
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return self._named(request, super().get_list_display(request))  # type: ignore[misc]  # an admin's
+
+    def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
+        return self._named(request, super().get_fields(request, obj))  # type: ignore[misc]  # an admin's
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        fields: list[str] = super().get_search_fields(request)  # type: ignore[misc]  # an admin's
+        return [name for name in fields if name != "session__title" or may_read_messages(request.user)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
+        return [*super().get_readonly_fields(request, obj), "titled", "numbered"]  # type: ignore[misc]  # an admin's
+
+    def _named(self, request: HttpRequest, names: Sequence[str]) -> list[str]:
+        shown = "titled" if may_read_messages(request.user) else "numbered"
+        return [shown if name == "session" else name for name in names]
+
+    @admin.display(description=_("session"), ordering="session__title")
+    def titled(self, row: Share | Invitation) -> str:
+        return row.session.title or str(_("Untitled session"))
+
+    @admin.display(description=_("session"), ordering="session")
+    def numbered(self, row: Share | Invitation) -> str:
+        return row.session_id
+
+
+class EntranceAdmin(OfSession, LookedAt, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     """Record deletions in the security log."""
 
     ending: Kind
@@ -68,11 +101,22 @@ class ShareAdmin(EntranceAdmin):
     ordering = ("-created_at",)
     list_per_page = 50
 
+    def delete_model(self, request: StaffRequest, obj: Share) -> None:  # type: ignore[override]  # only staff get here
+        self.delete_queryset(request, Share.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Share]) -> None:  # type: ignore[override]  # likewise
+        """Guests leave the workspace with their last share."""
+        users = list(queryset.values_list("session__workspace", "user"))
+        with transaction.atomic():
+            super().delete_queryset(request, queryset)
+            for workspace_id, user_id in users:
+                guests.end_memberships(workspace_id=workspace_id, user_ids=[user_id])
+
 
 @admin.register(Invitation)
 class InvitationAdmin(EntranceAdmin):
     ending = Kind.INVITATION_ENDED
-    fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "works")
+    fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "uses", "max_uses", "works")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("session", "created_by")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.utils.translation import gettext as _
 
 from chat.models import Session, User
 from chat.services.access import session_for_staff
@@ -42,6 +43,11 @@ def require_messages(user: User, *, change: bool) -> None:
 
 def may_read_messages(user: User | AnonymousUser) -> bool:
     return user.has_perm("chat.view_chatmessage") or may_change_messages(user)
+
+
+def title_for(user: User | AnonymousUser, session: Session) -> str:
+    """Return a session's title for staff who may read its messages, of which it is made; its id for others."""
+    return (session.title or _("Untitled session")) if may_read_messages(user) else session.pk
 
 
 def may_change_messages(user: User | AnonymousUser) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -25,13 +26,23 @@ RESTORED = _("Took the session out of the archive.")
 UNDELETED = _("Brought the deleted session back.")
 EXPORTED_JSON = _("Exported the session as JSON.")
 EXPORTED_MARKDOWN = _("Exported the session as Markdown.")
+ERASED = _("Erased the session for good.")
 FORKED = _("Forked the session.")
 WAS_READ = _("Read the session.")
 
 
 def note(user: User, session: Session, message: str | list[dict[str, Any]], flag: int = CHANGE) -> None:
-    """Write down a deed, in the transaction of it."""
-    LogEntry.objects.log_actions(user.pk, [session], flag, change_message=message, single_object=True)
+    """Log an act in its transaction. The session is named by its id: its title may be made of what was said in it."""
+    kind = ContentType.objects.get_for_model(Session)
+    said = message if isinstance(message, str) else json.dumps(message)
+    LogEntry.objects.create(
+        user=user,
+        content_type=kind,
+        object_id=session.pk,
+        object_repr=session.pk,
+        action_flag=flag,
+        change_message=said,
+    )
 
 
 def note_fields(user: User, session: Session, fields: list[str]) -> None:

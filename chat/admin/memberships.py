@@ -22,7 +22,7 @@ else:
     OfPerson = OfWorkspace = admin.StackedInline
 
 names.call(Membership, _("membership"), _("memberships"))
-names.call_fields(Membership, workspace=_("workspace"), user=_("person"))
+names.call_fields(Membership, workspace=_("workspace"), user=_("person"), role=_("role"))
 
 
 class _Rows:
@@ -53,7 +53,8 @@ class WorkspacesOfPerson(_Rows, OfPerson):
     """The workspaces that somebody is in."""
 
     model = Membership
-    fields = autocomplete_fields = ("workspace",)
+    fields = ("workspace", "role")
+    autocomplete_fields = ("workspace",)
     extra = 0
     verbose_name, verbose_name_plural = _("workspace"), _("workspaces")
 
@@ -62,6 +63,7 @@ class PeopleOfWorkspace(_Rows, OfWorkspace):
     """The people in a workspace. Who leaves it loses all sessions that were shared with them in it, at once."""
 
     model = Membership
-    fields = autocomplete_fields = ("user",)
+    fields = ("user", "role")
+    autocomplete_fields = ("user",)
     extra = 0
     verbose_name, verbose_name_plural = _("member"), _("members")

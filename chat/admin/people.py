@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import names
+from chat.admin import erasing, names
 from chat.admin.gate import StaffRequest, may_become, may_touch
 from chat.admin.keeping import KeepingAdmin, Plan
 from chat.admin.memberships import RecordingAdmin, WorkspacesOfPerson
@@ -35,7 +35,7 @@ FOUND = 302
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 names.call(User, _("person"), _("people"))
-names.call_fields(User, display_name=_("display name"))
+names.call_fields(User, display_name=_("display name"), can_own_workspace=_("may have a workspace of their own"))
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
@@ -101,9 +101,9 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
     readonly_fields = ("last_login", "date_joined", "tokens", "two_step", "events")
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
-    actions = ("sign_in_link", "sign_out", "reset_second_factor")
+    actions = ("sign_in_link", "sign_out", "reset_second_factor", erasing.erase_people)  # type: ignore[assignment]  # the admin lets staff alone in
     fieldsets = (
-        (None, {"fields": ("username", "password", "two_step", "is_active")}),
+        (None, {"fields": ("username", "password", "two_step", "is_active", "can_own_workspace")}),
         (_("Personal info"), {"fields": ("display_name", "first_name", "last_name", "email")}),
         (_("Permissions"), {"classes": ("collapse",), "fields": RIGHTS}),
         (_("Important dates"), {"fields": ("last_login", "date_joined")}),
@@ -171,6 +171,10 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
             if user is not None and request.method == "POST" and response.status_code == FOUND:
                 accounts.password_was_changed(user=user, author=request.user)
         return response
+
+    def has_erase_permission(self, request: HttpRequest) -> bool:
+        """For the action that names it."""
+        return request.user.has_perm("chat.erase_user")
 
     def what_holds(self, rows: QuerySet[User]) -> list[str]:
         return staff.what_holds_people(rows)

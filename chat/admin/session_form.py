@@ -55,7 +55,15 @@ class SessionForm(forms.Form):
         show_hidden_initial=True,
     )
 
-    def __init__(self, session: Session, data: Mapping[str, Any] | None = None, *, is_open: bool = True) -> None:
+    def __init__(
+        self,
+        session: Session,
+        data: Mapping[str, Any] | None = None,
+        *,
+        is_open: bool = True,
+        with_text: bool = True,
+    ) -> None:
+        """`with_text` is off for staff who may not read what people write, such as titles and system prompts."""
         super().__init__(data, initial=values_of(session))
         self.session = session
         self._offer("agent", [(each.name, each.title) for each in presets.presets()])
@@ -64,6 +72,8 @@ class SessionForm(forms.Form):
         for name in ("title", "tools"):
             self.fields[name].widget.attrs.update({"class": "vTextField", "dir": "auto"})
         self.fields["max_rounds"].widget.attrs.update({"class": "vIntegerField", "inputmode": "numeric"})
+        if not with_text:
+            del self.fields["title"], self.fields["system_prompt"]
         for field in self.fields.values():
             field.disabled = not is_open
 
@@ -114,7 +124,7 @@ def knowing(form: SessionForm, clashes: list[Clash]) -> SessionForm:
     data = form.data.copy()  # type: ignore[attr-defined]  # a form that was sent has a QueryDict
     for clash in clashes:
         data[f"initial-{clash.name}"] = clash.present
-    again = SessionForm(form.session, data)
+    again = SessionForm(form.session, data, with_text="title" in form.fields)
     for clash in clashes:
         again.add_error(
             clash.name, _("Somebody else has changed this meanwhile. Save again to replace what stands now.")

@@ -15,23 +15,36 @@ from django.views.decorators.http import require_GET
 
 from chat.admin import journal, message_rows
 from chat.admin.fields import Clash, pretty
-from chat.admin.gate import Pages, StaffRequest, may_change, may_change_messages, may_read_messages, session_or_404
+from chat.admin.gate import (
+    Pages,
+    StaffRequest,
+    may_change,
+    may_change_messages,
+    may_read_messages,
+    session_or_404,
+    title_for,
+)
 from chat.admin.session_form import SessionForm, knowing, save
 from chat.admin.states import run_of, state_of
 from chat.models import RunState, Session
 from chat.services.access import role_in
 
-FIELDSETS: list[Any] = [
-    (None, {"fields": ["title", ("agent", "model"), ("mode", "max_rounds"), "tools", "system_prompt"]})
-]
+CONFIGURATION = [("agent", "model"), ("mode", "max_rounds"), "tools"]
+FIELDSETS: list[Any] = [(None, {"fields": ["title", *CONFIGURATION, "system_prompt"]})]
+# For staff who may not read messages: titles and system prompts are made of what people write.
+FIELDSETS_WITHOUT_TEXT: list[Any] = [(None, {"fields": CONFIGURATION})]
 
 
 def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Session]) -> HttpResponse:
     """The page, and what is sent from its form."""
     session_id = unquote(object_id)
     session = session_or_404(request, session_id, needs_change=request.method == "POST")
+    can_read = may_read_messages(request.user)
     form = SessionForm(
-        session, request.POST if request.method == "POST" else None, is_open=may_change(request.user, session)
+        session,
+        request.POST if request.method == "POST" else None,
+        is_open=may_change(request.user, session),
+        with_text=can_read,
     )
     clashes: list[Clash] = []
     if request.method == "POST" and form.is_valid():
@@ -42,8 +55,9 @@ def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Se
         form = knowing(form, clashes) if clashes else form
     if request.method != "POST":
         journal.note_reading(request.user, session, opens=not request.GET)
+    fieldsets = FIELDSETS if can_read else FIELDSETS_WITHOUT_TEXT
     values = {
-        "adminform": AdminForm(form, FIELDSETS, {}, (), model_admin=model_admin),  # type: ignore[arg-type]  # it asks no more of a form
+        "adminform": AdminForm(form, fieldsets, {}, (), model_admin=model_admin),  # type: ignore[arg-type]  # it asks no more of a form
         "errors": form.errors,
         "clashes": clashes,
         **_facts(request, session, model_admin),
@@ -73,7 +87,8 @@ def frame(request: HttpRequest, session: Session, title: str) -> dict[str, Any]:
         "opts": Session._meta,
         "original": session,
         "session": session,
-        "session_title": session.title or _("Untitled session"),
+        "session_title": title_for(request.user, session),
+        "parent_title": title_for(request.user, session.parent_session) if session.parent_session else "",
         "title": title,
         "has_view_permission": True,
     }
@@ -82,12 +97,13 @@ def frame(request: HttpRequest, session: Session, title: str) -> dict[str, Any]:
 def _facts(request: StaffRequest, session: Session, model_admin: admin.ModelAdmin[Session]) -> dict[str, Any]:
     is_open = may_change(request.user, session)
     return {
-        **frame(request, session, session.title or str(_("Untitled session"))),
+        **frame(request, session, title_for(request.user, session)),
         "change": True,
         "media": model_admin.media,
         "state": state_of(session),
         "run": run_of(session),
-        "config": pretty(session.config),
+        "config": pretty(session.config) if may_read_messages(request.user) else "",
+        "can_erase": request.user.has_perm("chat.erase_session"),
         "works": session.run.state != RunState.IDLE,
         "is_deleted": session.status == Session.Status.DELETED,
         "can_undelete": request.user.has_perm("chat.change_session") and session.status == Session.Status.DELETED,

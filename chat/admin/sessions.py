@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,8 +15,8 @@ from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import deeds, exports, list_actions, message_page, names, session_page
-from chat.admin.gate import Pages, StaffRequest, may_read_messages
+from chat.admin import deeds, erasing, exports, list_actions, message_page, names, session_page
+from chat.admin.gate import Pages, StaffRequest, may_read_messages, title_for
 from chat.admin.session_list import (
     BegunFilter,
     LastActiveFilter,
@@ -46,7 +47,6 @@ names.call(Session, _("session"), _("sessions"))
 @admin.register(Session)
 class SessionAdmin(Admin):
     list_display = ("named", "state", "owner", "messages", "tokens", "model", "active", "workspace")
-    list_display_links = ("named",)
     list_filter = (
         StatusFilter,
         RunStateFilter,
@@ -69,6 +69,7 @@ class SessionAdmin(Admin):
         list_actions.undelete,
         list_actions.export_json,
         list_actions.export_markdown,
+        erasing.erase_sessions,
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
@@ -83,6 +84,26 @@ class SessionAdmin(Admin):
     def has_read_messages_permission(self, request: HttpRequest) -> bool:
         """For actions whose `permissions` name it."""
         return may_read_messages(request.user)
+
+    def has_erase_permission(self, request: HttpRequest) -> bool:
+        """For the action that names it."""
+        return request.user.has_perm("chat.erase_session")
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Titles are for staff who may read messages."""
+        shown = "named" if may_read_messages(request.user) else "numbered"
+        return [shown, *self.list_display[1:]]
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Any) -> Any:
+        return [list_display[0]]
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        session = self.get_object(request, unquote(object_id))
+        name = title_for(request.user, session) if session else ""
+        title = {"session_title": name, "title": _("Change history: %s") % name}
+        return super().history_view(request, object_id, {**title, **(extra_context or {})})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[SessionList]:
         return SessionList
@@ -114,6 +135,10 @@ class SessionAdmin(Admin):
     @admin.display(description=_("title"), ordering="title")
     def named(self, session: Session) -> str:
         return session.title or str(_("Untitled session"))
+
+    @admin.display(description=_("session"), ordering="pk")
+    def numbered(self, session: Session) -> str:
+        return session.pk
 
     @admin.display(description=_("state"))
     def state(self, session: Session) -> SafeString:

@@ -13,9 +13,10 @@ from ninja.utils import check_csrf
 
 from chat.models import ApiToken, Role, Session, User, Workspace
 from chat.origin import note_token
-from chat.services import api_tokens
+from chat.services import api_tokens, limits
 from chat.services.access import session_for, workspace_for
 from chat.services.errors import Refused
+from chat.services.limits import Window
 from chat.services.second_factor import is_missing
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -26,6 +27,7 @@ class ApiRequest(HttpRequest):
 
     user: User
     auth: ApiToken | User
+    window: Window
 
 
 class Bearer(HttpBearer):
@@ -41,6 +43,7 @@ class Bearer(HttpBearer):
             raise Refused("read_only_token", _("This token may only read."))
         request.user = found.user
         note_token(found.pk)
+        _count(request, "token", found.pk)
         return found
 
 
@@ -64,7 +67,14 @@ class Cookie(APIKeyCookie):
             raise Refused("second_factor_required", words)
         if check_csrf(request) is not None:
             raise Refused("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
+        _count(request, "user", user.pk)
         return user
+
+
+def _count(request: HttpRequest, kind: str, row_id: int) -> None:
+    """Count the request. Raises RateLimited; edge.py writes the window into the answer's headers."""
+    request.window = window = limits.count("requests", kind, row_id)  # type: ignore[attr-defined]  # as ApiRequest has it
+    window.require()
 
 
 def _person(request: HttpRequest) -> object:

@@ -14,7 +14,7 @@ from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest
 from chat.api.responses import answer
-from chat.services import presets
+from chat.services.offers import agents_for, models_for
 from chat.services.searching import search
 
 router = Router(tags=["Catalogue"])
@@ -88,8 +88,8 @@ class SearchResults(Schema):
 
 @router.get("/models", response=ModelList, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
-    """The models that a session may use, as far as their servers have listed them."""
-    return answer(request, {"models": [_model(each) for each in registry().known_models() if each.model]})
+    """The models that a session may use, as far as their servers have listed them; guests get those of theirs."""
+    return answer(request, {"models": [_model(each) for each in models_for(request.user)]})
 
 
 def _model(choice: ModelChoice) -> dict[str, object]:
@@ -105,8 +105,8 @@ def _model(choice: ModelChoice) -> dict[str, object]:
 
 @router.get("/agents", response=AgentList, operation_id="listAgents", summary="List agents")
 def list_agents(request: ApiRequest) -> HttpResponse:
-    """With the settings that a new session copies from them."""
-    agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in presets.presets()]
+    """With the settings that a new session copies from them. Guests start no sessions: for them there are none."""
+    agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in agents_for(request.user)]
     return answer(request, {"agents": agents})
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chat.api.problems import CODES, MEDIA_TYPE, problem, words
 from chat.middleware import finishing
+from chat.services.limits import Window
 
 PREFIX = "/api/"
 
@@ -22,4 +25,14 @@ def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpRespons
     return answer
 
 
-problems = finishing(_as_problem)
+def _with_rate(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Tell a program how many requests it may still make (draft-ietf-httpapi-ratelimit-headers)."""
+    window: Window | None = getattr(request, "window", None)
+    if window is not None and window.rate.amount:
+        name, resets_in = window.name, math.ceil(window.resets_in)
+        response["RateLimit-Policy"] = f'"{name}";q={window.rate.amount};w={window.rate.seconds}'
+        response["RateLimit"] = f'"{name}";r={window.remaining};t={resets_in}'
+    return response
+
+
+problems = finishing(lambda request, response: _with_rate(request, _as_problem(request, response)))

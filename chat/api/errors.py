@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import RawPostDataException
@@ -18,12 +18,12 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from chat.api.parsing import NotJson
 from chat.api.problems import CODES, problem, refusal, words
 from chat.commands import LONGEST_EXPLANATION, Malformed
-from chat.services.errors import Refused
+from chat.db import is_away
+from chat.services.errors import Refused, unavailable
 
 logger = logging.getLogger(__name__)
 MOST_ERRORS = 20
 # Seconds after which a client may ask a database again that could not be reached.
-RETRY_AFTER = "5"
 # Where ninja found it: names of its own that mean nothing to who has sent it.
 PLACES = ("body", "query", "path", "header", "form", "file")
 
@@ -38,17 +38,17 @@ def install(api: NinjaAPI) -> None:
     api.add_exception_handler(Http404, lambda request, error: problem("not_found", words(404)))
     api.add_exception_handler(RequestDataTooBig, lambda request, error: problem("too_large", words(413)))
     api.add_exception_handler(RawPostDataException, _not_json)
-    for away in (OperationalError, InterfaceError):
+    for away in (OperationalError, InterfaceError, InternalError):
         api.add_exception_handler(away, _unavailable)
     for unreadable in (SuspiciousOperation, BadRequest, MultiPartParserError, UnicodeError):
         api.add_exception_handler(unreadable, lambda request, error: problem("malformed", words(400), 400))
 
 
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
-    logger.error("A request could not be carried out", exc_info=error)
-    answer = problem("unavailable", _("Parley cannot reach its database right now. Try again."))
-    answer["Retry-After"] = RETRY_AFTER
-    return answer
+    if not is_away(error):
+        raise error
+    logger.warning("%s %s could not be answered: %s", request.method, request.path, error)
+    return problem("unavailable", unavailable())
 
 
 def _refused(request: HttpRequest, error: Any) -> HttpResponse:

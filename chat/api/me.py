@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from typing import Literal
 
 from django.http import HttpResponse
@@ -11,16 +13,20 @@ from pydantic import Field
 from chat.api.auth import ApiRequest
 from chat.api.responses import answer, nothing
 from chat.models import ApiToken
-from chat.services import workspaces
+from chat.services import quotas, workspaces
 
 router = Router(tags=["Workspaces"])
 
 
+WorkspaceRole = Literal["owner", "admin", "member", "guest"]
+
+
 class WorkspaceOut(Schema):
-    """A team. Its members may share their sessions with each other."""
+    """A team. Its members may share their sessions with each other; guests see what is shared with them."""
 
     id: int
     name: str
+    role: WorkspaceRole = Field(description="Yours")
 
 
 class Me(Schema):
@@ -32,15 +38,35 @@ class Me(Schema):
     scope: Literal["read", "write"] = Field(description="What this token or sign-in may do")
     workspaces: list[WorkspaceOut] = Field(description="Your workspaces, the oldest first")
     workspace: int | None = Field(description="The current one, where new sessions begin; null before the first")
+    can_begin_sessions: bool = Field(description="False for users who are only guests")
+
+
+class QuotasOut(Schema):
+    """What you may use; 0 is no limit."""
+
+    stored_megabytes: int
+    running_turns: int
+    tokens_per_day: int
+
+
+class MyUsageOut(Schema):
+    """What you have used. Tokens and responses count in the turns that you started, since midnight UTC."""
+
+    stored_bytes: int = Field(description="The size of your files; a file in several sessions counts once")
+    running_turns: int
+    tokens_today: int
+    responses_today: int
+    day_ends: datetime = Field(description="When tokens and responses start at 0 again")
+    quotas: QuotasOut
 
 
 class WorkspaceMember(Schema):
-    """A member of a workspace."""
+    """A member or guest of a workspace."""
 
     user_id: int
     username: str
     name: str
-    role: Literal["owner", "admin", "member"]
+    role: WorkspaceRole
 
 
 class WorkspaceMembers(Schema):
@@ -53,16 +79,28 @@ class WorkspaceMembers(Schema):
 def me(request: ApiRequest) -> HttpResponse:
     """The user whose token or sign-in the request uses."""
     token = request.auth
-    places = workspaces.places_of(request.user)
+    standing = workspaces.standing_of(request.user)
     found = {
         "id": request.user.pk,
         "username": request.user.username,
         "name": request.user.sender,
         "scope": token.scope if isinstance(token, ApiToken) else ApiToken.Scope.WRITE.value,
-        "workspaces": [{"id": place.id, "name": place.name} for place in places.mine],
-        "workspace": places.here.id if places.here else None,
+        "workspaces": [
+            {"id": each.workspace_id, "name": each.workspace.name, "role": each.role} for each in standing.memberships
+        ],
+        "workspace": standing.current,
+        "can_begin_sessions": standing.may_begin,
     }
     return answer(request, found)
+
+
+@router.get(
+    "/me/usage", response=MyUsageOut, operation_id="getMyUsage", summary="Read what you have used of your quotas"
+)
+def usage(request: ApiRequest) -> HttpResponse:
+    """Requests beyond a quota are refused as `quota_exceeded`."""
+    used = asdict(quotas.usage_of(request.user))
+    return answer(request, {**used, "day_ends": used["day_ends"].isoformat(), "quotas": quotas.as_numbers()})
 
 
 @router.get(
@@ -72,7 +110,7 @@ def me(request: ApiRequest) -> HttpResponse:
     summary="List the members of a workspace",
 )
 def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """With whom you may share a session of this workspace."""
+    """With whom you may share a session of this workspace. Guests of it may not list them."""
     found = workspaces.members_of(request.user, workspace_id)
     members = [
         {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}

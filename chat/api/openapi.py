@@ -62,7 +62,7 @@ TAGS = {
     "Events": "Everything that happens in a session, live.",
     "Steps": "A session in the form in which models see it, as pages and live.",
     "Context": "What the model is sent next, what it was sent before, and token usage.",
-    "Transfer": "Export and import of sessions.",
+    "Transfer": "Export and import of sessions, and the export of all your data.",
 }
 
 

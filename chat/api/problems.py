@@ -10,7 +10,17 @@ from django.utils.translation import gettext as _
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from chat.services.errors import Busy, Forbidden, NoSuchMessage, NoSuchSession, NoSuchWorkspace, Refused
+from chat.services.errors import (
+    Busy,
+    Forbidden,
+    NoSuchMessage,
+    NoSuchSession,
+    NoSuchWorkspace,
+    Refused,
+    unavailable,
+)
+from chat.services.limits import RateLimited
+from chat.services.quotas import DiskFull, QuotaExceeded
 
 MEDIA_TYPE = "application/problem+json"
 # What a refusal means to HTTP. Others are 422: what was asked for is understood and cannot be.
@@ -37,6 +47,8 @@ STATUS = {
     Busy.CODE: 409,
     "confirm": 409,
     "stale": 409,
+    "not_a_guest": 409,
+    "export_running": 409,
     "replaced": 409,
     "key_taken": 409,
     "already_delivered": 409,
@@ -48,12 +60,23 @@ STATUS = {
     "unsupported": 415,
     "not_json": 400,
     "too_many_streams": 429,
+    RateLimited.CODE: 429,
+    QuotaExceeded.CODE: 429,
+    DiskFull.CODE: 507,
     "internal": 500,
     "unavailable": 503,
 }
 OTHERWISE = 422
 # Those of HTTP's own ways to refuse that have no service behind them.
-CODES = {400: "malformed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+CODES = {
+    400: "malformed",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    503: "unavailable",
+}
+RETRY_AFTER = "2"
 
 
 class Problem(Schema):
@@ -75,6 +98,8 @@ def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResp
     answer = JsonResponse({**details, **body, "detail": detail}, status=status, content_type=MEDIA_TYPE)
     if status == HTTPStatus.UNAUTHORIZED:
         answer["WWW-Authenticate"] = 'Bearer error="invalid_token"' if code == "bad_token" else "Bearer"
+    elif code == "unavailable":
+        answer["Retry-After"] = RETRY_AFTER
     elif code == "read_only_token":
         answer["WWW-Authenticate"] = 'Bearer error="insufficient_scope"'
     if "retry_after" in details:
@@ -93,7 +118,10 @@ def words(status: int) -> str:
         404: _("There is nothing at this address."),
         405: _("This address does not take that method."),
         413: _("This is too much for one request."),
+        503: unavailable(),
     }
+    if status in known:
+        return known[status]
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _("Something went wrong inside Parley. It has been logged.")
-    return known.get(status) or _("This request cannot be read.")
+    return _("This request cannot be read.")

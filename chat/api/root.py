@@ -7,10 +7,12 @@ from chat.api import (
     errors,
     events,
     files,
+    guests,
     history,
     leaving_out,
     me,
     messages,
+    my_data,
     projections,
     sessions,
     sharing,
@@ -36,20 +38,8 @@ api = Described(
 )
 errors.install(api)
 PARTS = (
-    me,
-    catalogue,
-    transfer,
-    sessions,
-    sharing,
-    messages,
-    leaving_out,
-    suggestions,
-    history,
-    turns,
-    files,
-    events,
-    steps,
-    projections,
+    *(me, my_data, guests, catalogue, transfer, sessions, sharing, messages, leaving_out, suggestions, history),
+    *(turns, files, events, steps, projections),
 )
 for part in PARTS:
     for path_view in part.router.path_operations.values():

@@ -121,9 +121,16 @@ def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = Non
     chosen = body.model_dump(exclude={"key", "workspace", "config"})
     config = body.config.model_dump() if body.config else {}
 
-    def make(session_id: str) -> Session:
+    def make(session_id: str, key_digest: str | None) -> Session:
         workspace = workspace_named(request, body.workspace)
-        return begin_session(owner=request.user, workspace=workspace, session_id=session_id, **chosen, **config)
+        return begin_session(
+            owner=request.user,
+            workspace=workspace,
+            session_id=session_id,
+            key_digest=key_digest,
+            **chosen,
+            **config,
+        )
 
     fields = body.model_dump(exclude={"key"})
     made, repeated = once(user=request.user, purpose="session", key=body.key, request=fields, make=make)

@@ -30,6 +30,7 @@ class SessionMember(Schema):
     username: str
     name: str
     role: SessionRole
+    is_guest: bool = Field(description="Of the workspace")
 
 
 class SessionMembers(Schema):
@@ -48,6 +49,8 @@ class InvitationOut(Schema):
     id: int
     role: SharedRole
     created_by: str
+    uses: int = Field(description="How many users have joined by it")
+    max_uses: int | None = Field(description="How many may; null if unlimited, as links made by earlier versions are")
     created_at: datetime
     expires_at: datetime
 
@@ -60,14 +63,16 @@ class Invitations(Schema):
 
 class NewInvitation(Body):
     role: SharedRole
+    max_uses: int = Field(1, ge=1, le=sharing.MAX_USES, description="How many users may join by the link")
 
 
 class CreatedInvitation(Schema):
-    """Anyone who opens the link joins the session. Parley keeps only a hash of its token."""
+    """Users who accept the link join the session. Parley keeps only a hash of its token."""
 
     url: str
     token: str
     role: SharedRole
+    max_uses: int
 
 
 class InvitationToken(Body):
@@ -88,7 +93,13 @@ def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
     """With their roles."""
     found = sharing.members(session_of(request, session_id))
     members = [
-        {"user_id": each.user.pk, "username": each.user.username, "name": each.user.sender, "role": each.role.value}
+        {
+            "user_id": each.user.pk,
+            "username": each.user.username,
+            "name": each.user.sender,
+            "role": each.role.value,
+            "is_guest": each.is_guest,
+        }
         for each in found
     ]
     return answer(request, {"members": members})
@@ -101,7 +112,7 @@ def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Share a session",
 )
 def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> HttpResponse:
-    """Give a member of the workspace access, or change their role. Only the owner may."""
+    """Give a member or guest of the workspace access, or change their role. Only the owner may."""
     session = session_of(request, session_id, Role.OWNER)
     sharing.share(session=session, author=request.user, user=_user(user_id), role=body.role)
     return nothing()
@@ -134,6 +145,8 @@ def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
             "id": each.pk,
             "role": each.role,
             "created_by": each.created_by.sender,
+            "uses": each.uses,
+            "max_uses": each.max_uses,
             "created_at": each.created_at.isoformat(),
             "expires_at": each.expires_at.isoformat(),
         }
@@ -149,11 +162,16 @@ def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Create an invitation link",
 )
 def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation) -> HttpResponse:
-    """Only the owner may. The link works for a week."""
+    """Only the owner may. The link works for a week, and for `max_uses` users, who become guests of the workspace."""
     session = session_of(request, session_id, Role.OWNER)
-    token = sharing.invite(session=session, author=request.user, role=body.role)
+    token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
-    made = {"url": f"{origin}{reverse('join', args=[token])}", "token": token, "role": body.role}
+    made = {
+        "url": f"{origin}{reverse('join', args=[token])}",
+        "token": token,
+        "role": body.role,
+        "max_uses": body.max_uses,
+    }
     return answer(request, made, status=201, tagged=False)
 
 
@@ -190,7 +208,7 @@ def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: int) 
     summary="Accept an invitation",
 )
 def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpResponse:
-    """Join the session of an invitation link. A role that you have already is never lowered."""
+    """Join a session, as a guest unless you are a member of its workspace. A role that you have is never lowered."""
     session = sharing.accept(token=body.token, user=request.user)
     return answer(request, {"session": session.pk}, tagged=False)
 

@@ -21,6 +21,7 @@ from chat.live.step_stream import StepStream
 from chat.services import steps as reading
 from chat.services.access import session_for
 from chat.services.errors import Refused
+from chat.services.reading import knows_history
 
 router = Router(tags=["Steps"])
 EVENTS = STREAM | {409: {"$ref": "#/components/responses/Problem"}}
@@ -145,7 +146,7 @@ def stream_steps(
     """Server-sent events of one type, `step_update`. See docs/protocol.md, section 2."""
     session, role = session_for(request.user, session_id)
     known = (last_event if last_event is not None else query.since) or 0
-    if known > session.revision:
+    if not knows_history(session, known):
         words = _("The session has no such revision. Forget all steps and start again without one.")
         raise Refused("stale", words, revision=session.revision)
     stream = StepStream(request.user, known, role, entry_of(request))

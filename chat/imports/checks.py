@@ -104,8 +104,10 @@ ProviderData = Annotated[dict[str, Any], AfterValidator(_json), AfterValidator(_
 
 _snapshot = TypeAdapter(MessageSnapshot)
 _after = TypeAdapter(Id)
-_together = TypeAdapter(Count)
+_count = TypeAdapter(Count)
+_flag = TypeAdapter(bool)
 _accepted_from = TypeAdapter(Name)
+_FLAGS = {"revision", "include_in_context", "after", "anchor", "together"}
 _KNOWN = {
     *(field.name for field in fields(MessageSnapshot)),
     "provider_data",
@@ -117,14 +119,18 @@ _KNOWN = {
 
 
 def _before(value: dict[str, Any]) -> dict[str, Any]:
-    """Check a record of what a message was; what does not belong to one is left out. That of an addition is empty."""
+    """Check a revision of a message and drop unknown names. Most kinds hold flags only; an addition's is empty."""
     known = {name: each for name, each in _json(value).items() if name in _KNOWN}
     if known:
-        _snapshot.validate_json(json.dumps(known), strict=True)
-        _time(known["timestamp"])
+        if known.keys() <= _FLAGS:
+            _flag.validate_python(known.get("include_in_context", True), strict=True)
+            _count.validate_python(known.get("revision", 0), strict=True)
+        else:
+            _snapshot.validate_json(json.dumps(known), strict=True)
+            _time(known["timestamp"])
         for name in ("after", "anchor"):
             _after.validate_python(known.get(name, ""))
-        _together.validate_python(known.get("together", 0), strict=True)
+        _count.validate_python(known.get("together", 0), strict=True)
         _accepted_from.validate_python(known.get("accepted_from", ""))
         _plain_words(known)
         _plain_words(known.get("provider_data"))

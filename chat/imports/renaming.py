@@ -70,6 +70,8 @@ def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> R
     if not before:
         return revision
     after = {name: names.messages(before[name]) for name in ("after", "anchor") if name in before}
+    if "id" not in before:
+        return revision.model_copy(update={"before": {**before, **after}})
     files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
     new = {
         "id": names.messages(before["id"]),

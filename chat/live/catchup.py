@@ -61,7 +61,7 @@ def _read(face: Face, user: User, session_id: str, since: int, have: dict[str, J
     changes = changes_since(session_id, since, list(have or ()), all_streaming=have is None)
     if changes is None:
         raise NoSuchSession
-    if since > changes.revision:  # rows from an older backup: what the viewer has is of another history
+    if not changes.is_known:
         return _page_anew(changes) if face == "page" else _events_anew(session_id)
     return _page(changes, since) if face == "page" else _events(changes, since, have or {})
 

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import ModelSignal, post_delete, post_save
 
+from chat.commands import CancelRun, Request, SendMessage
 from chat.db import Threads
 from chat.events import AccessChanged, decode
 from chat.live import logins
@@ -34,8 +35,11 @@ Message = dict[str, Any]
 BEACON_INTERVAL = 3.0
 # A feed outlives its last viewer by this: whoever reloads the page finds the growing text in memory.
 LINGER = 10.0
-# Commands and checks have threads of their own: Stop must not wait until a crowd of viewers has caught up.
+# Commands and checks have threads of their own, and so do the commands that nothing should hold up: Stop must not wait
+# until viewers have caught up, or a session of 10,000 messages is forked.
 THREADS = 4
+QUICK_THREADS = 4
+QUICK_COMMANDS = (CancelRun, SendMessage)
 READERS = 3
 # So many live messages are handled before the sockets get their turn.
 AT_ONCE = 20
@@ -48,6 +52,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.threads = Threads(THREADS, "parley-hub")
+        self._quick_threads = Threads(QUICK_THREADS, "parley-quick")
         self._feeds: dict[str, Feed] = {}
         self._elsewhere: set[Outbox] = set()
         self._readers = Threads(READERS, "parley-reader")
@@ -82,8 +87,12 @@ class Hub:
             feed.close()
         self._close_where(lambda each: True, AWAY)
         self._feeds.clear()
-        await self._readers.close()
-        await self.threads.close()
+        for threads in (self._readers, self._quick_threads, self.threads):
+            await threads.close()
+
+    def threads_for(self, command: Request) -> Threads:
+        """Return the threads that carry out a command."""
+        return self._quick_threads if isinstance(command, QUICK_COMMANDS) else self.threads
 
     def watch(self, session_id: str, listener: Listener) -> Feed:
         """Let somebody listen. What happens is held back until they are told what there is."""

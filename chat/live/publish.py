@@ -6,7 +6,8 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -93,7 +94,7 @@ class Publisher:
         elif threading.get_ident() == self._thread:
             self._stir(sessions, people)
         else:
-            self._loop.call_soon_threadsafe(self._stir, sessions, people)
+            self._soon(self._stir, sessions, people)
 
     def _stir(self, sessions: Iterable[str], people: Iterable[int]) -> None:
         if self._loop is not None and not (self._stirred or self._concerned):
@@ -114,7 +115,13 @@ class Publisher:
         elif threading.get_ident() == self._thread:
             self._enqueue(group, message)
         else:
-            self._loop.call_soon_threadsafe(self._enqueue, group, message)
+            self._soon(self._enqueue, group, message)
+
+    def _soon(self, function: Callable[..., None], *args: object) -> None:
+        """Call on the loop. One that has just ended publishes nothing, but the commit that is made stays good."""
+        with suppress(RuntimeError):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(function, *args)
 
     def _enqueue(self, group: str, message: Message) -> None:
         self._queue.append((group, message))

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from django.db import connection
 
+from chat.db import without_time_limits
+
 # Any number that nobody else takes on this database.
 LOCK = 7_275_393
 
@@ -20,13 +22,14 @@ def one_at_a_time(tell_waiting: Callable[[], None]) -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    if not _ask("SELECT pg_try_advisory_lock(%s)"):
-        tell_waiting()
-        _ask("SELECT pg_advisory_lock(%s)")
-    try:
-        yield
-    finally:
-        _ask("SELECT pg_advisory_unlock(%s)")
+    with without_time_limits():
+        if not _ask("SELECT pg_try_advisory_lock(%s)"):
+            tell_waiting()
+            _ask("SELECT pg_advisory_lock(%s)")
+        try:
+            yield
+        finally:
+            _ask("SELECT pg_advisory_unlock(%s)")
 
 
 def _ask(sql: str) -> bool:

@@ -3,7 +3,9 @@
 from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to
+from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
+from chat.models.job_lease import JobLease
 from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
@@ -22,6 +24,7 @@ from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
 from chat.models.session import IMPORTED, Session
+from chat.models.usage import DailyUsage
 from chat.models.user import User
 from chat.models.workspace import Membership, Workspace
 
@@ -33,8 +36,11 @@ __all__ = [
     "ApiToken",
     "Attachment",
     "ChatMessage",
+    "DailyUsage",
     "EndReason",
+    "Erasure",
     "Invitation",
+    "JobLease",
     "LoginSession",
     "Membership",
     "MessageDelta",

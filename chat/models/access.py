@@ -41,21 +41,31 @@ class Share(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.user} in {self.session} ({self.role})"
+        return f"{self.user} in {self.session_id} ({self.role})"
 
 
 class Invitation(models.Model):
-    """A link by which somebody joins the workspace and one session of it. Only the link's hash is kept."""
+    """A link that lets up to `max_uses` users into one session, as guests of its workspace.
+
+    Only the link's hash is kept. `max_uses` is null for links made before they were counted: they have no limit.
+    """
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=6, choices=SHARED_ROLES)
     token_hash = models.CharField(max_length=64, unique=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    max_uses = models.PositiveIntegerField(null=True, blank=True)
+    uses = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        return f"invitation to {self.session} ({self.role})"
+        return f"invitation to {self.session_id} ({self.role})"
+
+    @property
+    def uses_left(self) -> int | None:
+        """How many more users may join by it; None: any number."""
+        return None if self.max_uses is None else max(0, self.max_uses - self.uses)
 
 
 class SignInLink(models.Model):

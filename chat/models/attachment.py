@@ -52,6 +52,7 @@ class Attachment(models.Model):
 
     class Meta:
         ordering = ("message", "position", "created_at")
+        indexes = (models.Index(fields=["file"], name="attachment_by_file"),)
         constraints = (
             models.CheckConstraint(condition=models.Q(kind__in=["image", "text", "pdf"]), name="attachment_kind"),
         )

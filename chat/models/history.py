@@ -18,7 +18,7 @@ class SessionRevision(models.Model):
         AGENT = "agent"
         REASONING = "reasoning"
 
-    session = models.ForeignKey(Session, models.CASCADE, related_name="revisions")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="revisions", db_index=False)
     kind = models.CharField(max_length=13, choices=Kind.choices)
     revision = models.PositiveBigIntegerField()
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
@@ -42,7 +42,7 @@ class ModelRequest(models.Model):
     """
 
     response_id = models.CharField(primary_key=True, max_length=32)
-    session = models.ForeignKey(Session, models.CASCADE, related_name="requests")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="requests", db_index=False)
     revision = models.PositiveBigIntegerField()
     agent = models.CharField(max_length=80, blank=True)
     provider = models.CharField(max_length=80, blank=True)

@@ -80,7 +80,8 @@ class ChatMessage(models.Model):
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.message_id, editable=False)
-    session = models.ForeignKey(Session, models.CASCADE, related_name="chat_messages")
+    # No index of its own: `message_sequence_once` begins with it. Likewise other foreign keys below and elsewhere.
+    session = models.ForeignKey(Session, models.CASCADE, related_name="chat_messages", db_index=False)
     sequence = models.PositiveBigIntegerField(null=True, blank=True)
     revision = models.PositiveBigIntegerField(default=0)
 
@@ -171,10 +172,12 @@ class ChatMessage(models.Model):
         )
         indexes = (
             models.Index(fields=["session", "revision"], name="message_by_revision"),
+            models.Index(fields=["run_id"], name="message_by_turn"),
             models.Index(
                 fields=["session"], name="message_unfinished", condition=Q(status__in=[str(s) for s in UNFINISHED])
             ),
             models.Index(fields=["session"], name="message_queued", condition=Q(status="queued")),
+            models.Index(fields=["removed_at"], name="message_by_removal", condition=Q(removed_at__isnull=False)),
             models.Index(fields=["attempt"], name="message_by_attempt", condition=~Q(attempt="")),
         )
 
@@ -188,7 +191,7 @@ class MessageDelta(models.Model):
     `offset` counts characters (code points) from the start of the message.
     """
 
-    message = models.ForeignKey(ChatMessage, models.CASCADE, related_name="deltas")
+    message = models.ForeignKey(ChatMessage, models.CASCADE, related_name="deltas", db_index=False)
     offset = models.PositiveBigIntegerField()
     text = models.TextField()
 

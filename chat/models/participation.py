@@ -26,4 +26,4 @@ class Participation(models.Model):
         constraints = (models.UniqueConstraint(fields=["user", "session"], name="participation_once"),)
 
     def __str__(self) -> str:
-        return f"{self.user} in {self.session}"
+        return f"{self.user} in {self.session_id}"

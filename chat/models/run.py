@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 from chat import ids
 from chat.models.session import Session
@@ -19,12 +20,17 @@ class RunState(models.TextChoices):
 
 
 class Worker(models.Model):
-    """A process that runs sessions. Its claims hold until `lease_until`, which it moves on while it lives."""
+    """A process that runs sessions.
+
+    The worker moves `lease_until` on while it lives. Other workers take its sessions when they see no change of it for
+    `lease_seconds` of their own time, or when the worker's process is known to have ended (`running/liveness.py`).
+    """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.worker_id)
     label = models.CharField(max_length=200, blank=True)
     started_at = models.DateTimeField(auto_now_add=True)
     lease_until = models.DateTimeField()
+    lease_seconds = models.FloatField(db_default=10.0)
 
     def __str__(self) -> str:
         return self.label or self.id
@@ -33,10 +39,14 @@ class Worker(models.Model):
 class SessionRun(models.Model):
     """The run of one session.
 
-    `wanted` counts the requests to run, `done` those that were served: work is due while they differ. `owner` is
-    the worker that has the claim, `epoch` the claim's number: every write of a run is conditional on it, so that a
-    worker which lost its claim cannot write (RUN-15). `state` and `turn_id` tell of the open turn, `stopped_by` who
-    asked to stop it.
+    `wanted` counts the requests to run, `done` those that were served: work is due while they differ, since
+    `due_since`. `state` and `turn_id` describe the open turn, `stopped_by` is who asked to stop it.
+
+    `owner` is the worker that has the claim, `claimant` the worker of the last claim, even after its release, and
+    `epoch` the claim's number. Every write of a run is conditional on owner and epoch, so that a worker which lost its
+    claim cannot write (RUN-15). The epoch alone is not enough: a failover that loses the last transactions can hand
+    out the same number twice. `written` is the number of the claim's last committed job (`services/recording.py`).
+    `attempts` counts the claims of the open turn since a response of it was finished.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="run")
@@ -46,18 +56,29 @@ class SessionRun(models.Model):
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
+    # Whose turn it is, or was: their quotas count it.
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     wanted = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
+    due_since = models.DateTimeField(db_default=Now())
     epoch = models.PositiveBigIntegerField(default=0)
-    owner = models.ForeignKey(Worker, models.SET_NULL, null=True, blank=True, related_name="runs")
+    owner = models.ForeignKey(Worker, models.SET_NULL, null=True, blank=True, related_name="runs", db_index=False)
+    claimant = models.CharField(max_length=32, blank=True, db_default="")
+    written = models.PositiveBigIntegerField(db_default=0)
+    attempts = models.PositiveIntegerField(db_default=0)
 
     class Meta:
         indexes = (
             models.Index(
-                fields=["session"],
+                fields=["due_since"],
                 name="run_due",
                 condition=models.Q(wanted__gt=models.F("done"), owner__isnull=True),
             ),
+            models.Index(fields=["started_by"], name="run_at_work", condition=~models.Q(state=RunState.IDLE)),
+            # Without the sessions at rest, which are nearly all: a full index of the column would be passed over.
+            models.Index(fields=["owner"], name="run_by_owner", condition=models.Q(owner__isnull=False)),
         )
         constraints = (
             models.CheckConstraint(

@@ -16,6 +16,9 @@ class Session(models.Model):
     """One conversation. How its agent runs stands beside it in SessionRun, so that claims never touch this row.
 
     `revision` counts the durable changes of the session and its messages (LIVE-02); services alone raise it.
+    `purged_revision` is the highest revision of a removed message whose row is gone: a client that knows less cannot
+    be sent the difference. `building_until` is set while the session is written or erased in several transactions, to
+    the time until which the next one has to follow; its status is DELETED meanwhile, so that no one can open it.
     """
 
     class Status(models.TextChoices):
@@ -29,8 +32,8 @@ class Session(models.Model):
         RUN = "run"
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.session_id, editable=False)
-    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions")
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions", db_index=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions", db_index=False)
     title = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
@@ -52,7 +55,7 @@ class Session(models.Model):
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
-    # Set while the rows are written in several transactions (services/building.py); until then the status is deleted.
+    purged_revision = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     building_until = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -62,9 +65,14 @@ class Session(models.Model):
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),
             models.Index(
+                fields=["deleted_at"], name="session_by_deletion", condition=models.Q(deleted_at__isnull=False)
+            ),
+            models.Index(
                 fields=["building_until"], name="session_building", condition=models.Q(building_until__isnull=False)
             ),
         )
+        permissions = (("erase_session", "Can erase sessions for good"),)
 
     def __str__(self) -> str:
-        return self.title or self.id
+        """Return the id: titles are made of what people write, and this stands in logs."""
+        return self.id

@@ -24,7 +24,8 @@ class User(AbstractUser):
     """A person; `display_name` is what others see beside their messages, `picture` their face.
 
     Preferences that are empty follow the browser: its language, its theme. `workspace` is the one that they are in, as
-    far as they are still its member: services/workspaces.py says which it is otherwise.
+    far as they are still its member: services/workspaces.py says which it is otherwise. `can_own_workspace` is off for
+    accounts made by an invitation: they get no workspace of their own, and start no sessions until they are members.
     """
 
     class Theme(models.TextChoices):
@@ -51,12 +52,16 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
+    can_own_workspace = models.BooleanField(default=True, db_default=True)
     # What staff did with this account, {"kind", "by", "at"} each, until dismissed. A column: every page asks for it.
     account_notices = models.JSONField(null=True, editable=False)
 
     class Meta(AbstractUser.Meta):
         abstract = False
-        permissions = (("reset_second_factor", "Can reset the second factor of people"),)
+        permissions = (
+            ("erase_user", "Can erase users for good"),
+            ("reset_second_factor", "Can reset the second factor of people"),
+        )
 
     def clean(self) -> None:
         """Clean the names that others see, and refuse a new user name that could pass for another one."""

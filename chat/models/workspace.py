@@ -18,12 +18,17 @@ class Workspace(models.Model):
 
 
 class Membership(models.Model):
-    """One person in one workspace."""
+    """One user in one workspace.
+
+    A guest sees the sessions that are shared with them and the users in these, and nothing else of the workspace:
+    they start no sessions in it. Their membership ends with the last of their shares.
+    """
 
     class Role(models.TextChoices):
         OWNER = "owner"
         ADMIN = "admin"
         MEMBER = "member"
+        GUEST = "guest"
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")

@@ -5,7 +5,6 @@ Columns that hold what they hold by default are left out. People are named, and 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
@@ -103,9 +102,9 @@ def message_record(
     return _columns(row, MESSAGE) | {name: value for name, value in parts.items() if value}
 
 
-def attachment_record(row: Attachment, data: bytes | None) -> Json:
-    """Tell of a file, with its bytes in base64 where they are given."""
-    content = {} if data is None else {"data": base64.b64encode(data).decode()}
+def attachment_record(row: Attachment, data: str | None) -> Json:
+    """Describe a file; `data` are its bytes in base64, or what stands for them."""
+    content = {} if data is None else {"data": data}
     return _columns(row, ATTACHMENT) | content
 
 
@@ -132,7 +131,7 @@ def _name(user: User | None) -> str:
 def _columns(row: Model, names: Sequence[str]) -> Json:
     defaults = _defaults(type(row))
     values = ((name, getattr(row, name)) for name in names)
-    return {name: _json(value) for name, value in values if value not in defaults[name]}
+    return {name: plain(value) for name, value in values if value not in defaults[name]}
 
 
 @cache
@@ -149,5 +148,6 @@ def _default(field: Field[Any, Any]) -> tuple[object, ...]:
     return (field.default,)
 
 
-def _json(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a value as JSON has it: times in ISO 8601."""
     return value.isoformat() if isinstance(value, datetime) else value

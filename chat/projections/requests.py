@@ -15,18 +15,7 @@ Json = dict[str, Any]
 # A message id, and the revision that its row had.
 Name = tuple[str, int]
 # What the context is made of, by what a record of a message calls it.
-_OF_ROW = (
-    "type",
-    "role",
-    "status",
-    "text",
-    "sender",
-    "user_id",
-    "provider",
-    "model",
-    "response_id",
-    "include_in_context",
-)
+_OF_ROW = ("type", "role", "status", "text", "sender", "user_id", "provider", "model", "response_id")
 _OF_TOOL = {"call_id": "tool_call_id", "name": "tool_name", "arguments": "arguments", "result": "result"}
 
 
@@ -66,12 +55,20 @@ def unfolded(newest_first: Iterable[Named]) -> list[Name]:
     raise LookupError
 
 
+def without(request: Named, following: Named) -> Named:
+    """Name the rows of the request after one that is deleted, counting from the request before both."""
+    beyond = following.shared - request.shared
+    if beyond <= 0:
+        return following
+    return Named(request.shared, (*request.rows[:beyond], *following.rows))
+
+
 def as_then(row: ChatMessage, before: Mapping[str, Any] | None, place: int) -> ChatMessage:
-    """Take a row as it was by a record of it; None: as it is. It stands at `place`."""
+    """Return a copy of a row as a revision kept it, at `place`; `before` None: its content has not changed since."""
     then = copy.copy(row)
     then.sequence = place
+    then.include_in_context = True  # an excluded message is never sent
     if before is None:
-        then.include_in_context = True  # or it would not have been sent
         return then
     for name in _OF_ROW:
         setattr(then, name, before[name])

@@ -21,20 +21,24 @@ from chat import ids
 from chat.agents_setup import registry
 from chat.db import Threads
 from chat.events import TextAppended
-from chat.running.briefing import brief, has_queued
+from chat.running.briefing import Briefing, brief, has_queued
 from chat.running.changes import AppendText, Change, InsertMessage, RecordRequest, UpdateMessage
 from chat.running.lease import Claim
 from chat.running.opening import Opening, open_claim, open_turn
 from chat.running.pump import LiveStream, Pump
 from chat.running.reducer import reduce
 from chat.running.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
-from chat.running.writer import Fenced, Writer
+from chat.running.writer import Fenced, Rewound, Writer
 from chat.services.recording import Job, Recorded
 
 logger = logging.getLogger(__name__)
 
 BROKEN = _(
     "Something went wrong inside Parley. It has been logged. Retry, and tell your administrator if it happens again."
+)
+EXHAUSTED = _(
+    "The server stopped several times while it worked on this answer, so it has not tried again. "
+    "Retry, and tell your administrator if it happens again."
 )
 
 
@@ -45,11 +49,15 @@ class Unwritten(Exception):  # noqa: N818  # the cause is the error
 class Bridge:
     """One claim's work: turn after turn until nothing is queued. Use `run` as a task; `stop` from the same loop."""
 
-    def __init__(self, claim: Claim, *, writer: Writer, pump: Pump, threads: Threads) -> None:
+    def __init__(
+        self, claim: Claim, *, writer: Writer, pump: Pump, threads: Threads, briefs: asyncio.Semaphore
+    ) -> None:
         self.claim = claim
         self._writer = writer
         self._pump = pump
         self._threads = threads
+        self._briefs = briefs
+        self._written = 0
         self._state = TurnState(turn_id="", began=0.0, closed=True)
         self._stream: LiveStream | None = None
         self._briefed: RecordRequest | None = None
@@ -67,6 +75,9 @@ class Bridge:
                 opening = await self._after(await self._turn(opening))
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
+        finally:
+            if self._stream is not None:  # it is another worker's, or nobody's, to publish now
+                self._pump.drop(self._stream)
 
     def stop(self, turn_id: str) -> None:
         """Stop a turn: commit what there is (RUN-08). Harmless when it is over; kept when it is not opened yet."""
@@ -75,7 +86,7 @@ class Bridge:
             self._work.cancel()
 
     async def _after(self, next_turn: str) -> Opening | None:
-        return await self._threads.insist(open_turn, self.claim, time.monotonic()) if next_turn else None
+        return await self._reopened() if next_turn else None
 
     async def _turn(self, opening: Opening) -> str:
         """Run one turn to its end; returns the id of the next one when that has begun already."""
@@ -83,17 +94,35 @@ class Bridge:
             return await self._play(opening)
         except Fenced:
             raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error.__cause__, Rewound):
+                logger.warning("Session %s has lost its last rows in a failover; going on", self.claim.session_id)
+                return await self._turn(await self._reopened())
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
-            again = await self._threads.insist(open_turn, self.claim, time.monotonic())
-            self._state, self._stream, self._unwritten = again.state, None, None
+            self._begin(await self._reopened())
             self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._closed()
 
+    async def _reopened(self) -> Opening:
+        """Raises Fenced."""
+        opening = await self._threads.insist(open_turn, self.claim, time.monotonic())
+        if opening is None:
+            raise Fenced(self.claim.session_id)
+        return opening
+
+    def _begin(self, opening: Opening) -> None:
+        """Start from what the rows say."""
+        if self._stream is not None:
+            self._pump.drop(self._stream)
+        self._state, self._written = opening.state, opening.written
+        self._stream, self._unwritten, self._last = None, None, None
+
     async def _play(self, opening: Opening) -> str:
-        self._state, self._stream = opening.state, None
+        self._begin(opening)
         stopping = opening.cancelling or self._stop_turn == opening.state.turn_id
-        if opening.cut and not stopping:
+        if opening.exhausted and not stopping and not opening.answered:
+            self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
+        elif opening.cut and not stopping:
             self._apply(ProcessLost(resume=settings.RECOVERY == "resume"))
         elif opening.answered:
             await self._end(TurnFinished("done"))
@@ -147,12 +176,17 @@ class Bridge:
     async def _brief(self) -> tuple[Agent, Sequence[Message]]:
         await self._committed()
         try:
-            briefing = await self._threads.insist(brief, self.claim.session_id)
+            briefing = await self._read_brief()
         except ModelNotFound:
             await registry().models()  # its server may have told by now
-            briefing = await self._threads.insist(brief, self.claim.session_id)
+            briefing = await self._read_brief()
         self._briefed = briefing.request
         return briefing.agent, briefing.history
+
+    async def _read_brief(self) -> Briefing:
+        """Read the context. Long ones take seconds: they wait for each other, so that claims do not wait for them."""
+        async with self._briefs:
+            return await self._threads.insist(brief, self.claim.session_id)
 
     async def _check_pending(self) -> bool:
         await self._committed()
@@ -161,7 +195,7 @@ class Bridge:
     async def _committed(self) -> Recorded | None:
         """Wait until all that was applied is in the rows; returns what became of the last of it.
 
-        Raises Fenced or Unwritten.
+        Raises Fenced, or Unwritten from its cause.
         """
         if self._last is None:
             return None
@@ -189,7 +223,7 @@ class Bridge:
             self._submit(changes)
 
     def _grow(self, stream: LiveStream, text: str) -> None:
-        self._writer.append(self.claim.session_id, self.claim.epoch, stream.id, stream.length, text)
+        self._writer.append(self.claim, stream.id, stream.length, text)
         stream.parts.append(text)
         stream.length += len(text)
         self._pump.add(stream)
@@ -197,7 +231,8 @@ class Bridge:
     def _submit(self, changes: Sequence[Change]) -> None:
         changes = self._with_request(changes)
         before = self._ended_stream(changes)
-        self._last = self._writer.submit(Job(self.claim.session_id, self.claim.epoch, changes, before))
+        self._written += 1
+        self._last = self._writer.submit(Job(self.claim, self._written, changes, before))
         self._last.add_done_callback(self._wrote)
         for change in changes:
             if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
@@ -12,9 +13,12 @@ from django.db import DatabaseError
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
+from chat.db import Threads
 from chat.live.hub import Hub
 from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
+from chat.services import maintenance
+from chat.services.batches import Deadline
 from chat.services.upkeep import delete_expired
 from chat.session_store import hash_key
 
@@ -24,6 +28,31 @@ LIST_INTERVAL = 60.0
 # Seconds: not while a server starts, late enough to find the imports of one that crashed, and then once a day.
 FIRST_UPKEEP = 300.0
 UPKEEP_INTERVAL = 86_400.0
+MAINTENANCE_INTERVAL = 60.0
+
+
+class Maintenance:
+    """Looks every minute for maintenance that is due, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._threads = Threads(1, "parley-maintenance")
+        self._stopping = threading.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run_forever())
+
+    async def stop(self) -> None:
+        """Stop after the batch that is being worked on; the next start continues."""
+        self._stopping.set()
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        await self._threads.close()
+
+    async def _run_forever(self) -> None:
+        while True:
+            await asyncio.sleep(MAINTENANCE_INTERVAL)
+            try:
+                await self._threads.run(maintenance.run, Deadline(stopping=self._stopping))
+            except Exception as error:  # most likely the database is away; the next round may do better
+                logger.warning("Maintenance failed: %r", error)
 
 
 @dataclass(slots=True)
@@ -31,6 +60,7 @@ class Node:
     hub: Hub
     runner: Runner | None
     tasks: list[asyncio.Task[None]]
+    maintenance: Maintenance = field(default_factory=Maintenance)
 
 
 _node: Node | None = None
@@ -53,6 +83,7 @@ async def start() -> None:
     except BaseException:
         for task in tasks:
             task.cancel()
+        await _node.maintenance.stop()
         _node = None
         raise
     user_logged_out.connect(_signed_out)
@@ -68,6 +99,7 @@ async def stop() -> None:
     for task in node.tasks:
         task.cancel()
     await asyncio.wait(node.tasks)
+    await node.maintenance.stop()
     if node.runner is not None:
         await node.runner.stop()
     await publisher.close()

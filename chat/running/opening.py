@@ -15,15 +15,23 @@ from chat.running.turn_state import OpenText, OpenTool, SpokenText, TurnState
 from chat.services.rows import OpenSession
 from chat.services.turns import deliver_queued
 
+# So often a turn is claimed without finishing a response; the next claim closes it.
+MOST_ATTEMPTS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An open turn. `cut`: rows were left unfinished; `answered`: its last row ends it; `cancelling`: it is to stop."""
+    """An open turn. `cut`: rows were left unfinished; `answered`: its last row ends it; `cancelling`: it is to stop.
+
+    `written`: the number of the claim's last job in the rows. `exhausted`: the turn has ended too many processes.
+    """
 
     state: TurnState
     cut: bool
     answered: bool
     cancelling: bool
+    written: int
+    exhausted: bool
 
 
 @transaction.atomic
@@ -31,21 +39,22 @@ def open_claim(claim: Claim, mono: float) -> Opening | None:
     """Look at a claimed session. None: nothing is to be done and the claim is given back, or it was lost."""
     opened = OpenSession.lock(claim.session_id)
     run = opened.run
-    if run.epoch != claim.epoch or run.owner_id is None:
+    if (run.epoch, run.owner_id) != (claim.epoch, claim.worker_id):
         return None
     if run.state == RunState.IDLE and deliver_queued(opened):
         opened.save()
     if run.state == RunState.IDLE:
-        run.done, run.owner = run.wanted, None
-        run.save(update_fields=["done", "owner"])
+        run.done, run.owner, run.attempts = run.wanted, None, 0
+        run.save(update_fields=["done", "owner", "attempts"])
         return None
     return _opening(opened.session, run, mono)
 
 
-def open_turn(claim: Claim, mono: float) -> Opening:
-    """Look at the next turn of a session that is still ours."""
-    session = Session.objects.get(pk=claim.session_id)
-    return _opening(session, SessionRun.objects.get(pk=claim.session_id), mono)
+def open_turn(claim: Claim, mono: float) -> Opening | None:
+    """Look at the open turn of a session that was claimed before. None: the claim is lost."""
+    claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
+    run = claimed.select_related("session").first()
+    return _opening(run.session, run, mono) if run is not None else None
 
 
 def _opening(session: Session, run: SessionRun, mono: float) -> Opening:
@@ -64,7 +73,14 @@ def _opening(session: Session, run: SessionRun, mono: float) -> Opening:
     )
     # Calls that have not begun are no damage: a retry leaves them too, and the run carries them out.
     cut = any(row.status in IN_FLIGHT for row in rows)
-    return Opening(state, cut, is_answered(rows), run.state == RunState.CANCELLING)
+    return Opening(
+        state,
+        cut,
+        is_answered(rows),
+        run.state == RunState.CANCELLING,
+        run.written,
+        run.attempts > MOST_ATTEMPTS,
+    )
 
 
 def _passed(began: datetime | None) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,16 +60,27 @@ class LiveStream:
 class Pump:
     """Each stream's first text goes at once, what follows when its interval is over.
 
-    When the loop cannot keep up, frames become fewer, not later.
+    When the loop cannot keep up, frames become fewer, not later. Text is held back while another worker may have the
+    session: after `allow_until`, by the monotonic clock, which is asked at each frame. A timer would be late just when
+    it matters, after the process was suspended.
     """
 
     def __init__(self) -> None:
         self._timers: dict[LiveStream, asyncio.TimerHandle] = {}
+        self._held: set[LiveStream] = set()
+        self._allowed_until = math.inf
         self._late = 0.0
+
+    def allow_until(self, moment: float) -> None:
+        """Publish until then; what was held back goes out now."""
+        self._allowed_until = moment
+        held, self._held = self._held, set()
+        for stream in held:
+            self.add(stream)
 
     def add(self, stream: LiveStream) -> None:
         """Send the stream's new text as soon as it may go."""
-        if stream in self._timers:
+        if stream in self._timers or stream in self._held:
             return
         if not stream.announced:
             stream.on_announced = lambda: self.add(stream)
@@ -81,12 +94,13 @@ class Pump:
     def drop(self, stream: LiveStream) -> None:
         """Forget a stream; its owner takes what is left."""
         stream.on_announced = _nobody
+        self._held.discard(stream)
         timer = self._timers.pop(stream, None)
         if timer is not None:
             timer.cancel()
 
     def close(self) -> None:
-        for stream in list(self._timers):
+        for stream in [*self._timers, *self._held]:
             self.drop(stream)
 
     @property
@@ -101,5 +115,8 @@ class Pump:
         self._send(stream, now)
 
     def _send(self, stream: LiveStream, now: float) -> None:
+        if time.monotonic() >= self._allowed_until:
+            self._held.add(stream)
+            return
         stream.not_before = now + self.interval
         publish(stream.session_id, stream.take())

@@ -94,8 +94,8 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
             return _fail(state, error, now)
         case Stopped():
             return _stop(state, now)
-        case ProcessLost(resume):
-            return _lost(state, resume, now)
+        case ProcessLost(resume, error):
+            return _lost(state, resume, error, now)
         case _:
             assert_never(event)
 
@@ -370,7 +370,7 @@ def _stop(state: TurnState, now: Now) -> Reduced:
     return state, [*changes, closing[0], TellCancelled(state.turn_id), *closing[1:]]
 
 
-def _lost(state: TurnState, resume: bool, now: Now) -> Reduced:
+def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
     """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
 
     A response that was cut off is not carried out: nobody knows what else it would have asked for. How long the work
@@ -385,7 +385,11 @@ def _lost(state: TurnState, resume: bool, now: Now) -> Reduced:
     state = replace(state, open=None, tools=kept, spoken=())
     if resume:
         return state, [*changes, *([TellStatus("thinking")] if begun else [])]
-    state, closing = _close(state, now, "interrupted", reason="restarted")
+    if error is None:
+        state, closing = _close(state, now, "interrupted", reason="restarted")
+        return state, [*changes, *closing]
+    changes.append(_error(state, error, now))
+    state, closing = _close(state, now, "failed")
     return state, [*changes, *closing]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.errors import AgentError
 from agents.events import AgentEvent
 
 
@@ -26,9 +27,13 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLost:
-    """The process that ran the turn died; `resume` tells whether the turn goes on."""
+    """The process that ran the turn died; `resume` tells whether the turn goes on.
+
+    `error`: why it does not, for a turn that ends as failed; without one it ends as interrupted.
+    """
 
     resume: bool
+    error: AgentError | None = None
 
 
 TurnEvent = AgentEvent | Stopped | ProcessLost

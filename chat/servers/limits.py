@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,6 +10,7 @@ from typing import Protocol
 from django.conf import settings
 
 from chat.commands import longest_frame
+from chat.origin import network_of
 from config.descriptors import descriptor_limit
 
 # The head of a request must be complete within this time, the first byte of a connection included.
@@ -57,17 +57,6 @@ class ConnectionLimit:
         self._open[network] -= 1
         if self._open[network] <= 0:
             del self._open[network]
-
-
-def network_of(address: str) -> str:
-    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:  # a Unix socket has no address
-        return address
-    if isinstance(ip, ipaddress.IPv6Address):
-        return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
-    return str(ip)
 
 
 class FrameHolder(Protocol):

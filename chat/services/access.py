@@ -9,8 +9,8 @@ from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat import ids
-from chat.models import Role, Session, Share, User, Workspace
-from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace
+from chat.models import Membership, Role, Session, Share, User, Workspace
+from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, NotForGuests
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
@@ -42,16 +42,63 @@ def session_for(user: User | AnonymousUser, session_id: str, needs: Role = Role.
     return session, role
 
 
+def memberships_of(user: User) -> QuerySet[Membership]:
+    """Return the memberships by which a user is in a workspace as a whole; guests see single sessions only."""
+    return Membership.objects.filter(user=user).exclude(role=Membership.Role.GUEST)
+
+
 def workspace_for(user: User, workspace_id: int | None) -> Workspace:
-    """Fetch a workspace for a member of it. Raises NoSuchWorkspace, also for None: that was no id."""
-    workspace = Workspace.objects.filter(members=user, pk=workspace_id).first() if workspace_id else None
+    """Fetch a workspace for a member of it who is no guest. Raises NoSuchWorkspace, also for None: that was no id."""
+    mine = memberships_of(user).values("workspace")
+    workspace = Workspace.objects.filter(pk=workspace_id, pk__in=mine).first() if workspace_id else None
     if workspace is None:
         raise NoSuchWorkspace
     return workspace
 
 
+def managed_workspaces(user: User) -> QuerySet[Workspace]:
+    """Return the workspaces whose guests and members a user manages: as their owner or admin."""
+    managers = (Membership.Role.OWNER, Membership.Role.ADMIN)
+    return Workspace.objects.filter(pk__in=memberships_of(user).filter(role__in=managers).values("workspace"))
+
+
+def may_begin_sessions(user: User) -> bool:
+    """Return whether a user may start sessions anywhere; who is only a guest, or came as one, may not."""
+    return memberships_of(user).exists() or _may_own_workspace(user)
+
+
+def require_no_guest(user: User, session: Session) -> None:
+    """Raise NotForGuests for guests of the session's workspace: they use what the session has, and choose nothing."""
+    if is_guest_in(user, session):
+        raise NotForGuests
+
+
+def is_guest_in(user: User, session: Session) -> bool:
+    """Return whether a user is in a session as a guest of its workspace."""
+    guests = Membership.objects.filter(user=user, workspace=session.workspace_id, role=Membership.Role.GUEST)
+    return guests.exists()
+
+
+def person_for(viewer: User, user_id: int) -> User | None:
+    """Fetch another user for somebody who may know them: of a workspace of theirs, or in a session that both see."""
+    if user_id == viewer.pk:
+        return viewer
+    seen = sessions_of(viewer).order_by()
+    known = (
+        Q(memberships__workspace__in=memberships_of(viewer).values("workspace"))
+        | Q(sessions__in=seen.values("pk"))
+        | Q(shares__session__in=seen.values("pk"))
+    )
+    return User.objects.filter(known, pk=user_id).first()
+
+
+def _may_own_workspace(user: User) -> bool:
+    """Return whether a user without a membership may get a workspace of their own, as their row says now."""
+    return User.objects.filter(pk=user.pk, can_own_workspace=True).exists()
+
+
 def deleted_sessions_of(user: User) -> QuerySet[Session]:
-    """Return the deleted sessions that the user may restore: their own."""
+    """Return the deleted sessions that the user may restore: their own, none that is being written or erased."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
     return deleted.filter(building_until=None)
 

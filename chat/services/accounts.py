@@ -13,10 +13,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live.publish import sign_out
-from chat.models import LoginSession, SignInLink, User
+from chat.models import ApiToken, Invitation, LoginSession, Session, SignInLink, User
 from chat.names import look
+from chat.origin import current_origin, network_of
 from chat.services import sharing
 from chat.services.errors import Invalid, Refused
+from chat.services.limits import spend
 from chat.services.security_log import Kind, record
 from chat.services.tokens import hashed
 from chat.services.workspaces import current_workspace
@@ -57,6 +59,8 @@ def sign_in_link(*, user: User, author: User | None = None) -> str:
 
     `author` is the member of staff who makes it for somebody else: the person is told on their next page.
     """
+    if author is not None:
+        spend("sign_in_links", author.pk)
     SignInLink.objects.filter(user=user, used_at=None).delete()
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
@@ -98,36 +102,42 @@ def dismiss_notices(*, user: User) -> None:
     user.save(update_fields=["account_notices"])
 
 
-@transaction.atomic
 def set_password(*, user: User, password: str, keep: str | None) -> None:
     """Change a person's own password; all their logins end but that of the browser with the session key `keep`."""
-    user.set_password(password)
-    user.save(update_fields=["password"])
-    record(Kind.PASSWORD_CHANGED, actor=user, person=user)
-    sign_out_elsewhere(user=user, keep=keep)
+    user.set_password(password)  # before the transaction: hashing waits for its turn
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        record(Kind.PASSWORD_CHANGED, actor=user, person=user)
+        sign_out_elsewhere(user=user, keep=keep)
 
 
-@transaction.atomic
-def register(*, token: str, username: str, display_name: str, password: str) -> User:
-    """Make an account by an invitation and let it into what the invitation opens.
+def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session]:
+    """Create an account by an invitation and let it into the session of that, as a guest; returns both.
 
-    Raises Refused: the invitation is not valid (any more), the name is taken or odd, the password too weak.
+    It gets no workspace of its own. Raises Refused: the invitation is not valid (any more), the name is taken or odd,
+    the password too weak, too many accounts were made by the invitation or from this network.
     """
-    sharing.invitation_for(token)
-    user = User(username=User.normalize_username(username.strip()), display_name=display_name.strip())
+    invitation = sharing.invitation_for(token)
+    user = User(
+        username=User.normalize_username(username.strip()),
+        display_name=display_name.strip(),
+        can_own_workspace=False,
+    )
     taken = User.objects.values_list("username", flat=True)
     if any(look(name) == look(user.username) for name in taken.iterator()):
         raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
     try:
         validate_password(password, user)
-        user.set_password(password)
-        user.full_clean()
+        user.full_clean(exclude={"password"})
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
-    user.save()
-    record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
-    sharing.accept(token=token, user=user)
-    return user
+    spend("joins", network_of(current_origin().address))
+    spend("joins_of_invitation", invitation.pk)
+    user.set_password(password)  # before the transaction: hashing waits for its turn
+    with transaction.atomic():
+        user.save()
+        record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
+        return user, sharing.accept(token=token, user=user)
 
 
 @transaction.atomic
@@ -162,3 +172,20 @@ def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = No
     if count:
         record(Kind.SIGNED_OUT_ELSEWHERE, actor=author or user, person=user, count=count)
     return count
+
+
+@transaction.atomic
+def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
+    """Sign every user out and end their sign-in links; `with_tokens` also API tokens and invitation links.
+
+    Open pages notice it within seconds. Returns how many logins and tokens there were.
+    """
+    now = timezone.now()
+    SignInLink.objects.filter(used_at=None).delete()
+    logins, _kinds = LoginSession.objects.all().delete()
+    tokens = 0
+    if with_tokens:
+        tokens = ApiToken.objects.filter(revoked_at=None).update(revoked_at=now)
+        Invitation.objects.filter(expires_at__gt=now).update(expires_at=now)
+    record(Kind.ALL_LOGINS_ENDED, actor=None, logins=logins, tokens=tokens)
+    return {"logins": logins, "tokens": tokens}

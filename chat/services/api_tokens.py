@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from chat.live.publish import person_changed
 from chat.models import ApiToken, User
 from chat.services.errors import Invalid, Refused
+from chat.services.limits import limited
 from chat.services.security_log import Kind, record
 from chat.services.texts import exact
 from chat.services.tokens import hashed
@@ -30,6 +31,7 @@ LIVES = (30, 90, 365, 0)
 NOTED_EVERY = timedelta(minutes=1)
 
 
+@limited("tokens", by="user")
 @transaction.atomic
 def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, str]:
     """Make a token; returns it with its secret, which is told this once and can never be read again. Raises Refused."""

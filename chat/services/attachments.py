@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from typing import Any, ClassVar
@@ -24,6 +25,8 @@ from chat.files.places import OnePerPerson
 from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
 from chat.services.access import session_for
 from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
+from chat.services.limits import limited, spend
+from chat.services.quotas import require_storage
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +35,7 @@ MOST_PER_MESSAGE = 10
 MOST_UNSENT = 40
 UNSENT_KEPT = timedelta(hours=24)
 SWEPT_AT_ONCE = 100
+MEGABYTE = 1024 * 1024
 # Databases bound how many values a query has.
 BATCH = 5_000
 THUMB = ".thumb"
@@ -59,12 +63,15 @@ class TooLarge(Refused):
 def limit_bytes() -> int:
     """The size of the largest file that is taken."""
     megabytes: int = settings.MAX_ATTACHMENT_MB
-    return megabytes * 1024 * 1024
+    return megabytes * MEGABYTE
 
 
+@limited("uploads", by="author")
 def upload(*, session: Session, author: User, name: str, size: int, file: File[Any]) -> Attachment:
     """Take a file into the author's composer. Raises Refused: what it is, its size, too many that were not sent."""
     _require_size(size)
+    spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
+    require_storage(author, size)
     _sweep()
     if _unsent().filter(user=author).count() >= MOST_UNSENT:
         raise Refused("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))
@@ -119,8 +126,35 @@ def keep_with(message: ChatMessage, *, author: User, name: str, contents: Conten
 
 def forget_stored(attachments: Iterable[Attachment]) -> None:
     """Delete what was stored for rows that have not come to be."""
-    for attachment in attachments:
-        _forget_file(stored_name(attachment))
+    delete_unused(map(stored_name, attachments))
+
+
+def delete_unused(stored: Iterable[str]) -> None:
+    """Delete stored files, by their names, that no attachment uses any more; forks share them.
+
+    What erases for good does so before it commits: a crash then leaves a row without its file, which the next round
+    deletes, and not a file that no row names.
+    """
+    names = set(stored)
+    for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
+        _delete_file(name)
+
+
+def delete_folder(session_id: str) -> None:
+    """Delete the files that were stored for a session and that no attachment uses, and the folder if it is empty."""
+    folder = f"attachments/{session_id}"
+    with suppress(OSError, NotImplementedError):  # there is none, forks use some of it, or the storage has no folders
+        _folders, files = default_storage.listdir(folder)
+        delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
+        default_storage.delete(folder)
+
+
+def delete_old_unsent() -> int:
+    """Delete all files that were uploaded and not sent in time; returns how many."""
+    count = 0
+    while found := _sweep():
+        count += found
+    return count
 
 
 @transaction.atomic
@@ -253,23 +287,17 @@ def _unsent() -> QuerySet[Attachment]:
     return Attachment.objects.filter(message=None)
 
 
-def _sweep() -> None:
-    """Forget what was uploaded and never sent."""
+def _sweep() -> int:
+    """Delete some of what was uploaded and not sent in time; returns how much."""
     old = _unsent().filter(created_at__lt=timezone.now() - UNSENT_KEPT)
-    _discard(old[:SWEPT_AT_ONCE])
+    return _discard(old[:SWEPT_AT_ONCE])
 
 
 def _discard(attachments: Iterable[Attachment]) -> int:
     """Delete those that are still unsent, and files that no row refers to; returns how many went."""
     gone = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
-    for attachment in gone:
-        _forget_file(stored_name(attachment))
+    delete_unused(map(stored_name, gone))
     return len(gone)
-
-
-def _forget_file(name: str) -> None:
-    if not Attachment.objects.filter(file=name).exists():
-        _delete_file(name)
 
 
 def _delete_file(name: str) -> None:

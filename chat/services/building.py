@@ -15,7 +15,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRevision, SessionRun
+from chat.services import incomplete
 from chat.services.attachments import forget_stored
+from chat.services.erasing import erase_rows
 from chat.services.inserting import Insertion, insertion
 
 logger = logging.getLogger(__name__)
@@ -74,10 +76,9 @@ def discard(session_id: str) -> None:
 
 def discard_abandoned() -> int:
     """Delete the sessions that nobody finishes any more, since their server ended; returns how many there were."""
-    late = Session.objects.filter(building_until__lt=timezone.now())
-    abandoned = list(late.values_list("pk", flat=True))
+    abandoned = list(incomplete.abandoned().values_list("pk", flat=True))
     for session_id in abandoned:
-        discard(session_id)
+        erase_rows(session_id)
     if abandoned:
         logger.warning("%d sessions were deleted that had not been written to their end", len(abandoned))
     return len(abandoned)

@@ -52,15 +52,24 @@ from chat.services import (
     suggestions,
     turn_attempts,
 )
-from chat.services.access import session_for
+from chat.services.access import require_no_guest, session_for
+from chat.services.limits import spend
 from chat.services.once import once
 
 Json = dict[str, Any]
+
+# Sending and forking count in their services; stopping the agent is never refused.
+UNCOUNTED = (SendMessage, Fork, CancelRun, Typing, MarkRead, SaveDraft)
+TURNS = (Retry, RunTools, RestoreAttempt, SendNow)
 
 
 def execute(user: User, session_id: str, command: Request) -> Json:
     """Carry out a command for somebody; returns what its `ack` says. Raises Refused."""
     session, _role = session_for(user, session_id, command.needs)
+    if (limit := _limit_of(command)) is not None:
+        spend(limit, user.pk)
+    if isinstance(command, Fork | SetModel | SetAgent | Configure):
+        require_no_guest(user, session)
     match command:
         case SendMessage():
             sent = messages.send_message(
@@ -121,7 +130,7 @@ def execute(user: User, session_id: str, command: Request) -> Json:
                 purpose=purpose,
                 key=command.key,
                 request={"text": text, "run": run},
-                make=lambda pk: fork(session_id=pk),
+                make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
             )
             return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
         case SetModel():
@@ -149,3 +158,9 @@ def execute(user: User, session_id: str, command: Request) -> Json:
         case _:
             assert_never(command)
     return {}
+
+
+def _limit_of(command: Request) -> str | None:
+    if isinstance(command, UNCOUNTED):
+        return None
+    return "turns" if isinstance(command, TURNS) else "changes"

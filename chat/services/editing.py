@@ -195,7 +195,7 @@ def may_edit(session: Session, row: ChatMessage, user: User) -> bool:
 def edit_row(opened: OpenSession, row: ChatMessage, editor: User, text: str, *, suggested_by: str = "") -> None:
     """Give a text or reasoning other words, and keep what it was."""
     more = {"accepted_from": suggested_by} if suggested_by else {}
-    MessageRevision.objects.create(message=row, user=editor, kind=Kind.EDIT, before=record_of(row, **more))
+    MessageRevision.objects.create(message=row, user=editor, kind=Kind.EDIT, before=record_of(row, Kind.EDIT, **more))
     # A signature is of the words as they were; the record keeps it.
     words = {"text": text, "provider_data": None}
     opened.update("message_updated", row, {**words, **edit_marks(opened, row, editor, suggested_by)})

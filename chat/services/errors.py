@@ -5,6 +5,7 @@ Refused                  somebody asked for what cannot be; the message says wha
 ├── NoSuchMessage            likewise, in a session that they may see
 ├── NoSuchWorkspace          there is none, or they are not a member of it (nobody learns which)
 ├── Forbidden                their role does not cover it
+│   └── NotForGuests               they are a guest of the workspace
 ├── Busy                     not while the agent works
 └── Invalid                  what was given cannot be taken as it is
 """
@@ -14,6 +15,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _
+
+
+def unavailable() -> str:
+    """Explain to a person that the database does not answer."""
+    return _("The database is busy or not available right now. Try again in a moment.")
 
 
 class Refused(Exception):  # noqa: N818  # an answer to a person, not a failure of ours
@@ -52,6 +58,11 @@ class Forbidden(Refused):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(self.CODE, message or _("Your role in this session does not allow that."))
+
+
+class NotForGuests(Forbidden):
+    def __init__(self) -> None:
+        super().__init__(_("Guests cannot do that. An owner or admin of the workspace can make you a member."))
 
 
 class Busy(Refused):

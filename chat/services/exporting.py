@@ -5,14 +5,19 @@ What stands where is read once, at the beginning; each message is told as it is 
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from itertools import islice
 from typing import TypeVar
 
+from django.core.files.storage import default_storage
+from django.db.models import QuerySet
+from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import get_language, override
 
@@ -30,12 +35,19 @@ from chat.models import (
 from chat.projections import export_json as as_json
 from chat.projections import export_markdown as as_markdown
 from chat.projections.export_json import Json
-from chat.services.attachments import NoSuchAttachment, data_of
+from chat.services.attachments import stored_name
+from chat.services.batches import batches
+from chat.services.limits import spend
 from chat.services.reading import snapshots
 from chat.services.security_log import Kind, record
 
 T = TypeVar("T")
 BATCH = 200
+# What is read of a file at once, in bytes; a multiple of three, so that its base64 can be put together.
+PORTION = 3 * 2**18
+# Stands before the name of a stored file in place of its bytes; random, so that no content can contain it.
+_TOKEN = secrets.token_hex(16)
+_MARK = re.compile(f'"{_TOKEN}:([^"]*)"')
 
 
 class Form(StrEnum):
@@ -50,7 +62,11 @@ MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
 
 
 def exported(session: Session, author: User, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
-    """Write a session for an author with a role in it: viewers get what they see, others all there is."""
+    """Write a session for an author with a role in it: viewers get what they see, others all there is.
+
+    Raises RateLimited.
+    """
+    spend("exports", author.pk)
     record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
     if form == Form.MARKDOWN:
         return export_markdown(session, zone=zone)
@@ -61,7 +77,7 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
     """Write a session as a JSON document that can be imported again; one line is one message.
 
     `whole`: with removed messages and all revisions, as editors may see them; else what stands in the session, as a
-    viewer sees it and may fork it. `files`: with the bytes of attachments, in base64.
+    viewer sees it and may fork it. `files`: with the bytes of attachments, in base64, read as they are written.
     """
     yield f'{{"format": {_dump(as_json.FORMAT)}, "version": {as_json.VERSION},\n'
     yield f'"session": {_dump(as_json.session_record(session))},\n'
@@ -72,7 +88,7 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
         requests = ModelRequest.objects.filter(session=session).iterator(BATCH)
         yield from _array("requests", map(as_json.request_record, requests))
         yield ",\n"
-    yield from _array("messages", _messages(session, whole=whole, files=files))
+    yield from _array("messages", _messages(session, whole=whole, files=files), with_files=files)
     yield "}\n"
 
 
@@ -93,20 +109,25 @@ def _messages(session: Session, *, whole: bool, files: bool) -> Iterator[Json]:
         texts, attached = _texts(rows), _files(rows)
         revisions = _revisions(rows) if whole else defaultdict(list)
         for row in rows:
-            records = [as_json.attachment_record(each, _data(each) if files else None) for each in attached[row.pk]]
+            records = [as_json.attachment_record(each, _mark(each) if files else None) for each in attached[row.pk]]
             yield as_json.message_record(row, texts[row.pk], revisions[row.pk], records)
 
 
 def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
     """The session's rows: the live ones in order, then those that have no place, in the order in which they came."""
-    live = ChatMessage.objects.live(session.pk).order_by("sequence").values_list("pk", flat=True)
+    live = _sized(ChatMessage.objects.live(session.pk).order_by("sequence"))
     placeless = ChatMessage.objects.filter(session=session, sequence__isnull=True).order_by("created_at", "pk")
-    others = placeless if whole else placeless.filter(removed_at__isnull=True)
-    names = iter([*live, *others.values_list("pk", flat=True)])
-    places = {name: place for place, name in enumerate(live, 1)}
-    while batch := list(islice(names, BATCH)):
-        found = ChatMessage.objects.in_bulk(batch)
-        yield [_placed(found[name], places.get(name)) for name in batch if name in found]
+    others = _sized(placeless if whole else placeless.filter(removed_at__isnull=True))
+    places = {name: place for place, (name, _chars) in enumerate(live, 1)}
+    for batch in batches([*live, *others], lambda row: row[1]):
+        names = [name for name, _chars in batch]
+        found = ChatMessage.objects.in_bulk(names)
+        yield [_placed(found[name], places.get(name)) for name in names if name in found]
+
+
+def _sized(rows: QuerySet[ChatMessage]) -> list[tuple[str, int]]:
+    """Return rows' ids with the length of what they say: only a bounded part of a session is in memory at once."""
+    return list(rows.annotate(chars=Length("text") + Length("result")).values_list("pk", "chars"))
 
 
 # Prefetching would make a query set for each row, which takes longer than all the rest.
@@ -141,20 +162,37 @@ def _texts(rows: Iterable[ChatMessage]) -> dict[str, str]:
     return texts | {each.id: each.text for each in snapshots(growing)}
 
 
-def _data(attachment: Attachment) -> bytes | None:
-    try:
-        return data_of(attachment)
-    except NoSuchAttachment:  # the row is there, its file is lost: the rest is worth having
-        return None
+def _mark(attachment: Attachment) -> str | None:
+    """Return what stands for a file's bytes until they are written; None: the file is lost, the rest is exported."""
+    stored = stored_name(attachment)
+    return f"{_TOKEN}:{stored}" if default_storage.exists(stored) else None
 
 
-def _array(name: str, values: Iterable[Json]) -> Iterator[str]:
+def _array(name: str, values: Iterable[Json], *, with_files: bool = False) -> Iterator[str]:
     yield f"{_dump(name)}: ["
     before = "\n"
     for value in values:
-        yield before + _dump(value)
+        yield before
+        yield from _filled(_dump(value)) if with_files else (_dump(value),)
         before = ",\n"
     yield "\n]"
+
+
+def _filled(text: str) -> Iterator[str]:
+    """Write JSON with the files' bytes where their marks are."""
+    for place, piece in enumerate(_MARK.split(text)):
+        if place % 2:
+            yield '"'
+            yield from _encoded(json.loads(f'"{piece}"'))
+            yield '"'
+        else:
+            yield piece
+
+
+def _encoded(stored: str) -> Iterator[str]:
+    with default_storage.open(stored) as file:
+        while data := file.read(PORTION):
+            yield base64.b64encode(data).decode()
 
 
 def _dump(value: object) -> str:

@@ -88,8 +88,10 @@ def version_of(row: ChatMessage, version: int) -> Words | None:
     """What a message was; None: no such version."""
     if not version:
         return words_of_row(row)
-    record = MessageRevision.objects.filter(message=row, pk=version).first()
-    return _words(record.before) if record else None
+    records = MessageRevision.objects.filter(message=row)
+    if not records.filter(pk=version).exists():
+        return None
+    return _words_before(records, version) or words_of_row(row)
 
 
 def version_of_prompt(session: Session, version: int) -> Words | None:
@@ -140,12 +142,11 @@ def _removed(record: MessageRevision, excerpt: str) -> Removed:
 def _history(records: QuerySet[Any], now: Words, before: int | None) -> History:
     newer = records.filter(pk=before).first() if before is not None else None
     page = list((records if newer is None else records.filter(pk__lt=newer.pk))[: PAGE + 1])
-    made, after = (newer.pk, _words(newer.before)) if newer else (0, now)
+    made, after = (newer.pk, _words_before(records, newer.pk) or now) if newer else (0, now)
     newest = page[0].pk if page and newer is None else 0
     changes = []
     for record in page[:PAGE]:
-        # Of what was added there was nothing before.
-        was = _words(record.before) if record.before.keys() - {"by"} else after
+        was = _words(record.before) if keeps_content(record.before) else after
         suggested_by = str(record.before.get("accepted_from", ""))
         changes.append(Change(record.pk, record.kind, _who(record), record.created_at, was, after, made, suggested_by))
         if was != after:
@@ -165,6 +166,21 @@ def words_of_row(row: ChatMessage) -> Words:
     if row.type == MessageType.TOOL_GROUP:
         return {"arguments": _pretty(row.arguments or {}), "result": row.result}
     return {"text": row.text}
+
+
+def _words_before(records: QuerySet[Any], pk: int) -> Words | None:
+    """Return the content before a revision; None: it is the present one.
+
+    A revision without content did not change it: it was then what the next revision with content kept.
+    """
+    later = records.filter(pk__gte=pk).order_by("pk").values_list("before", flat=True)
+    kept = next((before for before in later.iterator() if keeps_content(before)), None)
+    return None if kept is None else _words(kept)
+
+
+def keeps_content(before: Mapping[str, Any]) -> bool:
+    """Return whether a revision holds the content that was replaced; most kinds hold only flags."""
+    return not before.keys().isdisjoint(("text", "tool", "system_prompt"))
 
 
 def _words(before: Mapping[str, Any]) -> Words:

@@ -28,6 +28,8 @@ from chat.models import Session, User, Workspace
 from chat.services import attachments, building
 from chat.services.errors import Refused
 from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
+from chat.services.limits import limited
+from chat.services.quotas import require_storage
 from chat.services.workspaces import current_workspace
 
 # What one file may bring at a time.
@@ -89,6 +91,7 @@ def contents(file: IO[bytes], client: Disconnect | None = None) -> list[Outline]
     return found[:MOST_LISTED]
 
 
+@limited("imports", by="owner")
 def import_file(
     *,
     owner: User,
@@ -105,6 +108,7 @@ def import_file(
     """
     if chosen is not None and len(set(chosen)) > MOST_AT_ONCE:
         raise Refused("too_many", _too_many())
+    require_storage(owner, 0)
     building.discard_abandoned()
     run = _Import(owner, workspace or current_workspace(owner), file, client)
     try:

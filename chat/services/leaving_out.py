@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from chat.events import ContextChanged
 from chat.models import ChatMessage, MessageRevision, RunState, Session, User
-from chat.services.attachments import fetch_attachments
 from chat.services.editing import SAID
 from chat.services.errors import Busy, NoSuchMessage
 from chat.services.participation import carry_readers
@@ -50,7 +49,7 @@ def include_before(
     candidates = opened.live().filter(sequence__lt=anchor.sequence, type__in=SAID, include_in_context=not included)
     rows = candidates if since is None else candidates.filter(_left_out_after(since))
     _require_rest(opened, rows)
-    known = list(rows)
+    known = list(rows.only("sequence", "revision", "include_in_context"))
     if not known:
         return LeftOut(0, before)
     places = _places(candidates, known)
@@ -83,9 +82,8 @@ def _left_out_after(revision: int) -> Exists:
 
 
 def _remember(known: list[ChatMessage], author: User, kind: MessageRevision.Kind, revision: int) -> None:
-    """Keep what each of the rows was, and with which change it went together with the others."""
-    fetch_attachments(known)
-    before = [(row, record_of(row, together=revision)) for row in known]
+    """Save a revision of each row; `together` is the session's revision that all of them share."""
+    before = [(row, record_of(row, kind, together=revision)) for row in known]
     records = [MessageRevision(message=row, user=author, kind=kind, before=was) for row, was in before]
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
 

@@ -24,7 +24,9 @@ from chat.models import (
 from chat.running import lease
 from chat.services import attachments, participation, titles
 from chat.services.errors import NoSuchMessage, Refused
+from chat.services.limits import limited
 from chat.services.once import request_digest, require_same_request
+from chat.services.quotas import require_disk_for, require_turn
 from chat.services.rows import OpenSession, remember
 from chat.services.seen import require_seen
 from chat.services.senders import sender_in
@@ -46,6 +48,7 @@ class Sent:
     sequence: int | None = None
 
 
+@limited("sends", by="author")
 @transaction.atomic
 def send_message(
     *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
@@ -68,6 +71,8 @@ def send_message(
         waits = before.status == MessageStatus.QUEUED and before.removed_at is None
         return Sent(before.pk, waits, True, before.run_id, before.sequence)
     opened.require_active()
+    require_disk_for(text)
+    require_turn(author, starts=opened.run.state == RunState.IDLE)
     row = ChatMessage(
         type=MessageType.TEXT,
         role=Speaker.USER,
@@ -79,7 +84,7 @@ def send_message(
         key_digest=digest,
     )
     if opened.run.state == RunState.IDLE:
-        row.run_id = open_turn(opened)
+        row.run_id = open_turn(opened, author.pk)
         _add(opened, row, attachment_ids)
         opened.tell("user_message", row, {"model": opened.session.model})
         opened.events.append(StatusChanged("thinking"))
@@ -148,6 +153,7 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
         rows = [row] if row.held else []
     if not rows:
         return 0
+    require_turn(author, starts=opened.run.state == RunState.IDLE)
     if opened.run.state == RunState.IDLE:
         deliver(opened, rows)
     else:

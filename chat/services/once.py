@@ -5,35 +5,38 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.models import Session, User
-from chat.services.errors import Refused
+from chat.services.errors import Busy, Refused
 from chat.services.texts import exact
 
 
 def once(
-    *, user: User, purpose: str, key: str | None, request: Mapping[str, object], make: Callable[[str], Session]
+    *,
+    user: User,
+    purpose: str,
+    key: str | None,
+    request: Mapping[str, object],
+    make: Callable[[str, str | None], Session],
 ) -> tuple[Session, bool]:
     """Let `make` create a session with the id that it is given; return it, and whether it existed already.
 
-    `key` belongs to the user and one `purpose`; without a key each call makes another session. Raises Refused: the
-    key made a session that is deleted, or was used for another `request`; and what `make` raises, after which the key
-    is free again.
+    `key` belongs to the user and one `purpose`; without a key each call makes another session. `make` is given the
+    session's id and the digest to store with it, and creates the row in a transaction of its own. Raises Refused: the
+    key made a session that is deleted or still being copied, or was used for another `request`; and what `make`
+    raises, after which the key is free again.
     """
     if not key:
-        return make(ids.session_id()), False
+        return make(ids.session_id(), None), False
     session_id, digest = _named(f"{user.pk}\n{purpose}\n{exact(key)}"), request_digest(request)
     if (before := _made_before(session_id, digest)) is not None:
         return before, True
     try:
-        with transaction.atomic():
-            made = make(session_id)
-            Session.objects.filter(pk=made.pk).update(key_digest=digest)
-            return made, False
+        return make(session_id, digest), False
     except IntegrityError:
         if (quicker := _made_before(session_id, digest)) is None:
             raise
@@ -62,6 +65,8 @@ def _made_before(session_id: str, digest: str) -> Session | None:
     if session is None:
         return None
     require_same_request(session.key_digest, digest)
+    if session.building_until is not None:
+        raise Busy(_("This session is still being copied. Try again in a moment."))
     if session.status == Session.Status.DELETED:
         raise Refused("key_taken", _("The session that this key made is deleted. Use a new key."))
     return session

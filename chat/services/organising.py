@@ -14,7 +14,7 @@ from chat.events import AccessChanged
 from chat.live.publish import publish
 from chat.models import Role, RunState, Session, Share, User
 from chat.running import lease
-from chat.services import participation
+from chat.services import guests, participation
 from chat.services.access import deleted_session_for, session_for
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.rows import OpenSession
@@ -134,11 +134,12 @@ def bring_back(*, session: Session, author: User) -> None:
 
 @transaction.atomic
 def leave(user: User, session_id: str) -> None:
-    """Give up one's own share of a session. Raises Refused: it is one's own."""
+    """Give up one's own share of a session; guests leave its workspace with their last. Raises Refused: one owns it."""
     session, role = session_for(user, session_id)
     if role == Role.OWNER:
         raise Refused("is_owner", _("You own this session: archive or delete it instead."))
     Share.objects.filter(session=session, user=user).delete()
+    guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
     transaction.on_commit(lambda: publish(session.pk, [AccessChanged()]))
 
@@ -146,6 +147,8 @@ def leave(user: User, session_id: str) -> None:
 def _change(session: Session, **values: object) -> OpenSession:
     """Change columns that are not the conversation's: the session keeps its place among the last active."""
     opened = OpenSession.lock(session.pk)
+    if opened.session.building_until is not None:
+        raise NoSuchSession  # it is being erased
     if opened.session.status != session.status and Session.Status.DELETED in (opened.session.status, session.status):
         raise NoSuchSession  # deleted, or brought back, since it was looked at
     for column, value in values.items():

@@ -6,8 +6,9 @@ removed before it. By these records every removed row keeps its place among the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
@@ -16,8 +17,6 @@ from chat.models import ChatMessage, MessageRevision, MessageType, User
 from chat.services.participation import carry_readers
 from chat.services.rows import OpenSession, record_of
 
-# Beyond every place that is in use.
-FAR = 2**40
 PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
 BATCH = 500
 
@@ -58,11 +57,32 @@ def put_back(opened: OpenSession, rows: Sequence[ChatMessage], after: ChatMessag
 
 def stands_after(opened: OpenSession, row: ChatMessage) -> ChatMessage | None:
     """Find the live row after which a removed one has its place; None: it was before all of them."""
-    before = _removed_after(opened)
+    before = _removed_after(opened.session.pk)
     at, steps = row.pk, len(before)
     while at in before and steps >= 0:
         at, steps = before[at], steps - 1
     return opened.live().filter(pk=at).first()
+
+
+def close_gaps(session_id: str, going: Collection[str]) -> None:
+    """Prepare the deletion of removed rows: what stood after them is placed after the row before them."""
+    before = _removed_after(session_id)
+
+    def remaining(name: str) -> str:
+        steps = len(before)
+        while name in going and steps >= 0:
+            name, steps = before.get(name, ""), steps - 1
+        return name
+
+    removed = MessageRevision.objects.filter(message__session=session_id, message__removed_at__isnull=False)
+    placed = removed.filter(kind__in=PLACED).exclude(message__in=going)
+    places = placed.values_list("pk", "before__after", "before__anchor")
+    moved = [pk for pk, *names in places if any(name in going for name in names if name)]
+    records = list(MessageRevision.objects.filter(pk__in=moved))
+    for record in records:
+        known = {name: remaining(record.before[name]) for name in ("after", "anchor") if name in record.before}
+        record.before = {**record.before, **known}
+    MessageRevision.objects.bulk_update(records, ["before"], batch_size=BATCH)
 
 
 def fits(first: ChatMessage, after: ChatMessage | None) -> bool:
@@ -82,7 +102,7 @@ def _remember_all(
     kind: MessageRevision.Kind,
     anchor: Mapping[str, str],
 ) -> None:
-    following = {after: removed for removed, after in _removed_after(opened).items()}
+    following = {after: removed for removed, after in _removed_after(opened.session.pk).items()}
     records = []
     for row in rows:
         seen = set[str]()
@@ -90,29 +110,38 @@ def _remember_all(
             seen.add(before)
             before = following[before]
         more = anchor if row is rows[0] else {}
-        record = record_of(row, after=before, **more)
+        record = record_of(row, kind, after=before, **more)
         records.append(MessageRevision(message=row, user=author, kind=kind, before=record))
         before = row.pk
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
 
 
-def _removed_after(opened: OpenSession) -> dict[str, str]:
+def _removed_after(session_id: str) -> dict[str, str]:
     """After which row each of the session's removed rows stood."""
     records = MessageRevision.objects.filter(
-        message__session=opened.session.pk, message__removed_at__isnull=False, kind__in=PLACED
+        message__session=session_id, message__removed_at__isnull=False, kind__in=PLACED
     )
     places = records.order_by("pk").values_list("message_id", "before__after")
     return {message_id: after for message_id, after in places if after is not None}
 
 
 def _shift(opened: OpenSession, start: int, by: int) -> None:
-    """Move all rows from a place on. Each number is taken once at every moment, so they go by way of free ones."""
+    """Move all rows from a sequence number on.
+
+    The numbers are unique at every moment, so the rows move one by one, those next to the free numbers first. SQLite
+    then changes a few bytes of each row. Numbers of another size, even for a moment, would rewrite its whole text.
+    """
     opened.forget_places()
-    if not opened.live().filter(sequence__gte=start).update(sequence=F("sequence") + FAR):
+    rows = opened.live().filter(sequence__gte=start).order_by("sequence" if by < 0 else "-sequence")
+    moving = list(rows.values_list("pk", flat=True))
+    if not moving:
         return
     revision = opened.next_revision()
     carry_readers(opened.session.pk, revision)
-    opened.live().filter(sequence__gte=FAR).update(sequence=F("sequence") + by - FAR, revision=revision)
+    table = ChatMessage._meta.db_table
+    statement = f'UPDATE "{table}" SET "sequence" = "sequence" + %s, "revision" = %s WHERE "id" = %s'  # noqa: S608  # the model's own table
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [(by, revision, pk) for pk in moving])
     opened.events.append(MessagesShifted(revision, start, by))
 
 

@@ -13,9 +13,10 @@ from django.utils.translation import gettext as _
 
 from chat.files import image_processes
 from chat.files.contents import Problem, Unusable
-from chat.models import User, Workspace
+from chat.models import User
 from chat.names import clean
 from chat.services.errors import Invalid
+from chat.services.quotas import require_disk
 
 SIDE = 256
 LARGEST_PICTURE = 10 * 1024 * 1024
@@ -57,6 +58,7 @@ def rename(*, user: User, name: str) -> None:
 def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
     """Take a picture, cut to its middle square and drawn anew: nothing of the file itself is kept. Raises Refused."""
     drawn = _square(upload)
+    require_disk()
     before = PurePath(user.picture.name or "").name
     user.picture.save("picture", ContentFile(drawn), save=False)
     user.save(update_fields=["picture"])
@@ -94,11 +96,3 @@ _WORDS: dict[Problem, Callable[[], str]] = {
     "broken_image": lambda: _("This is not a picture that Parley can read. Take a PNG, JPEG, WebP or GIF file."),
     "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
 }
-
-
-def colleague(*, viewer: User, user_id: int) -> User | None:
-    """Find somebody whom `viewer` may see: themselves, or who shares a workspace with them."""
-    if user_id == viewer.pk:
-        return viewer
-    shared = Workspace.objects.filter(members=viewer)
-    return User.objects.filter(pk=user_id, workspaces__in=shared).first()

@@ -31,11 +31,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All that changed in a session since a revision, queued messages last; `removed` are ids of rows that are gone."""
+    """All that changed in a session since a revision, queued messages last; `removed` are ids of removed messages.
+
+    `is_known` is false when the revision is not one of this history, or messages removed after it have been purged: the
+    client then has to forget what it has.
+    """
 
     session: SessionSnapshot
     messages: list[MessageSnapshot]
     removed: list[str]
+    is_known: bool = True
 
     @property
     def revision(self) -> int:
@@ -142,7 +147,15 @@ def changes_since(
     rows = list(ChatMessage.objects.filter(wanted, session=session).order_by(*places))
     live = [row for row in rows if row.removed_at is None]
     removed = [row.pk for row in rows if row.removed_at is not None]
-    return Changes(session_snapshot(session), snapshots(live), removed)
+    return Changes(session_snapshot(session), snapshots(live), removed, knows_history(session, since))
+
+
+def knows_history(session: Session, since: int) -> bool:
+    """Return whether a client that has a revision can be sent the difference; 0 is a client that has nothing.
+
+    A later revision than the session's is of another history: the rows come from an older backup.
+    """
+    return not since or (session.purged_revision or 0) <= since <= session.revision
 
 
 def message_snapshot(message_id: str) -> MessageSnapshot | None:

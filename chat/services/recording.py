@@ -1,14 +1,15 @@
-"""What runs write: batches of row changes, fenced by the epoch, one transaction for all of a process's sessions."""
+"""What runs write: batches of row changes, fenced by the claim, one transaction for all of a process's sessions."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import assert_never
+from enum import Enum
+from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
 from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
@@ -24,94 +25,202 @@ from chat.running.changes import (
     TellStatus,
     UpdateMessage,
 )
-from chat.services import security_log
+from chat.running.lease import Claim
+from chat.services import quotas, security_log
 from chat.services.rows import OpenSession
 from chat.services.security_log import Kind
 from chat.services.senders import sender_in
 from chat.services.turns import deliver_queued
 
+SAVED = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
 # DNS allows no longer names.
 LONGEST_HOST = 253
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Changes of one run that belong together. `before` are hints to publish ahead of them."""
+class Outcome(Enum):
+    """What became of a job or a text.
 
-    session_id: str
-    epoch: int
+    `REPEATED`: a try before this one has written it. `FENCED`: the claim is lost, nothing was written. `REWOUND`: the
+    rows lack an earlier job of the claim; it could not be written, or a failover has lost it. `BUSY`: a long
+    transaction has locked the session's rows; try again.
+    """
+
+    WRITTEN = "written"
+    REPEATED = "repeated"
+    FENCED = "fenced"
+    REWOUND = "rewound"
+    BUSY = "busy"
+
+
+IN_ROWS = (Outcome.WRITTEN, Outcome.REPEATED)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What became of a job: where it is written, the events to publish and, after a CloseTurn, the id of the turn that
+    is open now ("" when the session was released)."""
+
+    outcome: Outcome = Outcome.WRITTEN
+    events: list[ChatEvent] = field(default_factory=list)
+    next_turn: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """Changes of one run that belong together. `before` are hints to publish ahead of them.
+
+    A claim's jobs are numbered from 1. The transaction that writes number n requires that n - 1 is written, and keeps
+    n. When the answer to its COMMIT is lost, the next try finds n and does not repeat the job: `recorded`, of the last
+    try, is what became of it.
+    """
+
+    claim: Claim
+    number: int
     changes: Sequence[Change]
     before: Sequence[TextAppended] = ()
+    recorded: Recorded | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PendingText:
-    """Text of a streaming message that is not in its rows yet; `offset` counts characters."""
+    """Text of a streaming message that is not in its rows yet; `offset` counts characters.
 
-    session_id: str
-    epoch: int
+    A text that was tried once is tried again as it is: the rows may have it already, at this offset.
+    """
+
+    claim: Claim
     message_id: str
     offset: int
     text: str
 
 
-@dataclass(slots=True)
-class Recorded:
-    """What became of a job: `fenced` (another worker has the session, nothing was written), or the events to
-    publish and, after a CloseTurn, the id of the turn that is open now ("" when the session was released)."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of each job and of each text, in order."""
 
-    fenced: bool = False
-    events: list[ChatEvent] = field(default_factory=list)
-    next_turn: str = ""
+    jobs: list[Recorded]
+    texts: list[Outcome]
+
+
+class _Run(NamedTuple):
+    """The columns of a locked run that decide who may write."""
+
+    session_id: str
+    epoch: int
+    owner: str | None
+    claimant: str
+    written: int
+
+    def admits(self, claim: Claim) -> bool:
+        return (self.epoch, self.owner) == (claim.epoch, claim.worker_id)
+
+    def has(self, job: Job) -> bool:
+        """Return whether a job is written already; its claim may have been released since."""
+        claim = job.claim
+        return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= job.number
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """The rows of a batch: `sessions` are those with jobs, `busy` those that others have locked."""
+
+    sessions: dict[str, OpenSession]
+    runs: dict[str, _Run]
+    busy: set[str]
 
 
 @transaction.atomic
-def record(jobs: Sequence[Job], texts: Sequence[PendingText]) -> list[Recorded]:
-    """Write jobs and pending texts; answers one Recorded per job, in order.
+def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
+    """Write jobs and texts as far as their claims hold, in one transaction. The caller publishes after the commit.
 
-    Fenced jobs and texts are left out, all else is written or nothing is. The caller publishes after the commit.
+    `wait` off: sessions whose rows others have locked are left out as busy (PostgreSQL).
     """
-    opened, epochs = _lock({job.session_id for job in jobs}, {text.session_id for text in texts})
+    locked = _lock({job.claim.session_id for job in jobs}, {text.claim.session_id for text in texts}, wait=wait)
+    judged = list(zip(jobs, _judge(jobs, locked), strict=True))
+    # Their jobs are written already, and may have released the session, which is no reason to call a text lost.
+    known = {job.claim for job, outcome in judged if outcome is Outcome.REPEATED}
+    outcomes = [_judge_text(text, locked, known) for text in texts]
+    compacted = _compacted(job for job, outcome in judged if outcome in IN_ROWS)
+    admitted = [text for text, outcome in zip(texts, outcomes, strict=True) if outcome is Outcome.WRITTEN]
+    folded = _write_texts(admitted, compacted)
     rows = _rows(jobs)
-    folded = _write_texts([text for text in texts if epochs.get(text.session_id) == text.epoch], _compacted(jobs))
-    results = [
-        _carry_out(opened[job.session_id], job, rows, folded)
-        if epochs.get(job.session_id) == job.epoch
-        else Recorded(fenced=True)
-        for job in jobs
-    ]
-    for session_id in {job.session_id for job, result in zip(jobs, results, strict=True) if not result.fenced}:
-        opened[session_id].session.save(
-            update_fields=[
-                "revision",
-                "updated_at",
-                "total_tokens",
-                "context_used",
-                "context_window",
-                "provider",
-                "model",
-            ]
-        )
-    return results
+    results = [_carry_out(locked, job, outcome, rows, folded) for job, outcome in judged]
+    _save([job for job, outcome in judged if outcome is Outcome.WRITTEN], locked)
+    return Batch(results, outcomes)
 
 
-def _carry_out(session: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: dict[str, list[str]]) -> Recorded:
-    if _in_vain(session, job):
-        return Recorded(next_turn=session.run.turn_id)
-    next_turn = _apply(session, job, rows, folded)
-    events = [*job.before, *session.events]
-    session.events.clear()
-    return Recorded(events=events, next_turn=next_turn)
+def _judge(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
+    """Decide which jobs are to be written."""
+    written = {session_id: run.written for session_id, run in locked.runs.items()}
+    for job in jobs:
+        session_id = job.claim.session_id
+        run = locked.runs.get(session_id)
+        if session_id in locked.busy:
+            yield Outcome.BUSY
+        elif run is not None and run.has(job):
+            yield Outcome.REPEATED
+        elif run is None or not run.admits(job.claim):
+            yield Outcome.FENCED
+        elif written[session_id] != job.number - 1:
+            yield Outcome.REWOUND
+        else:
+            written[session_id] = job.number
+            yield Outcome.WRITTEN
 
 
-def _lock(with_rows: set[str], with_text: set[str]) -> tuple[dict[str, OpenSession], dict[str, int]]:
-    """Lock what will be written, sessions before runs and in one order; give the sessions whose rows will change, and
-    the epochs of all runs that have an owner: texts alone, which are most of what is written, need no more."""
-    sessions = {each.pk: each for each in Session.objects.select_for_update().filter(pk__in=with_rows).order_by("pk")}
-    runs = SessionRun.objects.filter(pk__in=with_rows | with_text, owner__isnull=False).order_by("pk")
-    epochs = dict(runs.select_for_update().values_list("pk", "epoch"))
-    opened = SessionRun.objects.filter(pk__in=with_rows & epochs.keys()) if with_rows else ()
-    return {run.pk: OpenSession(sessions[run.pk], run) for run in opened}, epochs
+def _judge_text(text: PendingText, locked: _Locked, known: Collection[Claim]) -> Outcome:
+    run = locked.runs.get(text.claim.session_id)
+    if text.claim.session_id in locked.busy:
+        return Outcome.BUSY
+    return Outcome.WRITTEN if text.claim in known or (run and run.admits(text.claim)) else Outcome.FENCED
+
+
+def _carry_out(
+    locked: _Locked,
+    job: Job,
+    outcome: Outcome,
+    rows: dict[str, ChatMessage],
+    folded: Mapping[str, Sequence[PendingText]],
+) -> Recorded:
+    if outcome not in IN_ROWS:
+        return Recorded(outcome)
+    session = locked.sessions[job.claim.session_id]
+    if outcome is Outcome.WRITTEN:
+        job.recorded = Recorded(outcome, next_turn=session.run.turn_id)
+        if not _in_vain(session, job):
+            job.recorded.next_turn = _apply(session, job, rows, folded)
+            job.recorded.events = [*job.before, *session.events]
+            session.events.clear()
+    return job.recorded or Recorded(outcome, next_turn=session.run.turn_id)
+
+
+def _save(written: Sequence[Job], locked: _Locked) -> None:
+    """Write what the jobs have changed in the rows of their sessions and runs."""
+    numbers = {job.claim.session_id: job.number for job in written}
+    for session_id in numbers:
+        locked.sessions[session_id].session.save(update_fields=SAVED)
+    if numbers:
+        table = SessionRun._meta.db_table
+        values = [(number, locked.sessions[name].run.attempts, name) for name, number in numbers.items()]
+        with connection.cursor() as cursor:
+            cursor.executemany(f"UPDATE {table} SET written = %s, attempts = %s WHERE session_id = %s", values)  # noqa: S608  # a name of the model's own
+
+
+def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
+    """Lock what will be written, sessions before runs and in one order.
+
+    Texts alone, which are most of what is written, need the run only.
+    """
+    sessions = Session.objects.select_for_update(skip_locked=not wait).filter(pk__in=with_rows).order_by("pk")
+    found = {session.pk: session for session in sessions}
+    names = found.keys() | (with_text - with_rows)
+    locking = SessionRun.objects.select_for_update(skip_locked=not wait).filter(pk__in=names).order_by("pk")
+    runs = {row[0]: _Run(*row) for row in locking.values_list("pk", "epoch", "owner_id", "claimant", "written")}
+    missing = (with_rows | with_text) - runs.keys()
+    # What is missing although all locks were waited for is deleted.
+    busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
+    opened = SessionRun.objects.filter(pk__in=with_rows & runs.keys()) if with_rows else ()
+    return _Locked({run.pk: OpenSession(found[run.pk], run) for run in opened}, runs, busy)
 
 
 def _in_vain(opened: OpenSession, job: Job) -> bool:
@@ -128,21 +237,24 @@ def _rows(jobs: Iterable[Job]) -> dict[str, ChatMessage]:
     return ChatMessage.objects.in_bulk(ids) if ids else {}
 
 
-def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str, list[str]]:
+def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str, list[PendingText]]:
     """Write delta rows, but hand back the texts of messages that end in this very batch: they go into their rows."""
-    folded: dict[str, list[str]] = defaultdict(list)
+    folded: dict[str, list[PendingText]] = defaultdict(list)
     deltas = []
     for text in texts:
         if text.message_id in compacted:
-            folded[text.message_id].append(text.text)
+            folded[text.message_id].append(text)
         else:
             deltas.append(MessageDelta(message_id=text.message_id, offset=text.offset, text=text.text))
     if deltas:
-        MessageDelta.objects.bulk_create(deltas)
+        # A conflict is a text that a try before has written.
+        MessageDelta.objects.bulk_create(deltas, ignore_conflicts=True)
     return folded
 
 
-def _apply(opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: dict[str, list[str]]) -> str:
+def _apply(
+    opened: OpenSession, job: Job, rows: dict[str, ChatMessage], folded: Mapping[str, Sequence[PendingText]]
+) -> str:
     next_turn = ""
     for change in job.changes:
         match change:
@@ -192,17 +304,19 @@ def _stopper(opened: OpenSession) -> dict[str, object]:
     return {"stopped_by": user, "stopped_by_name": sender_in(opened.session, user)} if user else {}
 
 
-def _whole_text(row: ChatMessage, folded: dict[str, list[str]]) -> str:
-    """Fold a message's delta rows and last texts into one, once, at its end."""
+def _whole_text(row: ChatMessage, folded: Mapping[str, Sequence[PendingText]]) -> str:
+    """Fold a message's delta rows and last texts into one, once, at its end. A text may be in both."""
     deltas = MessageDelta.objects.filter(message=row)
-    parts = [row.text, *deltas.order_by("offset").values_list("text", flat=True), *folded.get(row.pk, ())]
+    parts = dict(deltas.values_list("offset", "text")) | {text.offset: text.text for text in folded.get(row.pk, ())}
     deltas.delete()
-    return "".join(parts)
+    return "".join([row.text, *(parts[offset] for offset in sorted(parts))])
 
 
 def _use(opened: OpenSession, usage: RecordUsage) -> None:
+    opened.run.attempts = 0  # a response is finished: this is no turn that ends its process
     session = opened.session
     session.total_tokens += usage.tokens
+    quotas.record_tokens(user_id=opened.run.started_by_id or session.owner_id, tokens=usage.tokens)
     session.context_used = usage.context_used
     if not session.model:  # a server that had not told its models when the session began
         session.provider, session.model = usage.provider, usage.model
@@ -215,6 +329,7 @@ def _use(opened: OpenSession, usage: RecordUsage) -> None:
 def _close_turn(opened: OpenSession) -> str:
     """Look once more, in the releasing transaction, whether anybody has queued something (RUN-06)."""
     run = opened.run
+    run.attempts = 0  # those of the next turn are its own, however this one has ended
     if deliver_queued(opened):
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None

@@ -10,8 +10,9 @@ from django.db.models import Q
 
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
 from chat.projections.context import CONTEXT_FIELDS
-from chat.projections.requests import Name, Named, as_then, unfolded
+from chat.projections.requests import Name, Named, as_then, unfolded, without
 from chat.services.attachments import fetch_attachments
+from chat.services.history import keeps_content
 
 Json = dict[str, Any]
 # Databases bound how many values a query has.
@@ -85,6 +86,20 @@ def prompt_then(session: Session, revision: int) -> str:
     return session.system_prompt
 
 
+def delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
+    """Delete what these responses were asked with; the requests after them take over the names that they share."""
+    requests = ModelRequest.objects.filter(session=session_id)
+    for request in requests.filter(pk__in=list(response_ids)).order_by("-revision", "-created_at"):
+        is_later = Q(revision__gt=request.revision) | Q(revision=request.revision, created_at__gt=request.created_at)
+        later = requests.filter(is_later)
+        following = later.order_by("revision", "created_at").first()
+        if following is not None:
+            own = without(Named(request.shared, tuple(request.rows)), Named(following.shared, tuple(following.rows)))
+            following.shared, following.rows = own.shared, list(own.rows)
+            following.save(update_fields=["shared", "rows"])
+        request.delete()
+
+
 def _names(made: ModelRequest) -> list[Name]:
     """All names of a request. Its own revision orders the session's requests: clocks may be set back."""
     earlier = ModelRequest.objects.filter(session=made.session_id, revision__lte=made.revision)
@@ -105,13 +120,16 @@ def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
 
 
 def _records(names: Sequence[Name]) -> Mapping[str, Json]:
-    """Of each row that has been changed since the revision named, the first record of it: that is what it was then."""
+    """Return, by message id, the first content that was replaced after the named revision: what the message said then.
+
+    Rows whose content is still the same are missing.
+    """
     named = dict(names)
     found: dict[str, Json] = {}
     for some in _batches(list(named)):
         records = MessageRevision.objects.filter(message__in=some).order_by("pk")
         for message_id, before in records.values_list("message_id", "before"):
-            if before.get("revision", -1) >= named[message_id]:
+            if keeps_content(before) and before.get("revision", -1) >= named[message_id]:
                 found.setdefault(message_id, before)
     return found
 

@@ -19,6 +19,8 @@ from chat.snapshots import MessageSnapshot
 Json = dict[str, Any]
 # What may travel in an event, in characters of text; a larger message is read from its row (64 KB on the layer).
 LARGEST_IN_EVENT = 12_000
+# A withdrawn message loses its files, so its revision names them; a message is withdrawn at most once.
+KEEPS_CONTENT = (MessageRevision.Kind.EDIT, MessageRevision.Kind.WITHDRAW)
 
 
 class OpenSession:
@@ -121,10 +123,16 @@ class OpenSession:
 
 
 def remember(row: ChatMessage, author: User | None, kind: MessageRevision.Kind) -> None:
-    """Keep what a message is before it changes (MSG-11)."""
-    MessageRevision.objects.create(message=row, user=author, kind=kind, before=record_of(row))
+    """Save a revision of a message before it changes (MSG-11)."""
+    MessageRevision.objects.create(message=row, user=author, kind=kind, before=record_of(row, kind))
 
 
-def record_of(row: ChatMessage, **more: object) -> Json:
-    """Say what a message is: what viewers see of it, and what a provider gave along with it."""
+def record_of(row: ChatMessage, kind: MessageRevision.Kind, **more: object) -> Json:
+    """Return what a revision of this kind keeps of a message.
+
+    Only a change of the content keeps the content. All other kinds keep the flags and the revision number, so that
+    a request of a hundred bytes cannot write megabytes however long the message is.
+    """
+    if kind not in KEEPS_CONTENT:
+        return {"revision": row.revision, "include_in_context": row.include_in_context, **more}
     return {**MessageSnapshot.from_row(row).to_json(), "provider_data": row.provider_data, **more}

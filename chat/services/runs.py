@@ -91,7 +91,7 @@ def run_tools(
     if preview:
         return found
     done = withdraw(opened, rows, author, found, at_most)
-    resume_turn(opened, row.run_id)
+    resume_turn(opened, row.run_id, author)
     for each in again:
         opened.insert("message_updated", _called_again(each))
     opened.save()
@@ -144,7 +144,7 @@ def _answer_again(
     if preview:
         return found
     done = withdraw(opened, rows, author, found, at_most)
-    resume_turn(opened, last.run_id)
+    resume_turn(opened, last.run_id, author)
     opened.save()
     return done
 

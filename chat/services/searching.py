@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chat.models import ChatMessage, MessageStatus, MessageType, Session, User
 from chat.services.access import sessions_of
+from chat.services.limits import spend
 
 LIMIT = 20
 # So many sessions are found by what was said in them, the newest words first.
@@ -25,7 +26,7 @@ LONGEST_TERM = 100
 # Trigrams find nothing shorter.
 TRIGRAM = 3
 FINISHED = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED, MessageStatus.FAILED)
-# The messages in which there is anything to find; the index is of the same (migrations/0004_search.py).
+# The messages that a search finds. The index of SQLite also holds removed ones (migrations/0008_erasing_and_guests.py).
 FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
 # A snippet: so many characters before the first hit, and so many in all.
 BEFORE_HIT = 50
@@ -73,10 +74,11 @@ def terms_of(query: str) -> list[str]:
 
 
 def search(user: User, query: str, limit: int = LIMIT) -> Found:
-    """Find up to `limit` sessions and as many messages."""
+    """Find up to `limit` sessions and as many messages. Raises RateLimited."""
     terms = terms_of(query)
     if not terms:
         return Found([], [])
+    spend("searches", user.pk)
     visible = sessions_of(user)
     return Found(_sessions(visible, terms, limit), _messages(visible, terms, limit))
 
@@ -84,14 +86,16 @@ def search(user: User, query: str, limit: int = LIMIT) -> Found:
 def sessions_with(query: str, among: QuerySet[Session], *, in_messages: bool) -> QuerySet[Session]:
     """Narrow sessions down to those whose title, owner or id has all terms, or one of whose messages has.
 
-    `in_messages`: whether who asks may read these; otherwise they would learn what was said, word by word.
+    `in_messages` is whether the user may read them. Otherwise neither messages nor titles are searched, which would
+    tell what was said word by word.
     """
     terms = terms_of(query)
     if not terms:
         return among
     named = Q()
     for term in terms:
-        named &= _in_columns(term, "title", "owner__username", "owner__display_name")
+        titles = ("title",) if in_messages else ()
+        named &= _in_columns(term, *titles, "owner__username", "owner__display_name")
     exactly = terms if len(terms) == 1 else []
     saying = _saying(among, terms) if in_messages else []
     return among.filter(named | Q(pk__in=[*exactly, *saying]))
@@ -161,7 +165,7 @@ def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short:
         cursor.execute(
             f"""SELECT {what} FROM chat_search JOIN chat_searchdoc d ON d.docid = chat_search.rowid
             JOIN chat_chatmessage m ON m.id = d.message_id
-            WHERE chat_search MATCH %s AND d.session_id IN ({gate}){likes}
+            WHERE chat_search MATCH %s AND m.removed_at IS NULL AND d.session_id IN ({gate}){likes}
             ORDER BY chat_search.rowid DESC LIMIT %s""",  # noqa: S608  # the gate is Django's, all values are parameters
             [_match(indexed), *parameters, *map(_like, short), limit],
         )

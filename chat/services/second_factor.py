@@ -17,11 +17,10 @@ from allauth.mfa.totp.internal import auth as totp
 from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from chat.encryption import DecryptionError, decrypt
 from chat.models import User
-from chat.services import accounts, attempts
+from chat.services import accounts, guesses, limits
 from chat.services.errors import Invalid, Refused
 from chat.services.security_log import Kind, record
 from chat.services.texts import exact
@@ -85,13 +84,13 @@ def factors_of(user: User) -> SecondFactors:
 
 def check_code(*, user: User, code: str) -> Authenticator:
     """Check a code of the authenticator app, or a recovery code, and use it up. Raises Refused."""
-    _count_try(user)
+    guesses.begin_code(user=user)
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Type.WEBAUTHN)
         accepted: Authenticator | None = next((row for row in rows if _accepts(row, code)), None)
         if accepted is not None:
             accepted.record_usage()
-            _forget_tries(user)
+            guesses.code_was_right(user=user)
             return accepted
     raise _failed(user, "code", _("This code is not valid. Codes change every 30 seconds."))
 
@@ -101,7 +100,7 @@ def check_passkey(*, user: User | None, credential: str) -> Authenticator:
     from allauth.mfa.webauthn.internal import auth  # as in passkey_options
 
     if user is not None:
-        _count_try(user)
+        limits.count("passkey_checks", user.pk).require()
     try:
         answer = _read(credential)
         owner = user or auth.extract_user_from_response(answer)
@@ -114,8 +113,6 @@ def check_passkey(*, user: User | None, credential: str) -> Authenticator:
         raise _failed(user, "passkey", words) from error
     row.user = owner  # type: ignore[assignment]  # allauth knows no more than that it is a user
     row.record_usage()
-    if user is not None:
-        _forget_tries(user)
     return row
 
 
@@ -143,10 +140,10 @@ def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> l
     Returns new recovery codes, if these are the first. `session_key` is the browser's: it stays signed in. Raises
     Refused.
     """
-    _count_try(user)
+    guesses.begin_code(user=user)
     if not any(compare_user_code(actual=code, expected=each) for _counter, each in _codes(secret)):
         raise Invalid(_("This code is not valid. Scan the QR code again, and type the code that the app shows now."))
-    _forget_tries(user)
+    guesses.code_was_right(user=user)
     before = _locked(user)
     if before.app is not None:
         raise Refused("second_factor_exists", _("You already have an authenticator app. Remove it first."))
@@ -298,26 +295,6 @@ def _read(credential: str) -> dict[str, Any]:
 
 def _no_such_factor() -> Refused:
     return Refused("no_such_second_factor", _("This has been removed already."))
-
-
-def _tries(user: User) -> dict[str, str]:
-    # By person and not by address: who gets this far knows the password, and nobody else can lock the person out.
-    return {"username": f"second factor {user.pk}", "address": f"second factor {user.pk}"}
-
-
-def _count_try(user: User) -> None:
-    if seconds := attempts.begin(**_tries(user)):
-        minutes = -(-seconds // 60)
-        words = ngettext(
-            "Too many wrong codes. Try again in %(count)d minute.",
-            "Too many wrong codes. Try again in %(count)d minutes.",
-            minutes,
-        )
-        raise Refused("too_often", words % {"count": minutes})
-
-
-def _forget_tries(user: User) -> None:
-    attempts.forget(**_tries(user))
 
 
 def _failed(user: User | None, method: str, message: str) -> Refused:

@@ -14,6 +14,7 @@ from chat.models import Session, SessionRun, User, Workspace
 from chat.services import presets, reasoning, titles
 from chat.services.changing import change, config_of
 from chat.services.errors import Invalid, Refused
+from chat.services.limits import limited
 from chat.services.messages import send_message
 from chat.services.rows import OpenSession
 from chat.services.texts import exact
@@ -31,6 +32,7 @@ def create_session(
     title: str = "",
     system_prompt: str | None = None,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
 
@@ -49,6 +51,7 @@ def create_session(
         model=model,
         system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
         config=presets.copy_of(preset),
+        key_digest=key_digest,
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
@@ -56,6 +59,7 @@ def create_session(
     return session
 
 
+@limited("sessions", by="owner")
 @transaction.atomic
 def begin_session(
     *,
@@ -73,6 +77,7 @@ def begin_session(
     reasoning_effort: str | None = None,
     thinking_budget: int | None = None,
     session_id: str = "",
+    key_digest: str | None = None,
 ) -> Session:
     """Make a session, and send its first message with it if there is one: both or neither.
 
@@ -92,6 +97,7 @@ def begin_session(
         title=" ".join(title.split()),
         system_prompt=system_prompt,
         session_id=session_id,
+        key_digest=key_digest,
     )
     choices = (tools, max_rounds, reasoning_effort, thinking_budget)
     if mode != Session.Mode.AGENT or any(choice is not None for choice in choices):

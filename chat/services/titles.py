@@ -12,7 +12,7 @@ from django.db.models.functions import Left
 from agents.errors import AgentError
 from agents.loop import Agent
 from chat.agents_setup import registry
-from chat.models import ChatMessage, MessageType, Session, Speaker
+from chat.models import ChatMessage, MessageType, Session, SessionRevision, Speaker
 from chat.services import presets
 from chat.services.changing import change, config_of
 from chat.services.rows import OpenSession
@@ -95,6 +95,15 @@ def retitle(*, session_id: str, title: str) -> None:
 def unmarked(session: Session) -> dict[str, Any]:
     """The session's `config` when its title is not Parley's own any more."""
     return {name: value for name, value in config_of(session).items() if name != MARK}
+
+
+def is_made_of(session: Session, row: ChatMessage) -> bool:
+    """Return whether Parley made a session's title of a message: it, or a model for it, and no user since."""
+    last = SessionRevision.objects.filter(session=session, kind=SessionRevision.Kind.TITLE).order_by("-pk").first()
+    if last is not None:
+        return last.user_id is None
+    words = opening_words(row.text or _files(row)).rstrip("…")
+    return _is_marked(session) or (bool(words) and words in session.title)
 
 
 def title_in(reply: str) -> str:

@@ -8,20 +8,22 @@ from django.utils import timezone
 
 from chat import ids
 from chat.events import StatusChanged
-from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session
+from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session, User
 from chat.running import lease
 from chat.services.attachments import fetch_attachments
+from chat.services.quotas import require_turn
 from chat.services.rows import OpenSession
 
 
-def open_turn(opened: OpenSession) -> str:
-    """Begin a turn with its marker and return its id; what it answers comes next."""
+def open_turn(opened: OpenSession, started_by: int | None) -> str:
+    """Begin a turn of a person with its marker and return its id; what it answers comes next."""
     turn_id, now = ids.turn_id(), timezone.now()
     opened.run.turn_id = turn_id
     opened.run.turn_started_at = now
     opened.run.state = RunState.RUNNING
     opened.run.stopped_by = None
-    opened.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by"])
+    opened.run.started_by_id = started_by
+    opened.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
     marker = ChatMessage(type=MessageType.TURN_START, run_id=turn_id, mode=opened.session.mode, timestamp=now)
     opened.insert("turn_start", marker)
     return turn_id
@@ -41,7 +43,7 @@ def deliver_queued(opened: OpenSession) -> bool:
 def deliver(opened: OpenSession, queued: Sequence[ChatMessage]) -> None:
     """Give these queued messages their places in a new turn."""
     fetch_attachments(queued)
-    turn_id = open_turn(opened)
+    turn_id = open_turn(opened, queued[0].user_id)
     for row in queued:
         place = {"status": MessageStatus.COMPLETE, "sequence": opened.next_sequence(), "run_id": turn_id, "held": False}
         opened.update("user_message", row, place, {"model": opened.session.model})
@@ -56,12 +58,17 @@ def hold_queued(opened: OpenSession) -> None:
         opened.update("message_updated", row, {"held": True})
 
 
-def resume_turn(opened: OpenSession, turn_id: str) -> None:
-    """Open a turn again whose end was withdrawn (RUN-12), and ask for a runner."""
+def resume_turn(opened: OpenSession, turn_id: str, author: User) -> None:
+    """Open a turn again whose end was withdrawn (RUN-12), as one of the author's, and ask for a runner.
+
+    Raises QuotaExceeded.
+    """
+    require_turn(author)
     opened.run.turn_id = turn_id
     opened.run.turn_started_at = timezone.now()
     opened.run.state = RunState.RUNNING
     opened.run.stopped_by = None
-    opened.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by"])
+    opened.run.started_by_id = author.pk
+    opened.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
     opened.events.append(StatusChanged("thinking"))
     lease.request(opened.session.pk)

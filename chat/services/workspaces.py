@@ -9,7 +9,8 @@ from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, Whe
 from django.utils.translation import gettext as _
 
 from chat.models import Membership, User, Workspace
-from chat.services.access import workspace_for
+from chat.services.access import memberships_of, workspace_for
+from chat.services.errors import NotForGuests
 from chat.services.listing import unread_sessions
 
 
@@ -43,7 +44,7 @@ class Places:
     def within(self) -> Q | None:
         """What narrows sessions down to those that are listed here; None: it is all of them.
 
-        One's own sessions stay one's own in a workspace that one has left: they are listed in the oldest.
+        Sessions in other workspaces, of which one is a guest or which one has left, are listed in the oldest.
         """
         if self.here is None or not self.several:
             return None
@@ -52,15 +53,32 @@ class Places:
         return listed | ~Q(workspace__in=[place.id for place in self.mine]) if is_oldest else listed
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A user's memberships, also those as a guest, the oldest first; `current` is the workspace that they are in."""
+
+    memberships: list[Membership]
+    current: int | None
+    may_begin: bool
+
+
+def standing_of(user: User) -> Standing:
+    """Read in which workspaces a user is, and whether they may start sessions; one query."""
+    found = list(Membership.objects.filter(user=user).select_related("workspace").order_by("pk"))
+    mine = [each.workspace_id for each in found if each.role != Membership.Role.GUEST]
+    current = user.workspace_id if user.workspace_id in mine else next(iter(mine), None)
+    return Standing(found, current, bool(mine) or user.can_own_workspace)
+
+
 def places_of(user: User, wanted: int | None = None) -> Places:
     """Read somebody's workspaces, with the `wanted` one shown if it is theirs; else the one that they are in.
 
     One query. Of news it is only asked where there are several.
     """
     shown = wanted or user.workspace_id
-    others = Membership.objects.filter(user=user).exclude(pk=OuterRef("pk"))
+    others = memberships_of(user).exclude(pk=OuterRef("pk"))
     elsewhere = When(~Q(workspace=shown) & Exists(others) & _has_news(user), then=Value(True))
-    rows = Membership.objects.filter(user=user).order_by("pk")
+    rows = memberships_of(user).order_by("pk")
     rows = rows.annotate(unread=Case(elsewhere, default=Value(False), output_field=BooleanField()))
     mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread")]
     return _placed(mine, (wanted, user.workspace_id))
@@ -69,8 +87,8 @@ def places_of(user: User, wanted: int | None = None) -> Places:
 def _has_news(user: User) -> Q:
     """Whether something new is listed in a membership's workspace: `Places.within` says what is."""
     unread = unread_sessions(user)
-    older = Membership.objects.filter(user=user, pk__lt=OuterRef("pk"))
-    left = unread.exclude(workspace__in=Membership.objects.filter(user=user).values("workspace"))
+    older = memberships_of(user).filter(pk__lt=OuterRef("pk"))
+    left = unread.exclude(workspace__in=memberships_of(user).values("workspace"))
     return Q(Exists(unread.filter(workspace=OuterRef("workspace")))) | (~Exists(older) & Exists(left))
 
 
@@ -89,19 +107,22 @@ def _seen(place: Place) -> Place:
 def current_workspace(user: User) -> Workspace:
     """Return the workspace where `user`'s new sessions go: the one that they are in.
 
-    It is their oldest if they are no member of that (any more), and a new one of their own where they have none.
+    It is their oldest if they are no member of that (any more), and a new one of their own where they have none. What
+    they see as a guest does not count. Raises Forbidden for users who may not start sessions.
     """
     locked = User.objects.select_for_update().get(pk=user.pk)  # two first requests at once make one home
-    mine = list(Membership.objects.filter(user=user).select_related("workspace").order_by("pk"))
+    mine = list(memberships_of(user).select_related("workspace").order_by("pk"))
     if mine:
         return next((each for each in mine if each.workspace_id == locked.workspace_id), mine[0]).workspace
+    if not locked.can_own_workspace:
+        raise NotForGuests
     workspace = Workspace.objects.create(name=_("Home"))
     Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.OWNER)
     return workspace
 
 
 def members_of(user: User, workspace_id: int) -> list[Membership]:
-    """Read the members of a workspace for one of them, in the order of their names. Raises NoSuchWorkspace."""
+    """Read the members and guests of a workspace for a member, in the order of their names. Raises NoSuchWorkspace."""
     workspace = workspace_for(user, workspace_id)
     members = Membership.objects.filter(workspace=workspace, user__is_active=True).select_related("user")
     return sorted(members, key=lambda each: (each.user.sender.casefold(), each.user_id))

@@ -3,17 +3,24 @@
 SQLite lets writers poll for its lock, which at a hundred transactions a second keeps some of them out for seconds, and
 holds the lock while the disk takes in each commit. Here a thread is woken when it is its turn, gives the turn away
 when its commit is in the log, and then waits until the log is on the disk, which serves all that committed meanwhile.
+
+A commit that is made is never reported as a failure: what can fail comes before it, and a disk that fails after it
+ends the process. No later sync would help: the system may have dropped what it could not write, and report success.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import sqlite3
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db.backends.sqlite3 import base
 from django.db.utils import OperationalError
+
+logger = logging.getLogger(__name__)
 
 # As long as other processes are waited for (OPTIONS timeout); then SQLite itself says that the database is locked.
 PATIENCE = 5.0
@@ -27,9 +34,23 @@ class Writers:
     def __init__(self, log: str) -> None:
         self.turn = Lock()
         self._log = log
+        self._file = -1
         self._syncing = Lock()
         self._committed = 0
         self._on_disk = 0
+
+    def open_log(self) -> None:
+        """Have the log open for a commit that will wait for the disk; to be called while it is one's turn.
+
+        SQLite makes a new one when all connections had been closed. Raises OSError.
+        """
+        if self._file >= 0 and os.path.samestat(os.fstat(self._file), os.stat(self._log)):
+            return
+        file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        with self._syncing:
+            self._file, old = file, self._file
+        if old >= 0:
+            os.close(old)
 
     def committed(self) -> int:
         """Count a commit; to be called while it is one's turn."""
@@ -37,19 +58,22 @@ class Writers:
         return self._committed
 
     def wait_for_disk(self, commit: int) -> None:
-        """Wait until a commit survives a power cut."""
+        """Wait until a commit survives a power cut. If the disk refuses, the process ends."""
         with self._syncing:
             if self._on_disk < commit:
                 last = self._committed
-                self._sync()
+                try:
+                    _to_disk(self._file)
+                except OSError as error:
+                    _end_process(error)
                 self._on_disk = last
 
-    def _sync(self) -> None:
-        log = os.open(self._log, os.O_RDONLY)
-        try:
-            _to_disk(log)
-        finally:
-            os.close(log)
+
+def _end_process(error: OSError) -> NoReturn:
+    """End at once, without an orderly end's writes. The next start reads from the log what the disk really has."""
+    logger.critical("The disk does not keep what is written: %s. Parley ends here. Mend the disk, then start it", error)
+    logging.shutdown()
+    os._exit(os.EX_IOERR)
 
 
 @cache
@@ -86,18 +110,33 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             self.connection.execute("PRAGMA synchronous=NORMAL")
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # see above
+            if self.waits_for_disk:
+                self._open_log()
         except BaseException:
+            if self.connection.in_transaction:
+                self.connection.rollback()
             self._end_turn()
             raise
         self._changes_before = self.connection.total_changes
 
+    def _open_log(self) -> None:
+        try:
+            self._writers.open_log()
+        except OSError as error:  # nothing is written yet: this can be reported
+            raise OperationalError(f"the database's log cannot be opened: {error}") from error
+
     def _commit(self) -> None:
         super()._commit()  # type: ignore[misc]  # nor this
-        wrote = self.connection is not None and self.connection.total_changes != self._changes_before
-        commit = self._writers.committed() if wrote and self.waits_for_disk and self._has_log else 0
-        self._end_turn()
+        if not self._has_log or self.connection is None:
+            return
+        wrote = self.connection.total_changes != self._changes_before
+        commit = self._writers.committed() if wrote and self.waits_for_disk else 0
+        try:
+            self._end_turn()
+        except sqlite3.Error:  # the commit is made all the same
+            logger.exception("A connection could not be reset after a commit")
         if commit:
-            self._wait_for_disk(commit)
+            self._writers.wait_for_disk(commit)
 
     def _rollback(self) -> None:
         try:
@@ -113,14 +152,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._end_turn()
 
     def _end_turn(self) -> None:
-        if self.connection is not None and self._has_log:
-            self.connection.execute(f"PRAGMA synchronous={'FULL' if self.waits_for_disk else 'NORMAL'}")
-        if self._has_turn:
-            self._has_turn = False
-            self._writers.turn.release()
-
-    def _wait_for_disk(self, commit: int) -> None:
         try:
-            self._writers.wait_for_disk(commit)
-        except OSError as error:
-            raise OperationalError(f"the database's log cannot be written: {error}") from error
+            if self.connection is not None and self._has_log:
+                self.connection.execute(f"PRAGMA synchronous={'FULL' if self.waits_for_disk else 'NORMAL'}")
+        finally:
+            if self._has_turn:
+                self._has_turn = False
+                self._writers.turn.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from allauth.account.authentication import get_authentication_records
@@ -13,23 +12,22 @@ from allauth.mfa.models import Authenticator
 from django.contrib import messages
 from django.contrib.admin import site as admin_site
 from django.contrib.auth import logout
-from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.forms import JoinForm, SignInForm
-from chat.models import Invitation, Session, User
-from chat.origin import address_of
-from chat.services import accounts, attempts, second_factor, sharing
+from chat.models import Invitation, User
+from chat.origin import address_of, network_of
+from chat.services import accounts, limits, second_factor, sharing
 from chat.services.errors import Refused
-from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in
+from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in, status_of
 
 GONE = 410
 # How long an anonymous session with a passkey's challenge lives, in seconds.
@@ -63,6 +61,16 @@ def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str =
         logout(request)
     record_authentication(request, user, method, **more)
     return perform_login(request, Login(user=user, redirect_url=next_url or reverse("home")))
+
+
+class SignOut(LogoutView):
+    """Sign out, and let the browser delete what it keeps of this site: drafts, unsent messages."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().dispatch(request, *args, **kwargs)
+        if request.method == "POST":
+            response.headers["Clear-Site-Data"] = '"storage"'
+        return response
 
 
 @never_cache
@@ -109,11 +117,7 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """GET gives a script the challenge for a passkey; POST signs in with what the passkey made of it."""
     if request.user.is_authenticated:
         return redirect("home")
-    # A random name: only attempts per address are limited, because there is nothing to guess.
-    tries = {"username": f"passkey {secrets.token_hex(4)}", "address": address_of(request)}
-    if attempts.begin(**tries):
-        messages.error(request, _("Too many attempts. Try again in a few minutes."))
-        return HttpResponse(status=429) if request.method == "GET" else redirect("sign-in")
+    limits.count("passkeys", network_of(address_of(request))).require()
     if request.method == "GET":
         request.session.set_expiry(CHALLENGE_LIFE)
         return JsonResponse(second_factor.passkey_options(user=None))
@@ -122,7 +126,6 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     except Refused as refused:
         messages.error(request, refused.message)
         return redirect("sign-in")
-    attempts.forget(**tries)
     details = {"id": used.pk, "type": used.type, "passwordless": True}
     return begin_sign_in(request, used.user, "mfa", safe_next(request), **details)
 
@@ -134,6 +137,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 
     Looking changes nothing: link previews, mail scanners and prefetching browsers look.
     """
+    limits.count("links", network_of(address_of(request))).require()
     is_post = request.method == "POST"
     user = accounts.redeem(token) if is_post else accounts.link_owner(token)
     if user is None:
@@ -150,6 +154,9 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     try:
         invitation = sharing.invitation_for(token)
     except Refused as refused:
+        present = sharing.session_by_used_link(token, request.user) if isinstance(request.user, User) else None
+        if present is not None:
+            return redirect("session", present.pk)
         return render(request, "accounts/join_over.html", {"refused": refused}, status=GONE)
     form = JoinForm(request.POST or None)
     if request.method == "GET":
@@ -157,15 +164,15 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     if not isinstance(request.user, User) and not form.is_valid():
         return _join_page(request, invitation, form, status=422)
     try:
-        return _join(request, token, invitation.session, form)
+        return _join(request, token, form)
     except Refused as refused:
-        return _join_page(request, invitation, form, refused, status=422)
+        return _join_page(request, invitation, form, refused, status=status_of(refused))
 
 
-def _join(request: HttpRequest, token: str, session: Session, form: JoinForm) -> HttpResponse:
+def _join(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse:
     if isinstance(request.user, User):
         return redirect("session", sharing.accept(token=token, user=request.user).pk)
-    user = accounts.register(token=token, **form.cleaned_data)
+    user, session = accounts.register(token=token, **form.cleaned_data)
     return begin_sign_in(request, user, "invitation", reverse("session", args=[session.pk]))
 
 

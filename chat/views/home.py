@@ -19,13 +19,13 @@ from chat.agents_setup import registry
 from chat.models import Workspace
 from chat.rendering.figures import colour, initials
 from chat.services import presets
-from chat.services.access import workspace_for
+from chat.services.access import may_begin_sessions, workspace_for
 from chat.services.errors import Refused
 from chat.services.listing import listing, recent
 from chat.services.sessions import begin_session
 from chat.services.workspaces import Place, Places, enter, places_of
 from chat.views.pictures import addresses
-from chat.views.requests import SignedInRequest, is_script, number, signed_in
+from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 
 STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
 # The browser says in it which days are today and yesterday: the list is grouped by them.
@@ -91,8 +91,8 @@ def new_session(request: SignedInRequest) -> HttpResponse:
         )
     except Refused as refused:
         if is_script(request):
-            return JsonResponse({"message": refused.message}, status=422)
-        return _home(request, text=text, agent=agent, refused=refused.message, status=422)
+            return JsonResponse({"message": refused.message}, status=status_of(refused))
+        return _home(request, text=text, agent=agent, refused=refused.message, status=status_of(refused))
     address = reverse("session", args=[begun.pk])
     return JsonResponse({"address": address}, status=201) if is_script(request) else redirect(address)
 
@@ -109,11 +109,13 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
     archived = request.GET.get("archived") == "yes"
     count = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
     found = listing(request.user, zone_of(request), shown=count, archived=archived, within=places.within)
+    may_begin = places.here is not None or may_begin_sessions(request.user)
     return {
         "places": places,
         "switcher": json.dumps([_choice(place, places) for place in places.mine] if places.several else []),
         "home": _address(places.here) if places.here and places.several else reverse("home"),
         "listing": found,
+        "may_begin": may_begin,
         "owners": json.dumps(addresses(found.owners)),
         "archived": archived,
         "current": current,
@@ -173,8 +175,11 @@ def _prefilled(request: SignedInRequest) -> HttpResponse:
 def _home(
     request: SignedInRequest, *, text: str = "", agent: str = "", refused: str = "", status: int = 200
 ) -> HttpResponse:
-    known = agents()
     places = places_of(request.user)
+    if places.here is None and not may_begin_sessions(request.user):
+        values = {"recent": recent(request.user, RECENT), "styles": STYLES, **rail_values(request, places)}
+        return render(request, "chat/guest_home.html", values, status=status)
+    known = agents()
     values = {
         "agents": known,
         "agent": next((each for each in known if each.name == agent), known[0]),

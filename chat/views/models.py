@@ -16,7 +16,7 @@ from chat.agents_setup import registry
 from chat.models import Role, Session
 from chat.rendering.levels import LEVELS
 from chat.services import presets, reasoning
-from chat.services.access import session_for
+from chat.services.access import require_no_guest, session_for
 from chat.views.requests import SignedInRequest, signed_in
 
 # More than can be taken in at a glance: then there is a field to find one.
@@ -39,6 +39,7 @@ class ModelGroup:
 def models(request: SignedInRequest, session_id: str) -> HttpResponse:
     """What the picker of a session offers, as it is known by now."""
     row, _role = session_for(request.user, session_id, Role.EDITOR)
+    require_no_guest(request.user, row)
     agents = presets.presets()
     several = len({row.agent, *(each.name for each in agents)}) > 1
     known = [choice for choice in registry().known_models() if choice.model]

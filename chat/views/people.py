@@ -26,12 +26,13 @@ def people(request: SignedInRequest, session_id: str) -> HttpResponse:
     return JsonResponse({"people": [_described(member, names[member.user.pk]) for member in members]})
 
 
-def _described(member: Member, name: str) -> dict[str, str | int]:
+def _described(member: Member, name: str) -> dict[str, str | int | bool]:
     return {
         "id": member.user.pk,
         "name": name,
         "username": member.user.username,
         "role": member.role.value,
+        "guest": member.is_guest,
         "initials": figures.initials(name),
         "colour": figures.colour(name),
         "picture": address(member.user),

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_safe
 
 from chat.models import User
-from chat.services import preferences
+from chat.services.access import person_for
 from chat.views.requests import SignedInRequest, signed_in
 
 # A new picture has a new address.
@@ -27,8 +27,8 @@ def favicon(request: HttpRequest) -> HttpResponse:
 @require_GET
 @signed_in
 def picture(request: SignedInRequest, user_id: int) -> HttpResponse:
-    """Somebody's picture; there is none for those who share no workspace with them."""
-    person = preferences.colleague(viewer=request.user, user_id=user_id)
+    """Send a user's picture to those who share a workspace or a session with them."""
+    person = person_for(request.user, user_id)
     if person is None or not person.picture:
         raise Http404
     try:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
 
 from chat.models import User
-from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace
+from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
 
 P = ParamSpec("P")
 
@@ -77,6 +77,11 @@ def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
 def number(text: str) -> int | None:
     """Read a number that a form or an address gives; None where it is none, or none that a database keeps."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def status_of(refused: Refused) -> int:
+    """Return the status of a page that shows a refusal."""
+    return 429 if "retry_after" in refused.details else 422
 
 
 def is_script(request: HttpRequest) -> bool:

@@ -35,7 +35,8 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
-    people = [member.user for member in members(row)]
+    inside = members(row)
+    people = [member.user for member in inside]
     own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
@@ -45,6 +46,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "can_edit": role.covers(Role.EDITOR),
         "role": role.value,
         "can_share": role.covers(Role.OWNER),
+        "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
         "faces": json.dumps({user.pk: address(user) for user in people}),
         "viewer_name": senders(people).get(request.user.pk, request.user.sender),

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.password_validation import password_validators_help_text_html
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -17,13 +18,15 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from chat.downloads import file_name, passed_on
 from chat.forms import password_form
-from chat.services import accounts
+from chat.services import accounts, guests, personal_export
 from chat.services import preferences as service
 from chat.services.errors import Invalid, Refused
 from chat.views import tokens
+from chat.views.home import zone_of
 from chat.views.pictures import address
-from chat.views.requests import SignedInRequest, signed_in
+from chat.views.requests import SignedInRequest, number, signed_in
 
 Values = dict[str, Any]
 
@@ -45,6 +48,18 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
         return said
     messages.success(request, said)
     return redirect("settings")
+
+
+@require_POST
+@signed_in
+def export(request: SignedInRequest) -> HttpResponseBase:
+    """Send all that belongs to the user as one archive."""
+    try:
+        pieces = personal_export.export_person(user=request.user, author=request.user, zone=zone_of(request))
+    except Refused as refused:
+        return _page(request, {"refused": {"data": refused.message}}, status=409)
+    name = file_name(f"Parley {request.user.username}", "parley", "zip")
+    return passed_on(request, pieces, name=name, media_type="application/zip")
 
 
 @require_POST
@@ -113,6 +128,17 @@ def _token(request: SignedInRequest) -> HttpResponse:
     return _page(request, {"made": tokens.make(request)})
 
 
+def _change_guest(request: SignedInRequest) -> str:
+    """Make a guest a member, or take what is shared with them; ids that are none name nobody."""
+    who = {name: number(request.POST.get(name, "")) or 0 for name in ("workspace_id", "user_id")}
+    if request.POST.get("act") == "remove":
+        guests.remove(author=request.user, **who)
+        return _("The guest is removed.")
+    made = guests.make_member(author=request.user, **who)
+    names = {"name": made.user.sender, "workspace": made.workspace.name}
+    return _("%(name)s is a member of “%(workspace)s” now.") % names
+
+
 PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
     "preferences": _choose,
     "name": _name,
@@ -122,7 +148,14 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
     "elsewhere": _sign_out_elsewhere,
     "token": _token,
     "revoke": tokens.revoke,
+    "guests": _change_guest,
 }
+
+
+def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
+    """Return the guests of the user's workspaces, each with the number of sessions shared with them."""
+    found = guests.guests_managed_by(request.user)
+    return [{"membership": each, "picture": address(each.user), "count": each.session_count} for each in found]
 
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
@@ -133,6 +166,7 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "password": password_form(request.user),
         "password_help": password_validators_help_text_html(),
         "refused": {},
+        "guests": _guests(request),
         **tokens.values(request),
         **(more or {}),
     }

@@ -52,14 +52,16 @@ def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Make an invitation link and show it, this once."""
+    """Create an invitation link and show it, this once."""
     row, _role = session_for(request.user, session_id, Role.OWNER)
-    role = request.POST.get("role", "")
+    role, uses = request.POST.get("role", ""), number(request.POST.get("uses", "1")) or 0
     try:
-        token = sharing.invite(session=row, author=request.user, role=role)
+        token = sharing.invite(session=row, author=request.user, role=role, uses=uses)
     except Refused as refused:
         return _dialog(request, row, refused=str(refused), status=422)
-    return _dialog(request, row, link=absolute(request, reverse("join", args=[token])), invited_as=role)
+    return _dialog(
+        request, row, link=absolute(request, reverse("join", args=[token])), invited_as=role, invited_uses=uses
+    )
 
 
 @require_POST
@@ -96,6 +98,7 @@ def _dialog(
     *,
     link: str = "",
     invited_as: str = "",
+    invited_uses: int = sharing.USES[0],
     refused: str = "",
     done: str = "",
     status: int = 200,
@@ -106,11 +109,13 @@ def _dialog(
             {"user": user, "username": user.username, "picture": address(user)} for user in sharing.candidates(row)
         ],
         "roles": sharing.GIVEN_ROLES,
+        "uses": sharing.USES,
         "people": _people(row),
         "invitations": sharing.invitations(row),
         "many": FIND_FROM,
         "link": link,
         "invited_as": invited_as,
+        "invited_uses": invited_uses,
         "refused": refused,
         "done": done,
     }

@@ -23,6 +23,7 @@ from chat.services.access import session_for
 from chat.services.errors import Invalid, Refused
 from chat.services.exporting import ENDINGS, MEDIA_TYPES, Form, exported
 from chat.services.import_files import Brought
+from chat.services.limits import spend
 from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
@@ -70,6 +71,7 @@ def import_file(request: SignedInRequest) -> HttpResponse:
         raise Refused("no_file", _("There is no file in what was sent."))
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if not chosen:
+        spend("imports", request.user.pk)
         listed = import_files.contents(file, client)
         if len(listed) > 1:
             return JsonResponse({"conversations": [_outline(each) for each in listed]})

@@ -67,7 +67,7 @@ def _is_confirmed(request: SignedInRequest) -> bool:
 def confirm(request: SignedInRequest) -> HttpResponse:
     """Ask for the second factor, or for the password where there is none, and go on to `next`."""
     values = second_factor_values(request, request.user)
-    form = ConfirmForm(request.user, request, request.POST or None)
+    form = ConfirmForm(request.user, request.POST or None)
     refused = None
     if request.method == "POST":
         try:

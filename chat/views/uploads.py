@@ -13,11 +13,14 @@ from django.views.decorators.http import require_POST
 from chat.models import User
 from chat.services.attachments import NoSuchAttachment, TooLarge
 from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
+from chat.services.limits import RateLimited
+from chat.services.quotas import DiskFull, QuotaExceeded
 from chat.views.requests import SignedInRequest
 
 P = ParamSpec("P")
 STATUS = {NoSuchSession.CODE: 404, NoSuchAttachment.CODE: 404, Forbidden.CODE: 403, TooLarge.CODE: 413}
-STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415, "unavailable": 503}
+STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415, "unavailable": 503, RateLimited.CODE: 429}
+STATUS |= {QuotaExceeded.CODE: 429, DiskFull.CODE: 507}
 OTHERWISE = 422
 SIGNED_OUT = 401
 
@@ -41,7 +44,10 @@ def for_scripts(
 
 
 def _answered(refused: Refused) -> HttpResponse:
-    return _refusal(refused.code, refused.message, STATUS.get(refused.code, OTHERWISE))
+    response = _refusal(refused.code, refused.message, STATUS.get(refused.code, OTHERWISE))
+    if "retry_after" in refused.details:
+        response["Retry-After"] = str(refused.details["retry_after"])
+    return response
 
 
 def _refusal(code: str, message: str, status: int) -> HttpResponse:

@@ -2,6 +2,7 @@
 import { on } from "./actions.js";
 import { offer } from "./deeds.js";
 import { keep } from "./preferences.js";
+import "./signing_out.js";
 import { toast } from "./toast.js";
 import { words } from "./words.js";
 

@@ -2,6 +2,7 @@
 import { offer } from "./deeds.js";
 import { fork } from "./message_menu.js";
 import { isOver, lastMessage, nextMessage } from "./messages.js";
+import { isGuest } from "./page.js";
 import { words } from "./words.js";
 
 function last() {
@@ -10,4 +11,4 @@ function last() {
   return message;
 }
 
-offer({ id: "fork", label: words.forkSession, icon: "git-fork", slash: "fork", run: () => fork(last()), can: () => last() !== null });
+offer({ id: "fork", label: words.forkSession, icon: "git-fork", slash: "fork", run: () => fork(last()), can: () => !isGuest && last() !== null });

@@ -5,7 +5,7 @@ import { copyWords } from "./clipboard.js";
 import { offer, offered } from "./deeds.js";
 import { late } from "./late.js";
 import { openMenu } from "./menu.js";
-import { ask, canEdit, page } from "./page.js";
+import { ask, canEdit, isGuest, page } from "./page.js";
 import { unlessOvertaken } from "./popover.js";
 import { toast } from "./toast.js";
 import { words } from "./words.js";
@@ -68,6 +68,8 @@ async function copyLink() {
 
 if (canEdit) {
   offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });
+}
+if (canEdit && !isGuest) {
   offerChoice("model", words.chooseModel, "cpu");
   if (page.querySelector("[data-part=agent] bdi")) offerChoice("agent", words.chooseAgent, "bot");
 }

@@ -5,7 +5,7 @@ import { late } from "./late.js";
 import { openMenu } from "./menu.js";
 import { isOver, lastMessage } from "./messages.js";
 import { notice, settle } from "./notice.js";
-import { canEdit, live, mayEdit, page } from "./page.js";
+import { canEdit, isGuest, live, mayEdit, page } from "./page.js";
 import { showHistory } from "./past.js";
 import { swallowClick, unlessOvertaken } from "./popover.js";
 import { retry, runTools } from "./retry.js";
@@ -31,7 +31,7 @@ const ACTIONS = [
   { name: "edit", label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest), icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
   { name: "retry", label: (message) => (message ? words.actionRetry : words.lastRetry), stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", keyIs: (message) => message === lastMessage(), can: mayChange, run: (message, _anchor, how) => retry(message, how) },
   { name: "run-tools", label: () => words.actionRunTools, stopping: () => words.stopAndRunTools, icon: "play", can: (message) => mayChange(message) && message.matches(".tool_group"), run: (message, _anchor, how) => runTools(message, how) },
-  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: isOver, run: fork },
+  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: (message) => !isGuest && isOver(message), run: fork },
   { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
   { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
   separator,
@@ -45,7 +45,7 @@ export const actionsFor = (message) => ACTIONS.filter((action) => !action.separa
 
 /** What keys do with the message that has the focus: {label, keys}. */
 export function keysOfMessages() {
-  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)));
+  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"));
   return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
 }
 

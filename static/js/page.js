@@ -4,6 +4,8 @@ import { notice, settle } from "./notice.js";
 
 export const page = document.getElementById("main");
 export const canEdit = page.dataset.canEdit === "yes";
+// Guests of the workspace choose no model and make no sessions.
+export const isGuest = page.dataset.guest === "yes";
 /** Whether this viewer may change a message: a person's is its author's and the owner's. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
 export const live = new Live(location.origin.replace(/^http/, "ws") + page.dataset.socket, Number(page.dataset.revision));

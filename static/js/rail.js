@@ -16,6 +16,7 @@ const list = document.getElementById("rail-list");
 const HOLD = 500; // ms
 const rowOf = (element) => element?.closest(".rail-row");
 const open = () => document.getElementById(`rail-${list.dataset.current}`);
+const mayBegin = () => document.getElementById("rail-new") !== null; // guests may not
 const titleOf = (row) => row.querySelector(".rail-title").textContent;
 const yes = (row, name) => row.dataset[name] === "yes";
 
@@ -144,7 +145,7 @@ function press(event) {
 
 /** `isRung` says whether news of the list would be heard. */
 export function start(isRung) {
-  offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: "new", run: () => location.assign(list.dataset.home) });
+  offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: "new", run: () => location.assign(list.dataset.home), can: mayBegin });
   offerDeeds();
   list.addEventListener("parley:listed", offerDeeds);
   workspaces.start();

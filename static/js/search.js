@@ -18,7 +18,7 @@ export function start() {
     if (!withControl(event)) return;
     const key = event.key.toLowerCase();
     if (key === "k" && !event.shiftKey) search();
-    else if (key === "o" && event.shiftKey) document.getElementById("rail-new").click();
+    else if (key === "o" && event.shiftKey) document.getElementById("rail-new")?.click();
     else return;
     event.preventDefault();
   });

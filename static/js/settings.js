@@ -2,6 +2,7 @@
 import { keep } from "./preferences.js";
 import { localise } from "./time.js";
 import { ready } from "./ready.js";
+import "./signing_out.js";
 import { toast } from "./toast.js";
 import "./token.js";
 

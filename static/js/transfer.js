@@ -12,4 +12,4 @@ const openImport = async () => (await late(() => import("./importing.js")))?.ope
 on("import", openImport);
 
 if (main.dataset.session) offer({ id: "export", label: words.exportSession, icon: "download", words: "JSON Markdown", slash: "export", run: openExport });
-offer({ id: "import", label: words.importSessions, icon: "upload", words: "ChatGPT Claude JSON ZIP", slash: "import", run: openImport });
+offer({ id: "import", label: words.importSessions, icon: "upload", words: "ChatGPT Claude JSON ZIP", slash: "import", run: openImport, can: () => document.getElementById("rail-new") !== null });

@@ -16,8 +16,9 @@ STRANGER = "stranger"  # a member of the workspace whom nobody has let in
 OUTSIDER = "outsider"  # signed in, of another workspace
 STAFF = "staff"  # an administrator whom nobody has let in
 LEFT = "left"  # an editor who is no member of the workspace any more
+GUEST = "guest"  # an editor who came by an invitation link, and is in no other workspace
 ANONYMOUS = "anonymous"
-SIGNED_IN = (OWNER, EDITOR, VIEWER, STRANGER, OUTSIDER, STAFF, LEFT)
+SIGNED_IN = (OWNER, EDITOR, VIEWER, GUEST, STRANGER, OUTSIDER, STAFF, LEFT)
 STRANGERS = (STRANGER, OUTSIDER, STAFF, LEFT)
 EVERYBODY = (*SIGNED_IN, ANONYMOUS)
 Status = int | str
@@ -36,11 +37,15 @@ class Face:
 
     def seeing(self, status: Status) -> Expected:
         """For everybody in the session."""
-        return {**self.signed_in(404), OWNER: status, EDITOR: status, VIEWER: status}
+        return {**self.signed_in(404), OWNER: status, EDITOR: status, VIEWER: status, GUEST: status}
 
     def editing(self, status: Status) -> Expected:
         """For those who may write in the session; others who are in it learn that they may not."""
-        return {**self.seeing(403), OWNER: status, EDITOR: status}
+        return {**self.seeing(403), OWNER: status, EDITOR: status, GUEST: status}
+
+    def choosing(self, status: Status) -> Expected:
+        """For those who may choose what the session uses: editors who are no guests."""
+        return {**self.editing(status), GUEST: 403}
 
     def owning(self, status: Status) -> Expected:
         """For its owner; others who are in it learn that it is not theirs to do."""
@@ -55,11 +60,16 @@ class People:
             name: person(name.title(), workspace) for name in (OWNER, EDITOR, VIEWER, STRANGER, LEFT)
         }
         self.users[OUTSIDER] = person("Outsider")
+        self.users[GUEST] = User.objects.create_user(
+            "guest", password="correct horse", display_name="Guest", can_own_workspace=False
+        )
         self.users[STAFF] = User.objects.create_superuser("staff", password="correct horse")
         self.users[ANONYMOUS] = None
         self.session: Session = create_session(owner=self[OWNER], workspace=workspace, title="Plan")
         for name, role in ((EDITOR, Role.EDITOR), (VIEWER, Role.VIEWER), (LEFT, Role.EDITOR)):
             sharing.share(session=self.session, author=self[OWNER], user=self[name], role=role)
+        token = sharing.invite(session=self.session, author=self[OWNER], role=Role.EDITOR)
+        sharing.accept(token=token, user=self[GUEST])
         ChatMessage.objects.create(pk=MESSAGE, session=self.session, sequence=1000, role="user", text="Hello")
         self[LEFT].memberships.all().delete()
 

@@ -24,6 +24,7 @@ from tests.access.people import (
     ANONYMOUS,
     EDITOR,
     EVERYBODY,
+    GUEST,
     MESSAGE,
     OWNER,
     STRANGER,
@@ -49,12 +50,14 @@ S, M = "/sessions/{session_id}", "/sessions/{session_id}/messages/{message_id}"
 
 FACE = Face(401)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
+choosing = FACE.choosing
+G = "/workspaces/{workspace_id}/guests/{user_id}"
 RESPONSE = "r_" + "1" * 24
 
 
 def members(status: int) -> Expected:
     """For members of the workspace, whether or not they see the session."""
-    return {**seeing(status), STRANGER: status}
+    return {**seeing(status), STRANGER: status, GUEST: 404}
 
 
 @dataclass(frozen=True)
@@ -77,18 +80,26 @@ class Row:
 
 MATRIX = [
     Row("GET", "/me", signed_in(200)),
+    Row("GET", "/me/usage", signed_in(200)),
+    Row("GET", "/me/export", signed_in(200)),
+    Row("GET", "/guests", signed_in(200)),
+    # Nobody here manages the workspace; tests/services/test_guests.py has those who do.
+    Row("PATCH", G, signed_in(404), {"role": "member"}),
+    Row("DELETE", G, signed_in(404)),
     Row("GET", "/workspaces/{workspace_id}/members", members(200)),
     Row("POST", "/workspaces/{workspace_id}/enter", members(204)),
     Row("GET", "/models", signed_in(200)),
     Row("GET", "/agents", signed_in(200)),
     Row("GET", "/search", signed_in(200), query="?q=plan"),
     Row("GET", "/sessions", signed_in(200)),
-    Row("POST", "/sessions", signed_in(201), {}),
+    Row("POST", "/sessions", {**signed_in(201), GUEST: 403}, {}),
     Row("POST", "/sessions/import", signed_in(422)),
     Row("GET", f"{S}/export", seeing(200)),
     Row("GET", S, seeing(200)),
     Row("PATCH", S, editing(200), {"title": "New"}),
     Row("PATCH", S, editing(200), {"system_prompt": "New"}),
+    Row("PATCH", S, {**choosing(422), VIEWER: 403}, {"agent": "none"}),
+    Row("PATCH", S, {**choosing(422), VIEWER: 403}, {"provider": "none", "model": "none"}),
     Row("PATCH", S, owning(200), {"status": "archived"}),
     Row("PATCH", S, seeing(200), {"pinned": True}),
     Row("PATCH", S, seeing(200), {}),
@@ -118,7 +129,7 @@ MATRIX = [
     Row("GET", "/attachments/{attachment_id}", seeing(200)),
     # It is sent, and another user uploaded it.
     Row("DELETE", "/attachments/{attachment_id}", editing(403)),
-    Row("PATCH", S, editing(200), {"mode": "chat", "config": {"tools": []}}),
+    Row("PATCH", S, choosing(200), {"mode": "chat", "config": {"tools": []}}),
     Row("GET", f"{S}/context", seeing(200)),
     Row("GET", f"{S}/steps", seeing(200)),
     Row("GET", f"{S}/segments", seeing(200)),
@@ -135,7 +146,7 @@ MATRIX = [
     Row("GET", f"{M}/suggestions", seeing(200)),
     Row("POST", f"{M}/suggestions", {**editing(201), OWNER: 422}, {"text": "Hi"}),
     Row("POST", f"{S}/suggestions/{{suggestion_id}}/accept", owning(200), {}),
-    Row("POST", f"{S}/suggestions/{{suggestion_id}}/dismiss", editing(204)),
+    Row("POST", f"{S}/suggestions/{{suggestion_id}}/dismiss", {**editing(204), GUEST: 403}),  # the editor's
     Row("POST", f"{M}/exclude_before", editing(200)),
     Row("POST", f"{M}/include_before", editing(200), {}),
     Row("POST", f"{M}/restore", owning(200)),
@@ -144,7 +155,7 @@ MATRIX = [
     Row("POST", f"{M}/run_tools", editing(422)),
     Row("GET", f"{S}/attempts", editing(200)),
     Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
-    Row("POST", f"{M}/fork", seeing(201), {}),
+    Row("POST", f"{M}/fork", {**seeing(201), GUEST: 403}, {}),
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
 OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Attachment, ChatMessage
-from tests.access.people import ANONYMOUS, EDITOR, EVERYBODY, OWNER, VIEWER, People
+from tests.access.people import ANONYMOUS, EDITOR, EVERYBODY, GUEST, OWNER, VIEWER, People
 from tests.support import files
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
@@ -41,7 +41,7 @@ def test_who_may_see_a_file(people: People) -> None:
     assert who_gets(people, row) == {EDITOR}
     row.message = message = ChatMessage.objects.create(session=people.session, sequence=1, role="user")
     row.save()
-    assert who_gets(people, row) == {OWNER, EDITOR, VIEWER}
+    assert who_gets(people, row) == {OWNER, EDITOR, VIEWER, GUEST}
     message.sequence, message.removed_at = None, timezone.now()
     message.save()
     assert who_gets(people, row) == set()

@@ -15,6 +15,7 @@ from tests.access.people import (
     ANONYMOUS,
     EDITOR,
     EVERYBODY,
+    GUEST,
     LEFT,
     MESSAGE,
     OUTSIDER,
@@ -39,6 +40,7 @@ def all_of(status: Status) -> Expected:
 
 FACE = Face(TO_SIGN_IN)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
+choosing = FACE.choosing
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Row:
 MATRIX = [
     Row("GET", "home", signed_in(200)),
     Row("GET", "favicon", all_of(302)),
-    Row("GET", "workspace", {**signed_in(200), OUTSIDER: 404, STAFF: 404, LEFT: 404}, args=("{workspace}",)),
+    Row(
+        "GET", "workspace", {**signed_in(200), OUTSIDER: 404, STAFF: 404, LEFT: 404, GUEST: 404}, args=("{workspace}",)
+    ),
     Row("GET", "workspace", signed_in(404), args=("999999999999999999999",)),
     Row("GET", "rail", signed_in(200)),
     Row("GET", "rail", signed_in(200), {"workspace": "{workspace}"}),
@@ -84,11 +88,11 @@ MATRIX = [
     Row("GET", "join", all_of(410), args=("no-such-token",)),
     Row("POST", "join", all_of(410), args=("no-such-token",)),
     Row("GET", "image", signed_in(404), {"address": "https://example.org/a.png", "signature": "made-up"}),
-    Row("POST", "new-session", signed_in(302)),
+    Row("POST", "new-session", {**signed_in(302), GUEST: 422}),
     Row(
         "POST",
         "new-session",
-        {**signed_in(302), OUTSIDER: 422, STAFF: 422, LEFT: 422},
+        {**signed_in(302), OUTSIDER: 422, STAFF: 422, LEFT: 422, GUEST: 422},
         {"workspace": "{workspace}"},
     ),
     Row("GET", "new-session", {**all_of(405)}),
@@ -114,8 +118,10 @@ MATRIX = [
     Row("POST", "settings", signed_in(200), {"part": "token", "token_name": "Mine", "scope": "read", "days": "30"}),
     Row("POST", "settings", signed_in(422), {"part": "revoke", "token": "1000000"}),
     Row("POST", "preferences", signed_in(204), {"theme": "dark"}),
+    Row("POST", "settings", signed_in(422), {"part": "guests", "workspace_id": "{workspace}", "user_id": "1"}),
+    Row("POST", "personal-export", signed_in(200)),
     Row("GET", "picture", signed_in(404), args=("1",)),
-    Row("GET", "session-models", {**owning(403), OWNER: 200, EDITOR: 200}),
+    Row("GET", "session-models", choosing(200)),
     Row("GET", "session-panel", seeing(200)),
     Row("GET", "session-context", seeing(200)),
     Row("GET", "session-context", seeing(200), {"past": MESSAGE}),
@@ -127,7 +133,7 @@ MATRIX = [
     Row(
         "POST",
         "import-file",
-        {**all_of(422), OUTSIDER: 404, STAFF: 404, LEFT: 404, ANONYMOUS: 401},
+        {**all_of(422), OUTSIDER: 404, STAFF: 404, LEFT: 404, GUEST: 404, ANONYMOUS: 401},
         {"workspace": "{workspace}"},
     ),
     Row("GET", "session-share", seeing(200)),
@@ -227,7 +233,7 @@ def test_lists_show_one_s_own_sessions_and_shared_ones(people: People) -> None:
     """LIVE-06: nobody sees even the title of what is not theirs; not staff either."""
     for route in ("home", "rail"):
         shown = {actor: b"Plan" in ask(people, actor, Row("GET", route, {}))[1] for actor in SIGNED_IN}
-        assert shown == {**dict.fromkeys(SIGNED_IN, False), OWNER: True, EDITOR: True, VIEWER: True}
+        assert shown == {**dict.fromkeys(SIGNED_IN, False), OWNER: True, EDITOR: True, VIEWER: True, GUEST: True}
 
 
 def test_posts_without_a_token_are_refused(people: People) -> None:

@@ -17,12 +17,13 @@ from chat.events import AccessChanged
 from chat.live import hub as hubs
 from chat.live.publish import publish
 from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Role, Session, Share, User
-from chat.services import api_tokens, sharing
+from chat.services import api_tokens, erasures, sharing
 from config.asgi import application
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,
     EVERYBODY,
+    GUEST,
     MESSAGE,
     OWNER,
     STRANGERS,
@@ -41,6 +42,7 @@ CODES: dict[str, int | None] = {
     OWNER: OPEN,
     EDITOR: OPEN,
     VIEWER: OPEN,
+    GUEST: OPEN,
     **dict.fromkeys(STRANGERS, 4404),
     ANONYMOUS: 4401,
 }
@@ -74,6 +76,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "draft": {"text": "Hm"},
 }
 FOR_VIEWERS = {"read", "fork"}
+NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
 OF_A_MESSAGE = [
     *("edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
     *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
@@ -151,9 +154,9 @@ async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: st
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
+@pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER, GUEST])
 async def test_commands_are_for_editors(house: House, people: People, actor: str, face: str) -> None:
-    """LIVE-06: a viewer sees, and changes nothing."""
+    """LIVE-06: a viewer sees, and changes nothing; a guest writes, and chooses nothing."""
     house.script(lambda request: ["Yes."])
     async with Socket(path_of(people.session, face), people[actor]) as socket:
         answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
@@ -167,6 +170,7 @@ async def test_commands_are_for_editors(house: House, people: People, actor: str
     else:
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
+        missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
         at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt"), "")
         assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
         assert {codes[kind] for kind in at_rest_only} <= {"busy", "no_such_message", "no_such_attempt"}
@@ -321,6 +325,10 @@ async def removed(house: House, people: People) -> None:
     await house.do(people[EDITOR].delete)
 
 
+async def erased(house: House, people: People) -> None:
+    await house.do(erasures.request_user, user=people[EDITOR], author=None)
+
+
 async def told_by_another_process(house: House, people: People) -> None:
     """Where no hub runs, such as a command, no signal tells of the row; the service does."""
     await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
@@ -344,7 +352,7 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize(
-    "lose", [unshared, deactivated, left_workspace, share_deleted, removed, told_by_another_process]
+    "lose", [unshared, deactivated, left_workspace, share_deleted, removed, erased, told_by_another_process]
 )
 async def test_lost_access_closes_the_socket_at_once(house: House, people: People, lose: Loss, face: str) -> None:
     """LIVE-06: 4403, however the access was lost; others stay."""
@@ -359,6 +367,21 @@ async def test_lost_access_closes_the_socket_at_once(house: House, people: Peopl
         assert await socket.closed() == 4403
         assert (await other.ask(type="rename", title="x"))["code"] == "forbidden"
         assert other.close_code is None
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_erasing_a_session_closes_its_sockets_at_once(house: House, people: People) -> None:
+    """LIVE-06: everybody's, before the rows are gone."""
+    async with (
+        Socket(path_of(people.session), people[OWNER]) as one,
+        Socket(path_of(people.session), people[GUEST]) as two,
+    ):
+        for each in (one, two):
+            each.send(type="sync")
+            await each.let_in()
+        await house.do(erasures.request_session, session_id=people.session.pk, author=None)
+        assert [await each.closed() for each in (one, two)] == [4403, 4403]
+    assert await house.do(Session.objects.filter(pk=people.session.pk).exists)
 
 
 @pytest.mark.usefixtures("_quick_beacon")

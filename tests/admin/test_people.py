@@ -42,7 +42,9 @@ def page_of(row: User | Workspace, deed: str = "change") -> str:
 
 def values_of(user: User, **changed: Any) -> dict[str, Any]:
     """What the form of a person sends."""
-    flags = {name: "on" for name in ("is_active", "is_staff", "is_superuser") if getattr(user, name)}
+    flags = {
+        name: "on" for name in ("is_active", "is_staff", "is_superuser", "can_own_workspace") if getattr(user, name)
+    }
     rows = {f"memberships-{name}": "0" for name in ("TOTAL_FORMS", "INITIAL_FORMS", "MIN_NUM_FORMS")}
     values = {"username": user.username, "display_name": user.display_name, **flags, **rows, **changed}
     return {name: value for name, value in values.items() if value is not None}
@@ -221,6 +223,7 @@ def test_changes_of_accounts_are_events(root: Client, ana: User, workspace: Work
     rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
     rows |= {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
     rows |= {"memberships-0-workspace": str(workspace.pk), "memberships-1-workspace": str(workspace.pk)}
+    rows |= {"memberships-1-role": "member"}
     root.post(page_of(workspace), {"name": "Crew", "memberships-1-user": str(lea.pk), **rows})
     root.post(page_of(ana, "delete"), {"post": "yes"})
     events = SecurityEvent.objects.filter(actor=boss).order_by("pk")
@@ -279,6 +282,7 @@ def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User,
     rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
     first = {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
     data = {"name": "Crew", **rows, **first, "memberships-0-workspace": "", "memberships-1-user": str(lea.pk)}
+    first["memberships-0-role"] = data["memberships-0-role"] = data["memberships-1-role"] = "member"
     first["memberships-0-workspace"] = data["memberships-0-workspace"] = data["memberships-1-workspace"] = str(
         workspace.pk
     )

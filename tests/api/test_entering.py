@@ -30,11 +30,11 @@ def status(secret: str) -> int:
 def test_token_and_cookie_say_who_asks(ana: User) -> None:
     """LIVE-06."""
     team = ana.memberships.get().workspace_id
-    workspaces = {"workspaces": [{"id": team, "name": "Team"}], "workspace": team}
+    workspaces = {"workspaces": [{"id": team, "name": "Team", "role": "member"}], "workspace": team}
     for scope in ("read", "write"):
         _token, secret = api_tokens.create(user=ana, name="Script", scope=scope, days=0)
         who = {"id": ana.pk, "username": "ana", "name": "Ana", "scope": scope}
-        assert Asker(secret).get(ME).json() == {**who, **workspaces}
+        assert Asker(secret).get(ME).json() == {**who, **workspaces, "can_begin_sessions": True}
     client = Client()
     client.force_login(ana)
     assert client.get(ME).json()["scope"] == "write"

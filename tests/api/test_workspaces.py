@@ -25,7 +25,10 @@ def other(ana: User) -> Workspace:
 def test_who_asks_learns_where_they_are(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
     enter(user=ana, workspace_id=other.pk)
     told = asker.get("/api/me").json()
-    named = [{"id": workspace.pk, "name": "Team"}, {"id": other.pk, "name": "Ops"}]
+    named = [
+        {"id": workspace.pk, "name": "Team", "role": "member"},
+        {"id": other.pk, "name": "Ops", "role": "member"},
+    ]
     assert (told["workspaces"], told["workspace"]) == (named, other.pk)
 
 

@@ -52,7 +52,7 @@ async def test_agent_is_changed_in_a_session(model: WireServer, server: Server, 
     model.script(reply("Hello"), reply("Fine"))
     ana = await Person.enter(browser, server.link)
     await ana.begin()
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("Hi")
     await expect(ana.answers).to_have_count(1)
     await ana.sees_state("idle")

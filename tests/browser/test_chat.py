@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from urllib.parse import urljoin
 
 from playwright.async_api import Browser, expect
 
@@ -175,7 +176,7 @@ async def test_model_and_effort_are_switched_for_the_next_answer(
 ) -> None:
     """RUN-16, MSG-04: the next answer comes from the model with the effort; earlier ones keep theirs; others see it."""
     model.script(reply("One"), reply("Two"))
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("First")
     await ana.sees_state("idle")
     await expect(ana.answers).to_have_count(1)
@@ -272,11 +273,11 @@ async def written(server: Server, text: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def invited(host: Person, browser: Browser, name: str) -> Person:
-    """Invite somebody by link, as an editor, and let them make an account."""
+async def invited(host: Person, browser: Browser, name: str, *, member: bool = False) -> Person:
+    """Invite somebody by link, as an editor, and let them make an account: as a guest, or then made a `member`."""
     await host.page.get_by_role("button", name="Share").click()
     dialog = host.page.get_by_role("dialog")
-    await dialog.get_by_label("Whoever opens it becomes").select_option("editor")
+    await dialog.get_by_label("Role for this link").select_option("editor")
     await dialog.get_by_role("button", name="Create link").click()
     link = await dialog.get_by_label("Invitation link").input_value()
     await host.page.keyboard.press("Escape")
@@ -286,5 +287,17 @@ async def invited(host: Person, browser: Browser, name: str) -> Person:
     await guest.page.get_by_label("Password").fill("a long enough passphrase")
     await guest.page.get_by_role("button", name="Join").click()
     await expect(guest.composer).to_be_visible()
+    if member:
+        await make_member(host)
+        await guest.page.reload()
     await guest.sees_connection("Connected")
     return guest
+
+
+async def make_member(host: Person) -> None:
+    """Let the host make the guest of their workspace a member."""
+    request, address = host.page.request, urljoin(host.page.url, "/api/")
+    (guest,) = (await (await request.get(f"{address}guests")).json())["guests"]
+    headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
+    of_guest = f"{address}workspaces/{guest['workspace']}/guests/{guest['user_id']}"
+    assert (await request.patch(of_guest, data={"role": "member"}, headers=headers)).ok

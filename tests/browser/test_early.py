@@ -43,7 +43,7 @@ async def test_what_is_pressed_early_is_done(ana: Person) -> None:
         await ana.page.get_by_role("button", name="More", exact=True).click()
         await ana.page.get_by_role("button", name="Share").click()
     dialog = ana.page.get_by_role("dialog")
-    await expect(dialog.get_by_label("Whoever opens it becomes")).to_be_visible()
+    await expect(dialog.get_by_label("Role for this link")).to_be_visible()
     await expect(ana.page.get_by_role("menu")).to_have_count(0)
 
 

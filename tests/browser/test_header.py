@@ -15,7 +15,7 @@ from tests.wire.server import WireServer
 
 async def test_model_is_chosen_by_keyboard(ana: Person, browser: Browser) -> None:
     """RUN-16, UI-11: arrows, letters and Enter choose; Escape leaves it as it was; everybody in the session sees it."""
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     page = ana.page
     button = page.get_by_role("button", name="Model:")
     await button.focus()
@@ -100,11 +100,11 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
     page = ana.page
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share this session")
-    await dialog.get_by_label("Whoever opens it becomes").select_option("editor")
+    await dialog.get_by_label("Role for this link").select_option("editor")
     await dialog.get_by_role("button", name="Create link").press("Enter")
     await expect(dialog.get_by_label("Invitation link")).to_be_focused()
     assert await page.evaluate("getSelection().toString()") == await page.locator("#invite-link").input_value()
-    await expect(dialog.get_by_label("Whoever opens it becomes")).to_have_value("editor")
+    await expect(dialog.get_by_label("Role for this link")).to_have_value("editor")
     await dialog.get_by_role("button", name="End").press("Enter")
     await expect(dialog.get_by_text("This link no longer works.")).to_be_visible()
     await expect(dialog.locator("#share-body")).to_be_focused()
@@ -113,7 +113,7 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
 async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, model: WireServer) -> None:
     """LIVE-06: a banner says what has happened and leads home; the words on the page stay."""
     model.script(reply("Read this"))
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("Hello")
     await expect(bo.answers.first).to_contain_text("Read this")
     await ana.page.get_by_role("button", name="Share").click()

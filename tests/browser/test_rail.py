@@ -195,7 +195,7 @@ async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: Wi
     """LIVE-01: the session's name and the dot come without a reload; the dot goes when the session is opened."""
     gate = asyncio.Event()
     model.script(reply("Yes.", gate=gate))
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     await home(bo)
     await expect(row(bo, "New session")).to_have_count(1)
     mark = row(bo, "Is it so?").get_by_text("Unread")

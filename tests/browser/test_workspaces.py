@@ -117,7 +117,7 @@ async def test_news_of_another_workspace_reach_the_switcher(
     ana: Person, server: Server, browser: Browser, model: WireServer
 ) -> None:
     """ui.md: the agent's answer for its owner, a shared session for somebody else; on a phone it is in the drawer."""
-    bo = await invited(ana, browser, "Bo")
+    bo = await invited(ana, browser, "Bo", member=True)
     all_join(server, OPS)
     await ana.page.goto(urljoin(ana.page.url, "/"))
     await go_by_palette(ana.page, OPS)

@@ -44,6 +44,8 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
     [
         ({"PORT": 65536}, ["parley.E005"]),
         ({"PORT": -1}, ["parley.E005"]),
+        ({"LIMITS": "sends=often"}, ["parley.E006"]),
+        ({"QUOTAS": "tokens_per_day=many"}, ["parley.E007"]),
         ({"LEASE_SECONDS": 1.0}, ["parley.E003"]),
         ({"RUNNER": "none", "REDIS_URL": "redis://localhost"}, ["parley.W001"]),
         ({"RUNNER": "none"}, ["parley.W001", "parley.W002"]),

@@ -79,7 +79,7 @@ async def test_answer_waits_for_a_database_that_is_away(
     with away():
         more.open()
         async with asyncio.timeout(20):
-            while "not there" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+            while "not available" not in caplog.text:  # noqa: ASYNC110  # a log has no event
                 await asyncio.sleep(0.01)
     await house.idle(session)
     assert (await house.shown(session))[2] == ("text", "complete", "One, two.")

@@ -80,7 +80,7 @@ async def test_servers_that_start_together_prepare_a_new_database_once(
     team = Team(tmp_path, new_database, redis)
     try:
         servers = await asyncio.gather(*(team.server(name) for name in ("one", "two", "three")))
-        assert [server.line.startswith("Parley is ready.") for server in servers] == [True] * 3
+        assert [server.line.startswith("Parley is ready at") for server in servers] == [True] * 3
     finally:
         await team.close()
 

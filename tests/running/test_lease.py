@@ -9,18 +9,21 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import connections
-from django.utils import timezone
+from django.db import connection, connections
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
-from chat.models import ChatMessage, Session, SessionRun, User, Worker
+from chat import ids
+from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
 from chat.running import lease, nudge
 from chat.running.changes import CloseTurn, InsertMessage
 from chat.running.lease import Claim
 from chat.running.opening import open_claim
 from chat.services.messages import send_message
-from chat.services.recording import Job, record
+from chat.services.recording import Job, Outcome, record
 from chat.services.runs import cancel
 from chat.services.sessions import create_session
+from tests.support.workers import declare_dead, expire
 
 pytestmark = pytest.mark.django_db
 
@@ -31,30 +34,27 @@ def due(ana: User) -> Session:
     return session
 
 
-def expire(worker: str) -> None:
-    Worker.objects.filter(pk=worker).update(lease_until=timezone.now() - timedelta(seconds=1))
-
-
 def close(claim: Claim) -> bool:
     """End the turn; False when the claim is lost."""
-    done = InsertMessage("m_" + random.randbytes(12).hex(), "turn_done", {"type": "turn_done"})
-    return not record([Job(claim.session_id, claim.epoch, [done, CloseTurn()])], [])[0].fenced
+    done = InsertMessage(ids.message_id(), "turn_done", {"type": "turn_done"})
+    number = SessionRun.objects.get(pk=claim.session_id).written + 1
+    return record([Job(claim, number, [done, CloseTurn()])], []).jobs[0].outcome is Outcome.WRITTEN
 
 
 def test_only_work_that_is_due_is_claimed(ana: User) -> None:
-    """RUN-01: once, with the first epoch; an idle session is nobody's business."""
+    """RUN-01: once, with the first epoch; idle sessions are not claimed."""
     create_session(owner=ana)
     worker = lease.enlist()
     assert not lease.work_is_due()
     session = due(ana)
     assert lease.work_is_due()
-    assert lease.claim(worker, 10) == [Claim(session.pk, 1)]
+    assert lease.claim(worker, 10) == [Claim(session.pk, 1, worker)]
     assert lease.claim(worker, 10) == lease.claim(lease.enlist(), 10) == []
     assert not lease.work_is_due()
 
 
 def test_claims_are_a_few_at_a_time(ana: User) -> None:
-    """RUN-15: so that several workers share what there is."""
+    """RUN-15: so that several workers share the work."""
     sessions = {due(ana).pk for _ in range(5)}
     worker = lease.enlist()
     batches = [lease.claim(worker, 2) for _ in range(4)]
@@ -62,39 +62,88 @@ def test_claims_are_a_few_at_a_time(ana: User) -> None:
     assert {claim.session_id for batch in batches for claim in batch} == sessions
 
 
-def test_lease_that_runs_out_is_taken_over_with_a_higher_epoch(ana: User) -> None:
-    """RUN-15: and not before; the old claim can write nothing any more."""
+def test_session_that_has_waited_longest_is_claimed_first(ana: User) -> None:
+    """RUN-15: by the time of its first unserved request, however often it is asked for after that."""
+    sessions = [due(ana) for _ in range(4)]
+    for age, session in enumerate(sessions):
+        SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=age))
+    lease.request(sessions[3].pk)
+    worker = lease.enlist()
+    claimed = [claim.session_id for _ in range(4) for claim in lease.claim(worker, 1)]
+    assert claimed == [session.pk for session in reversed(sessions)]
+
+
+def test_session_that_was_served_waits_from_its_next_request_on(ana: User) -> None:
+    """RUN-15: a session that ran for an hour is not served before those that came meanwhile."""
+    session, worker = due(ana), lease.enlist()
+    SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=1))
+    (claim,) = lease.claim(worker, 1)
+    assert close(claim)
+    other = due(ana)
+    send_message(session=session, author=ana, text="Again")
+    assert [claim.session_id for claim in lease.claim(worker, 2)] == [other.pk, session.pk]
+
+
+def test_worker_whose_lease_is_over_claims_nothing(ana: User) -> None:
+    """RUN-15: it was suspended, and others may be about to declare it dead; after a renewal it may claim."""
+    due(ana)
+    worker = lease.enlist()
+    expire(worker)
+    assert lease.claim(worker, 10) == lease.claim("w_unknown", 10) == []
+    assert lease.renew(worker)
+    assert len(lease.claim(worker, 10)) == 1
+
+
+def test_session_of_a_dead_worker_is_taken_over_with_a_higher_epoch(ana: User) -> None:
+    """RUN-15: the old claim can write nothing any more."""
     session, first, second = due(ana), lease.enlist(), lease.enlist()
     (old,) = lease.claim(first, 10)
     assert lease.claim(second, 10) == []
-    expire(first)
+    declare_dead(first)
     assert lease.work_is_due()
     (new,) = lease.claim(second, 10)
-    assert (new.session_id, new.epoch) == (session.pk, old.epoch + 1)
+    assert new == Claim(session.pk, old.epoch + 1, second)
     assert open_claim(old, 0.0) is None
     assert not close(old)
     assert close(new)
     assert ChatMessage.objects.filter(session=session, type="turn_done").count() == 1
 
 
-def test_expired_lease_cannot_be_renewed() -> None:
-    """RUN-15: whoever slept through it has to begin anew."""
+def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
+    """RUN-15: the decision and the takeover are one compare-and-set."""
+    due(ana)
     worker = lease.enlist()
+    lease.claim(worker, 10)
+    seen = lease.others("")[worker]
+    expire(worker)  # any change is a sign
+    assert not lease.take_over(worker, seen)
+    assert not lease.take_over("w_unknown", seen)
+    assert SessionRun.objects.get().owner_id == worker
+    assert lease.take_over(worker, lease.others("")[worker])
+    assert not Worker.objects.exists()
+
+
+def test_lease_is_renewed_however_late_unless_others_have_the_sessions() -> None:
+    """RUN-15: a database that was away for all costs no turn."""
+    worker = lease.enlist()
+    expire(worker)
     before = Worker.objects.get(pk=worker).lease_until
     assert lease.renew(worker)
-    assert Worker.objects.get(pk=worker).lease_until >= before
-    expire(worker)
+    assert Worker.objects.get(pk=worker).lease_until > before
+    declare_dead(worker)
     assert not lease.renew(worker)
     assert not lease.renew("w_unknown")
 
 
 def test_worker_that_retires_gives_its_sessions_back(ana: User) -> None:
-    """RUN-15: at once, without waiting for the lease; the next claim has a new epoch."""
+    """RUN-15: at once, without waiting for the lease; the next claim has a new epoch. No attempt has failed."""
     session, worker = due(ana), lease.enlist()
     lease.claim(worker, 10)
     lease.retire(worker)
     assert not Worker.objects.filter(pk=worker).exists()
-    assert lease.claim(lease.enlist(), 10) == [Claim(session.pk, 2)]
+    second = lease.enlist()
+    assert lease.claim(second, 10) == [Claim(session.pk, 2, second)]
+    assert SessionRun.objects.get().attempts == 1
 
 
 def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
@@ -102,23 +151,26 @@ def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
     due(ana)
     first, second = lease.enlist(), lease.enlist()
     (old,) = lease.claim(first, 10)
-    expire(first)
+    declare_dead(first)
     (new,) = lease.claim(second, 10)
     lease.give_back(old)
-    assert lease.claim(first, 10) == []
+    lease.give_back(Claim(new.session_id, new.epoch, "w_another"))
+    third = lease.enlist()
+    assert lease.claim(third, 10) == []
     lease.give_back(new)
-    assert lease.claim(first, 10) == [Claim(new.session_id, 3)]
+    assert lease.claim(third, 10) == [Claim(new.session_id, 3, third)]
 
 
-def test_dead_workers_are_forgotten_once_nothing_is_theirs(ana: User) -> None:
-    """RUN-15: what they still own has to be taken over first."""
-    long_ago = timezone.now() - timedelta(hours=2)
-    alive, dead, owning = lease.enlist(), lease.enlist(), lease.enlist()
-    due(ana)
-    lease.claim(owning, 1)
-    Worker.objects.filter(pk__in=[dead, owning]).update(lease_until=long_ago)
-    lease.forget_dead()
-    assert set(Worker.objects.values_list("pk", flat=True)) == {alive, owning}
+def test_owned_session_is_adopted_once(ana: User) -> None:
+    """RUN-15: the worker never heard of its claim; the adoption is a claim like any other."""
+    session, worker = due(ana), lease.enlist()
+    (claim,) = lease.claim(worker, 1)
+    adopted = lease.adopt(claim)
+    assert adopted == Claim(session.pk, 2, worker)
+    assert lease.adopt(claim) is None
+    assert lease.adopt(Claim(session.pk, 2, "w_another")) is None
+    assert not close(claim)
+    assert close(adopted)
 
 
 def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
@@ -143,14 +195,17 @@ def test_claim_without_work_is_given_back(ana: User) -> None:
     assert not lease.work_is_due()
 
 
-def test_stop_is_found_by_whoever_owns_the_run(ana: User) -> None:
+def test_stop_is_found_by_the_worker_that_owns_the_run(ana: User) -> None:
     """RUN-07: from any process: the heartbeat reads it."""
     session, worker = due(ana), lease.enlist()
-    lease.claim(worker, 10)
-    assert lease.owned(worker) == {session.pk: lease.Owned(1, "")}
-    cancel(session=session, author=ana)
+    (claim,) = lease.claim(worker, 10)
     turn = SessionRun.objects.get(pk=session.pk).turn_id
-    assert lease.owned(worker) == {session.pk: lease.Owned(1, turn)}
+    assert lease.standings(worker, []) == {session.pk: lease.Standing(1, worker, RunState.RUNNING, turn)}
+    cancel(session=session, author=ana)
+    assert lease.standings(worker, []) == {session.pk: lease.Standing(1, worker, RunState.CANCELLING, turn)}
+    lease.give_back(claim)
+    assert lease.standings(worker, []) == {}
+    assert lease.standings(worker, [session.pk])[session.pk].owner is None
 
 
 def at_once(*works: Callable[[], object]) -> None:
@@ -203,12 +258,12 @@ def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
             for claim in lease.claim(worker, 5):
                 claims.append(claim)
                 marker = InsertMessage(f"m_{claim.epoch}", "message_updated", {"type": "text", "role": "system"})
-                if not record([Job(claim.session_id, claim.epoch, [marker])], [])[0].fenced:
+                if record([Job(claim, 1, [marker])], []).jobs[0].outcome is Outcome.WRITTEN:
                     written.append(claim.epoch)
                 if chance.random() < 0.5:
                     lease.give_back(claim)
                 else:
-                    expire(worker)
+                    declare_dead(worker)
             if not lease.renew(worker):
                 worker = lease.enlist()
 
@@ -254,3 +309,25 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
     assert not rows.filter(status="queued").exists()
     assert rows.filter(type="text", sequence__isnull=False).count() == 46
     assert rows.filter(type="turn_start").count() == rows.filter(type="turn_done").count()
+
+
+def test_finding_work_reads_no_sessions_at_rest(ana: User) -> None:
+    """RUN-01: what is due, and what is a worker's own, stands in indexes without all the others."""
+    made = Session.objects.bulk_create(Session(owner=ana, workspace=ana.workspaces.get()) for _ in range(2000))
+    SessionRun.objects.bulk_create(SessionRun(session=each, wanted=3, done=3) for each in made)
+    worker = lease.enlist()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    assert "run_due" in plan(lease.work_is_due)
+    assert "run_due" in plan(lambda: lease.claim(worker, 20))
+    assert "run_by_owner" in plan(lambda: lease.standings(worker, []))
+
+
+def plan(ask: Callable[[], object]) -> str:
+    """The plan of the one query that something makes."""
+    with CaptureQueriesContext(connection) as captured:
+        ask()
+    (sql,) = [query["sql"] for query in captured.captured_queries if query["sql"].startswith("SELECT")]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {'QUERY PLAN' if connection.vendor == 'sqlite' else ''} {sql}")
+        return str(cursor.fetchall())

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from agents.providers.scripted import Gate
 from chat import ids
-from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User, Worker
+from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
 from chat.running.reducer import RESUME_NOTE
 from tests.support.house import House
@@ -103,11 +103,10 @@ LEFT: dict[str, tuple[list[dict[str, Any]], Shown, Shown]] = {
 
 
 def leave(session: Session, author: User, left: list[dict[str, Any]], state: str = "running") -> None:
-    """Put the rows of a turn as a process left them that died two minutes ago."""
+    """Put the rows of a turn as a process left them that died two minutes ago, when others have noticed."""
     turn_id, died = ids.turn_id(), timezone.now() - timedelta(minutes=2)
-    worker = Worker.objects.create(lease_until=died)
     SessionRun.objects.filter(pk=session.pk).update(
-        state=state, turn_id=turn_id, turn_started_at=died, wanted=1, epoch=7, owner=worker
+        state=state, turn_id=turn_id, turn_started_at=died, wanted=1, epoch=7, written=3, attempts=1
     )
     opening: list[dict[str, Any]] = [
         {"type": "turn_start"},

@@ -84,6 +84,20 @@ def test_response_done_carries_duration_and_usage() -> None:
     assert usage == RecordUsage("scripted", "one", 100, 1000, 120)
 
 
+def test_tool_row_has_the_time_at_which_its_tool_began() -> None:
+    """MSG-05: not that of the model's call, before which others may have been carried out."""
+    turn = Turn().tell(STARTED, *(PartDone(call) for call in calls(1)), DONE)
+    (called,) = (row["timestamp"] for row in turn.ledger.rows.values() if row["type"] == "tool_group")
+    turn.clock.tick()
+    began = turn.clock.tick()
+    turn.state, changes = reduce(turn.state, ToolStarted(calls(1)[0]), began)
+    turn.ledger.apply(changes)
+    turn.tell(ToolReturned(ToolResult(calls(1)[0].id, "2", False)))
+    (row,) = (row for row in turn.ledger.rows.values() if row["type"] == "tool_group")
+    assert row["timestamp"] == began.wall > called
+    assert row["duration_ms"] == 1000
+
+
 def test_first_delta_names_model_and_time() -> None:
     """RUN-01, MSG-04, MSG-05: the very first row of an answer knows who speaks, and since when."""
     turn = Turn(mode="agent", agent_id="helper").tell(ResponseStarted("two", "other"))

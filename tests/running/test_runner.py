@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
-from django.utils import timezone
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
-from chat.models import ChatMessage, SessionRun, User, Worker
-from chat.running import lease, runner
+from chat.models import ChatMessage, MessageDelta, SessionRun, User, Worker
+from chat.running import embedded, lease, runner
 from chat.running.reducer import RESUME_NOTE
 from chat.running.runner import Runner
 from tests.support.house import House
+from tests.support.listener import Listener
 from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
+from tests.support.workers import declare_all_dead
+
+
+def the_runner() -> Runner:
+    """The house's own."""
+    assert embedded._node is not None
+    assert embedded._node.runner is not None
+    return embedded._node.runner
 
 
 def execute(*statements: str) -> None:
@@ -33,19 +41,12 @@ def execute(*statements: str) -> None:
 
 @asynccontextmanager
 async def workers_away(house: House) -> AsyncIterator[None]:
-    """A database that refuses everything that has to do with leases; when it is back, they still hold."""
-    later = timezone.now() + timedelta(hours=1)
-
-    def bring_back() -> None:
-        with transaction.atomic():
-            execute("ALTER TABLE chat_worker_away RENAME TO chat_worker")
-            Worker.objects.update(lease_until=later)
-
+    """A database that refuses everything that has to do with leases."""
     await house.do(execute, "ALTER TABLE chat_worker RENAME TO chat_worker_away")
     try:
         yield
     finally:
-        await house.do(bring_back)
+        await house.do(execute, "ALTER TABLE chat_worker_away RENAME TO chat_worker")
 
 
 async def test_two_runners_share_the_work(house: House, ana: User) -> None:
@@ -81,15 +82,15 @@ async def test_stop_reaches_a_runner_whose_nudge_was_lost(house: House, ana: Use
 
 
 async def test_runner_that_slept_through_its_lease_cannot_write(house: House, ana: User) -> None:
-    """RUN-15: another worker has the session; what the old run still says goes nowhere."""
+    """RUN-15: another worker has the session; the old run is cut, and what it still says goes nowhere."""
     gate = Gate()
     house.script([["Once", gate, " upon a time"], ["Twice."]])
     session = await house.session(ana)
     await house.send(session, ana, "Go")
     await gate.reached()
     await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    await house.do(declare_all_dead)
     other = await house.do(lease.enlist)
-    await house.do(lambda: Worker.objects.exclude(pk=other).update(lease_until=timezone.now() - timedelta(seconds=1)))
     (claim,) = await house.do(lease.claim, other, 10)
     before = await house.shown(session)
     gate.open()
@@ -120,7 +121,7 @@ async def test_runner_that_lost_its_lease_begins_anew(house: House, ana: User, s
     await gate.reached()
     await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
     before = set(await house.do(lambda: list(Worker.objects.values_list("pk", flat=True))))
-    await house.do(lambda: Worker.objects.update(lease_until=timezone.now() - timedelta(hours=1)))
+    await house.do(declare_all_dead)
     await house.idle(session)
     await house.do(check_rest, session)
     assert (await house.shown(session))[-2] == ("text", "complete", "Twice.")
@@ -129,11 +130,45 @@ async def test_runner_that_lost_its_lease_begins_anew(house: House, ana: User, s
     assert not before & after
 
 
-async def test_sessions_of_a_runner_that_fenced_itself_are_run_again(
-    house: House, ana: User, settings: Settings
-) -> None:
-    """RUN-15: the database comes back while the lease still holds: nothing stays claimed by a run that has gone."""
+async def test_run_goes_on_when_its_lease_is_renewed_late(house: House, ana: User, settings: Settings) -> None:
+    """RUN-15, LIVE-01: longer without a lease than it lasts, but no other worker has the session.
+
+    Nothing is published meanwhile; then the text goes out that was held back, and the same run goes on.
+    """
     settings.LEASE_SECONDS = 0.5
+    await house.restart()
+    gates = [Gate(), Gate(), Gate()]
+    house.script([["Once ", gates[0], "upon ", gates[1], "a time", gates[2], "."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gates[0].reached()
+    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    listener = Listener(session)
+    await listener.start()
+    async with workers_away(house):
+        async with asyncio.timeout(20):
+            while time.monotonic() < the_runner()._safe_until:  # noqa: ASYNC110  # a moment has no event
+                await asyncio.sleep(0.01)
+        gates[0].open()
+        await house.until(lambda: MessageDelta.objects.filter(text="upon ").exists())
+        assert await listener.heard() == ""
+    await listener.until(lambda text: text == "upon ")
+    gates[1].open()
+    gates[2].open()
+    await house.idle(session)
+    assert (await house.shown(session))[2:] == [
+        ("text", "complete", "Once upon a time."),
+        ("turn_done", "complete", ""),
+    ]
+    assert (await house.do(SessionRun.objects.get, pk=session.pk)).epoch == 1
+
+
+async def test_sessions_of_a_runner_that_cut_its_runs_are_run_again(
+    house: House, ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-15: too long without a lease: the runs are cut. When the database is back, the worker takes them up again."""
+    settings.LEASE_SECONDS = 0.5
+    monkeypatch.setattr(runner, "CUT_AFTER", 0.5)
     await house.restart()
     gate = Gate()
     house.script([["Once", gate], ["Twice."]])
@@ -195,7 +230,7 @@ async def test_turn_waits_for_a_database_that_is_away(
     try:
         await its_runner.start()
         async with asyncio.timeout(20):
-            while "not there" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+            while "not available" not in caplog.text:  # noqa: ASYNC110  # a log has no event
                 await asyncio.sleep(0.01)
     finally:
         await house.do(execute, "ALTER TABLE chat_session_away RENAME TO chat_session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chat.origin import network_of
 from chat.servers import limits
 from chat.servers.limits import ConnectionLimit, FrameBudget
 
@@ -21,7 +22,7 @@ KB = 1024
     ],
 )
 def test_client_is_an_address_or_a_network_of_one_customer(address: str, network: str) -> None:
-    assert limits.network_of(address) == network
+    assert network_of(address) == network
 
 
 def test_connections_are_bounded_by_address_and_in_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from agents.events import (
 from agents.messages import Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageStatus, Session, SessionRun
 from chat.running.turn_state import Stopped, TurnEvent, TurnState
-from chat.services import editing, leaving_out, messages, runs, sessions, suggestions, turn_attempts
+from chat.services import editing, leaving_out, messages, purging, runs, sessions, suggestions, turn_attempts
 from chat.services.forking import fork
 from tests.services.history_checks import CheckedSession, committed
 from tests.support.player import Player
@@ -34,6 +35,7 @@ USAGE = Usage(10, 2)
 ENDS: tuple[TurnEvent, ...] = (ResponseDone("end", USAGE), TurnFinished("done"))
 THOUGHT: tuple[TurnEvent, ...] = (ReasoningDelta("H"), ReasoningDelta("m"))
 SIGNED = PartDone(Thinking("Hm", "scripted", {"signature": "s"}))
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 whichever = st.integers(0, 30)
 somebody = st.integers(0, 1)
 
@@ -44,6 +46,7 @@ class People(CheckedSession):
     def __init__(self) -> None:
         super().__init__()
         self.words = count(1)
+        self.purged: set[str] = set()
 
     @rule(who=somebody)
     def send(self, who: int) -> None:
@@ -104,6 +107,17 @@ class People(CheckedSession):
     @rule(at=whichever)
     def restore(self, at: int) -> None:
         self.do(editing.restore, message_id=self.any_of(at, removed_at__isnull=False))
+
+    @rule(at=whichever)
+    def purge(self, at: int) -> None:
+        """Delete a message that was removed long ago; what a retry withdrew stays."""
+        message_id = self.any_of(at, removed_at__isnull=False)
+        ChatMessage.objects.filter(pk=message_id).update(removed_at=LONG_AGO)
+        with committed():
+            purging.purge(before=LONG_AGO + timedelta(days=1))
+        if not ChatMessage.objects.filter(pk=message_id).exists():
+            self.purged.add(message_id)
+            self.committed.pop(message_id, None)
 
     @rule(at=whichever, literally=st.booleans())
     def retry(self, at: int, literally: bool) -> None:

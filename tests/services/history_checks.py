@@ -90,7 +90,7 @@ class CheckedSession(RuleBasedStateMachine):
         kept: dict[str, set[Said]] = {row.pk: {(row.text, row.result)} for row in rows}
         records = MessageRevision.objects.filter(message__session=self.session)
         for message_id, before in records.values_list("message_id", "before"):
-            if before:  # there was nothing before a message that was added
+            if "text" in before:  # the other revisions left the content as it was
                 kept[message_id].add((before["text"], before["tool"]["result"] if before["tool"] else ""))
         for row in rows:
             if row.status not in GROWING:

@@ -103,6 +103,18 @@ def test_long_history_is_read_in_pages(session: Session, ana: User) -> None:
     assert version_of(fresh(row), rest.changes[0].made) == {"text": "10"}
 
 
+def test_page_ends_with_a_change_that_keeps_no_content(session: Session, ana: User) -> None:
+    """MSG-11: the next page still knows what the message said then."""
+    row = fill(session, START, HI, DONE)[1]
+    edit(session=session, author=ana, message_id=row.pk, text="1")
+    for number in range(PAGE):
+        include(session=session, author=ana, message_id=row.pk, included=number % 2 == 1)
+    edit(session=session, author=ana, message_id=row.pk, text="2")
+    page = history_of(fresh(row))
+    rest = history_of(fresh(row), page.older)
+    assert [(each.before["text"], each.after["text"]) for each in rest.changes] == [("1", "1"), ("Hi", "1")]
+
+
 def test_system_prompt_has_a_history(session: Session, ana: User, bo: User) -> None:
     """UI-11, MSG-11: by whom it was written, and what it was before."""
     first = session.system_prompt

@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 
 from chat.models import User
 from chat.services import preferences
+from chat.services.access import person_for
 from chat.services.errors import Refused
 from tests.support.files import often
 from tests.support.house import person
@@ -114,7 +115,7 @@ def test_names_that_cannot_be_are_refused(ana: User, name: str) -> None:
         preferences.rename(user=ana, name=name)
 
 
-def test_colleagues_are_those_of_a_shared_workspace(ana: User, bo: User) -> None:
+def test_users_know_those_of_a_shared_workspace(ana: User, bo: User) -> None:
     stranger = person("Stranger")
-    found = [preferences.colleague(viewer=ana, user_id=user.pk) for user in (ana, bo, stranger)]
+    found = [person_for(ana, user.pk) for user in (ana, bo, stranger)]
     assert found == [ana, bo, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from chat.running import lease
 from chat.running.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
 from chat.running.lease import Claim
 from chat.services.messages import send_message, withdraw
-from chat.services.recording import Job, PendingText, Recorded, record
+from chat.services.recording import Job, Outcome, PendingText, Recorded, record
 from chat.services.sessions import create_session, set_model
 
 pytestmark = pytest.mark.django_db
@@ -32,9 +33,13 @@ def begin(ana: User, worker: str) -> Claim:
     return next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
 
 
+def next_number(claim: Claim) -> int:
+    return SessionRun.objects.get(pk=claim.session_id).written + 1
+
+
 def write(claim: Claim, *changes: Change, texts: Sequence[tuple[str, int, str]] = ()) -> Recorded:
-    pending = [PendingText(claim.session_id, claim.epoch, *text) for text in texts]
-    return record([Job(claim.session_id, claim.epoch, changes)], pending)[0]
+    pending = [PendingText(claim, *text) for text in texts]
+    return record([Job(claim, next_number(claim), changes)], pending).jobs[0]
 
 
 def insert(message_id: str, text: str = "", **fields: Any) -> InsertMessage:
@@ -72,7 +77,7 @@ def test_text_is_folded_when_its_message_ends(ana: User, worker: str) -> None:
     """MSG-01: first text, delta rows and what came with the end, in order; no delta row stays."""
     claim = begin(ana, worker)
     write(claim, insert("m_a", "ab"), texts=[("m_a", 2, "cd")])
-    record([], [PendingText(claim.session_id, claim.epoch, "m_a", 4, "ef")])
+    record([], [PendingText(claim, "m_a", 4, "ef")])
     assert list(MessageDelta.objects.values_list("offset", "text")) == [(2, "cd"), (4, "ef")]
     write(claim, end("m_a"), texts=[("m_a", 6, "gh")])
     assert ChatMessage.objects.get(pk="m_a").text == "abcdefgh"
@@ -88,7 +93,13 @@ def test_message_may_begin_and_end_in_one_batch(ana: User, worker: str) -> None:
 
 
 def fenced_claims(claim: Claim) -> list[Claim]:
-    return [Claim(claim.session_id, claim.epoch - 1), Claim(claim.session_id, claim.epoch + 1), Claim("s_none", 1)]
+    """Claims of other epochs, of another worker in the same epoch, and of a session that does not exist."""
+    return [
+        replace(claim, epoch=claim.epoch - 1),
+        replace(claim, epoch=claim.epoch + 1),
+        replace(claim, worker_id="w_another"),
+        replace(claim, session_id="s_none"),
+    ]
 
 
 def test_claim_that_was_lost_writes_nothing(ana: User, worker: str) -> None:
@@ -97,34 +108,31 @@ def test_claim_that_was_lost_writes_nothing(ana: User, worker: str) -> None:
     write(claim, insert("m_a", "ab"))
     before = rows(claim)
     for zombie in fenced_claims(claim):
-        jobs = [Job(zombie.session_id, zombie.epoch, [end("m_a"), CloseTurn()]), Job(*_key(other), [insert("m_o" * 3)])]
-        texts = [PendingText(zombie.session_id, zombie.epoch, "m_a", 2, "late")]
+        jobs = [Job(zombie, 2, [end("m_a"), CloseTurn()]), Job(other, 1, [insert("m_o" * 3)])]
         with transaction.atomic():
-            results = record(jobs, texts)
-            assert [result.fenced for result in results] == [True, False]
-            assert results[0].events == []
+            batch = record(jobs, [PendingText(zombie, "m_a", 2, "late")])
+            assert [result.outcome for result in batch.jobs] == [Outcome.FENCED, Outcome.WRITTEN]
+            assert batch.texts == [Outcome.FENCED]
+            assert batch.jobs[0].events == []
             assert rows(claim) == before
             assert not MessageDelta.objects.exists()
             assert len(rows(other)) == 3
             transaction.set_rollback(True)
 
 
-def _key(claim: Claim) -> tuple[str, int]:
-    return claim.session_id, claim.epoch
-
-
 def test_claim_that_was_given_back_writes_nothing(ana: User, worker: str) -> None:
     """RUN-15: the epoch is still the same, but the session is free for anybody."""
     claim = begin(ana, worker)
     lease.give_back(claim)
-    assert write(claim, insert("m_a")).fenced
+    assert write(claim, insert("m_a")).outcome is Outcome.FENCED
 
 
 def test_session_that_was_deleted_fences_its_run(ana: User, worker: str) -> None:
     """RUN-15: nothing to write to, and no error either."""
     claim = begin(ana, worker)
     Session.objects.filter(pk=claim.session_id).delete()
-    assert write(claim, insert("m_a"), texts=[("m_a", 0, "x")]).fenced
+    batch = record([Job(claim, 1, [insert("m_a")])], [PendingText(claim, "m_a", 0, "x")])
+    assert (batch.jobs[0].outcome, batch.texts) == (Outcome.FENCED, [Outcome.FENCED])
 
 
 def test_closed_turn_releases_the_session(ana: User, worker: str) -> None:
@@ -133,7 +141,7 @@ def test_closed_turn_releases_the_session(ana: User, worker: str) -> None:
     assert write(claim, DONE, CloseTurn()).next_turn == ""
     run = SessionRun.objects.get(pk=claim.session_id)
     assert (run.state, run.turn_id, run.owner, run.done) == ("idle", "", None, run.wanted)
-    assert write(claim, insert("m_late")).fenced
+    assert write(claim, insert("m_late")).outcome is Outcome.FENCED
 
 
 def test_queued_messages_begin_the_next_turn(ana: User, worker: str) -> None:
@@ -164,7 +172,7 @@ def test_turn_goes_on_when_nobody_waits_any_more(ana: User, worker: str) -> None
     withdraw(session=session, author=ana, message_id=sent.id)
     before, turn_id = rows(claim), SessionRun.objects.get(pk=session.pk).turn_id
     result = write(claim, DONE, CloseTurn(for_queued=True))
-    assert (result.next_turn, result.events, result.fenced) == (turn_id, [], False)
+    assert (result.next_turn, result.events, result.outcome) == (turn_id, [], Outcome.WRITTEN)
     assert rows(claim) == before
     send_message(session=session, author=ana, text="But")
     assert write(claim, DONE, CloseTurn(for_queued=True)).next_turn not in ("", turn_id)
@@ -173,7 +181,7 @@ def test_turn_goes_on_when_nobody_waits_any_more(ana: User, worker: str) -> None
 def test_one_bad_job_takes_its_batch_with_it(ana: User, worker: str) -> None:
     """RUN-15: all of a transaction or nothing; the writer tries the parts one by one."""
     good, bad = begin(ana, worker), begin(ana, worker)
-    jobs = [Job(*_key(good), [insert("m_a", "ab")]), Job(*_key(bad), [insert("m_b", status="nonsense")])]
+    jobs = [Job(good, 1, [insert("m_a", "ab")]), Job(bad, 1, [insert("m_b", status="nonsense")])]
     with pytest.raises(IntegrityError), transaction.atomic():
         record(jobs, [])
     assert len(rows(good)) == len(rows(bad)) == 2
@@ -215,10 +223,7 @@ def test_last_words_are_told_before_the_end(ana: User, worker: str) -> None:
     claim = begin(ana, worker)
     words = TextAppended("m_a", 2, "cd")
     write(claim, insert("m_a", "ab"))
-    result = record(
-        [Job(*_key(claim), [end("m_a")], [words])],
-        [PendingText(*_key(claim), "m_a", 2, "cd")],
-    )[0]
+    result = record([Job(claim, 2, [end("m_a")], [words])], [PendingText(claim, "m_a", 2, "cd")]).jobs[0]
     assert result.events[0] == words
     assert isinstance(result.events[1], MessageChanged)
 
@@ -229,7 +234,7 @@ def test_writing_text_costs_the_same_however_long_it_is(ana: User, worker: str) 
     write(claim, insert("m_a", "x" * 10))
 
     def flush(offset: int) -> list[str]:
-        return statements(lambda: record([], [PendingText(*_key(claim), "m_a", offset, "y" * 10)]))
+        return statements(lambda: record([], [PendingText(claim, "m_a", offset, "y" * 10)]))
 
     first = flush(10)
     write(claim, texts=[("m_a", 20, "z" * 100_000)])
@@ -244,7 +249,7 @@ def test_many_sessions_are_flushed_at_once(ana: User, worker: str) -> None:
         write(claim, insert(f"m_{number}", "x"))
 
     def flush(some: Sequence[Claim], offset: int) -> int:
-        texts = [PendingText(*_key(claim), f"m_{number}", offset, "y") for number, claim in enumerate(some)]
+        texts = [PendingText(claim, f"m_{number}", offset, "y") for number, claim in enumerate(some)]
         return len(statements(lambda: record([], texts)))
 
     assert flush(claims[:1], 1) == flush(claims, 2)

@@ -178,9 +178,9 @@ def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[s
     call = {"type": "tool_group", "role": "assistant", "tool_name": "web_fetch", "arguments": arguments}
     begun = InsertMessage("m_tool", "message_updated", {**call, "status": "pending"})
     running = UpdateMessage("m_tool", "tool_exec_start", {"status": "running"})
-    recording.record([recording.Job(session.pk, claim.epoch, [begun])], [])
+    recording.record([recording.Job(claim, 1, [begun])], [])
     assert told() == []
-    recording.record([recording.Job(session.pk, claim.epoch, [running])], [])
+    recording.record([recording.Job(claim, 2, [running])], [])
     details = {"tool": "web_fetch", "host": host}
     assert told() == ([(Kind.TOOL_CALLED, None, ana.pk, f"session {session.pk}", details)] if host else [])
     SessionRun.objects.filter(pk=session.pk).update(owner=None)

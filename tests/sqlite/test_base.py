@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from django.db import DatabaseError, connection, connections, transaction
@@ -13,11 +18,29 @@ from django.db import DatabaseError, connection, connections, transaction
 from chat.models import Workspace
 from chat.sqlite import base
 from chat.sqlite.base import DatabaseWrapper, writers_of
+from tests.support.server import ROOT
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.sqlite,  # PostgreSQL does all of this by itself
 ]
+
+
+# Commits on a disk that refuses, and would print what comes after that.
+FAILING_DISK = """
+import django; django.setup()
+from django.db import connection, transaction
+from chat.sqlite import base
+def fail(log): raise OSError(5, "Input/output error")
+base._to_disk = fail
+with connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE t (n integer)")
+    try:
+        with transaction.atomic():
+            cursor.execute("INSERT INTO t VALUES (1)")
+    finally:
+        print("late")
+"""
 
 
 class Disk:
@@ -148,16 +171,77 @@ def test_others_write_while_one_waits_for_the_disk(
     assert disk.syncs == 2
 
 
-def test_disk_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-01: what may be lost was not sent."""
+def test_commit_is_never_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-01: it is made. A disk that does not keep it ends the process: a later sync could succeed without it."""
+    ended: list[OSError] = []
 
     def fail(log: int) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(base, "_to_disk", fail)
-    with pytest.raises(DatabaseError, match="no space left"):
-        write()
+    monkeypatch.setattr(base, "_end_process", ended.append)
+    write()
     assert not turn().locked()
+    assert [error.errno for error in ended] == [errno.EIO]
+    assert Workspace.objects.count() == 1
+
+
+def test_process_whose_disk_fails_ends_at_once(tmp_path: Path) -> None:
+    """MSG-01: with a line in the log, and an exit code after which a service manager restarts it."""
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PARLEY_DATA": str(tmp_path),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/t.sqlite3",
+    }
+    command = [sys.executable, "-c", FAILING_DISK]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    assert ended.returncode == os.EX_IOERR
+    assert "The disk does not keep what is written: [Errno 5]" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_log_that_cannot_be_opened_is_reported_before_anything_is_written(
+    threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-01: out of descriptors: an error, no row, and no other writer is kept waiting."""
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    write()
+    writers = writers_of(str(connection.settings_dict["NAME"]))
+    with monkeypatch.context() as patch:
+        patch.setattr(writers, "_file", -1)  # as in a process that has not written yet
+        patch.setattr(os, "open", fail)
+        with pytest.raises(DatabaseError, match="Too many open files"):
+            write("B")
+        assert not turn().locked()
+    threads(lambda: write("C")).result(20)
+    assert set(Workspace.objects.values_list("name", flat=True)) == {"W", "C"}
+
+
+def test_log_is_opened_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-01: a commit needs no descriptor that others may have taken meanwhile; a new log is noticed."""
+    write()
+    opened: list[str] = []
+    really_open = os.open
+
+    def noted(path: str, *args: int) -> int:
+        opened.append(path)
+        return really_open(path, *args)
+
+    monkeypatch.setattr(os, "open", noted)
+    write()
+    write()
+    assert opened == []
+    log = f"{connection.settings_dict['NAME']}-wal"
+    writers = writers_of(str(connection.settings_dict["NAME"]))
+    other = really_open(os.devnull, os.O_RDONLY)
+    os.close(writers._file)
+    writers._file = other  # a file that is not the log any more, as after the last connection was closed
+    write()
+    assert (opened, disk.syncs) == ([log], 4)
 
 
 def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]], Future[object]]) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import count
 
-from django.db.models.functions import Now as DatabaseNow
 from django.utils import timezone
 
 from agents.events import TurnFinished
 from chat import ids
 from chat.events import TextAppended
 from chat.live.publish import publish
-from chat.models import Session, Worker
+from chat.models import Session
 from chat.running import lease
 from chat.running.changes import AppendText, Change, CloseTurn
 from chat.running.lease import Claim
@@ -21,7 +19,8 @@ from chat.running.opening import Opening, open_claim, open_turn
 from chat.running.reducer import reduce
 from chat.running.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
 from chat.services.reading import message_snapshot
-from chat.services.recording import Job, PendingText, record
+from chat.services.recording import Job, Outcome, PendingText, record
+from tests.support.workers import declare_dead
 
 
 class Player:
@@ -33,6 +32,7 @@ class Player:
         self.state: TurnState | None = None
         self._worker = lease.enlist()
         self._claim: Claim | None = None
+        self._written = 0
         self._seconds = count(100)
         self._resumes = True
 
@@ -46,7 +46,7 @@ class Player:
             if opening is None:
                 self._claim = None
             else:
-                self.state = opening.state
+                self.state, self._written = opening.state, opening.written
                 self._mend(opening)
         return self.state is not None
 
@@ -56,14 +56,14 @@ class Player:
 
     def crash(self, *, resumes: bool) -> None:
         """Die without a word; another process finds the session. What the dead one writes then is not taken."""
-        Worker.objects.filter(pk=self._worker).update(lease_until=DatabaseNow() - timedelta(days=1))
+        declare_dead(self._worker)
         dead, state = self._claim, self.state
         self._worker, self._claim, self.state, self._resumes = lease.enlist(), None, None, resumes
         self._take()
         if dead is not None and state is not None:
             _, changes = reduce(state, Stopped(), self._now())
-            [late] = record([Job(self.session.pk, dead.epoch, changes)], [])
-            assert late.fenced
+            [late] = record([Job(dead, self._written + 1, changes)], []).jobs
+            assert late.outcome is Outcome.FENCED
 
     def _take(self) -> None:
         for claim in lease.claim(self._worker, 1000):
@@ -94,19 +94,22 @@ class Player:
         assert self._claim is not None
         message = message_snapshot(message_id)
         assert message is not None
-        record([], [PendingText(self.session.pk, self._claim.epoch, message_id, len(message.text), text)])
+        record([], [PendingText(self._claim, message_id, len(message.text), text)])
         publish(self.session.pk, [TextAppended(message_id, len(message.text), text, reasoning)])
 
     def _record(self, claim: Claim, changes: Sequence[Change]) -> None:
-        [recorded] = record([Job(self.session.pk, claim.epoch, changes)], [])
-        assert not recorded.fenced
+        self._written += 1
+        [recorded] = record([Job(claim, self._written, changes)], []).jobs
+        assert recorded.outcome is Outcome.WRITTEN
         publish(self.session.pk, recorded.events)
         if any(isinstance(change, CloseTurn) for change in changes):
             self._close(claim, recorded.next_turn)
 
     def _close(self, claim: Claim, next_turn: str) -> None:
         if next_turn:
-            self.state = open_turn(claim, float(next(self._seconds))).state
+            opening = open_turn(claim, float(next(self._seconds)))
+            assert opening is not None
+            self.state = opening.state
         else:
             self.state = self._claim = None
 

@@ -232,6 +232,8 @@ TEMPLATE = {"words": {"template": "{a.__class__}", "values": {"a": "x"}}}
         ({"type": "error", "provider_data": TEMPLATE}, "messages.0.provider_data"),
         ({"type": "error", "provider_data": TWICE}, "messages.0.provider_data"),
         ({"revisions": [{"kind": "edit", "at": TIME, "before": {"text": 1}}]}, "messages.0.revisions.0.before"),
+        ({"revisions": [{"kind": "remove", "at": TIME, "before": {"revision": -1}}]}, "messages.0.revisions.0.before"),
+        ({"revisions": [{"kind": "remove", "at": TIME, "before": {"after": "../"}}]}, "messages.0.revisions.0.before"),
         ({"tool_name": "x" * 201}, "messages.0.tool_name"),
         ({"id": "m_" + "0" * 24 + "\n"}, "messages.0.id"),
     ],

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
-from django.core.cache import cache
-from django.test import Client, RequestFactory
+from django.test import Client, RequestFactory, override_settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
+from chat import password_hashing
 from chat.models import LoginSession, Role, Session, Share, User
 from chat.origin import address_of
-from chat.services import accounts, attempts, sharing
+from chat.services import accounts, guesses, sharing
 from chat.services.access import role_in
+from chat.services.limits import RATES, RateLimited
 from tests.support.second_factors import code_of, give_app
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]
 PASSWORD = "correct horse"
-
-
-@pytest.fixture(autouse=True)
-def _nobody_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.clear()
-    monkeypatch.setattr(attempts, "WINDOW", 10**9)  # none ends while a test runs
 
 
 def signed_in_user(client: Client) -> str | None:
@@ -62,7 +58,7 @@ def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
 def test_who_is_wrong_too_often_waits(client: Client, ana: User, bo: User) -> None:
     """Guessing passwords ends soon, for this name from this address; the right one does not help before its time."""
     page = reverse("sign-in")
-    for _ in range(attempts.MOST):
+    for _ in range(RATES["sign_ins_of_name"].amount):
         client.post(page, {"username": "ana", "password": "no"})
     html = client.post(page, {"username": "ANA", "password": PASSWORD}).content.decode()
     assert ("Try again in " in html, signed_in_user(client)) == (True, None)
@@ -84,28 +80,99 @@ def test_admin_has_no_sign_in_page_of_its_own(client: Client, ana: User) -> None
     assert client.get(reverse("admin:login")).status_code == 403
 
 
-def test_who_tries_one_name_after_another_waits_as_well(client: Client, ana: User) -> None:
-    """However many names: the failures of an address are counted, and those of a name are not pushed out by others."""
-    for number in range(attempts.MOST_OF_ADDRESS):
-        assert attempts.begin(username=f"name{number}", address="127.0.0.1") == 0
-    client.post(reverse("sign-in"), {"username": "ana", "password": PASSWORD})
-    assert signed_in_user(client) is None
+def wrong(client: Client, username: str = "ana") -> bool:
+    """Send a wrong password; return whether it was looked at."""
+    html = client.post(reverse("sign-in"), {"username": username, "password": "no"}).content.decode()
+    return "do not belong together" in html
 
 
-def test_tries_at_the_same_time_are_all_counted() -> None:
-    """Whoever sends a hundred at once has no hundred guesses: each is counted before its password is looked at."""
+def test_guesses_of_many_names_from_one_network_end(client: Client, ana: User, settings: Settings) -> None:
+    """However many names: all of one network count together, and for IPv6 that is a /64."""
+    settings.LIMITS = "sign_ins=3/minute"
+    clients = [Client(REMOTE_ADDR=f"2001:db8:1:2::{number:x}") for number in range(5)]
+    assert [wrong(each, f"name{number}") for number, each in enumerate(clients)] == [True, True, True, False, False]
+    clients[0].post(reverse("sign-in"), {"username": "ana", "password": PASSWORD})
+    assert signed_in_user(clients[0]) is None
+    assert Client().post(reverse("sign-in"), {"username": "ana", "password": PASSWORD}).status_code == 302
+
+
+def test_guesses_of_one_name_from_many_networks_are_delayed(ana: User) -> None:
+    """The person still signs in with a browser that they have used before, and by link."""
+    page, known = reverse("sign-in"), Client()
+    known.post(page, {"username": "ana", "password": PASSWORD})
+    known.post(reverse("sign-out"))
+    clients = [Client(REMOTE_ADDR=f"192.0.2.{number}") for number in range(guesses.FREE_GUESSES + 3)]
+    looked_at = [wrong(each, name) for each, name in zip(clients, ["ana", "ANA"] * len(clients), strict=False)]
+    assert looked_at == [True] * guesses.FREE_GUESSES + [False] * 3
+    assert known.post(page, {"username": "Ana", "password": "no"}).status_code == 200
+    assert known.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
+    link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
+    assert clients[0].post(link).status_code == 302
+
+
+def test_known_browser_has_a_limit_of_its_own(ana: User) -> None:
+    """Its cookie counts for the names that have signed in with it, and for nobody who changes it."""
+    page, known = reverse("sign-in"), Client()
+    known.post(page, {"username": "ana", "password": PASSWORD})
+    known.post(reverse("sign-out"))
+    most = RATES["sign_ins_of_name"].amount
+    assert [wrong(known) for _ in range(most + 1)] == [True] * most + [False]
+    forged = Client()
+    forged.cookies["parley_browser"] = "x" + known.cookies["parley_browser"].value
+    assert [wrong(forged) for _ in range(most + 1)] == [True] * most + [False]
+
+
+def test_guesses_at_the_same_time_are_all_counted() -> None:
+    """A hundred at once are no hundred guesses: each is counted before its password is looked at."""
+
+    def guess(number: int) -> bool:
+        try:
+            guesses.begin(username="ana", request=RequestFactory().get("/", REMOTE_ADDR=f"192.0.2.{number}"))
+        except RateLimited:
+            return False
+        return True
+
     with ThreadPoolExecutor(8) as threads:
-        waits = list(threads.map(lambda _: attempts.begin(username="ana", address="192.0.2.1"), range(40)))
-    assert waits.count(0) == attempts.MOST
+        admitted = list(threads.map(guess, range(40)))
+    assert admitted.count(True) == guesses.FREE_GUESSES
 
 
 def test_right_password_makes_up_for_wrong_ones(client: Client, ana: User) -> None:
     page = reverse("sign-in")
-    for wrong in (attempts.MOST - 1, attempts.MOST - 1):
-        for _ in range(wrong):
-            client.post(page, {"username": "ana", "password": "no"})
+    few = RATES["sign_ins_of_name"].amount - 1
+    for _ in range(2):
+        assert all(wrong(client) for _ in range(few))
         assert client.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
         client.logout()
+
+
+def test_links_are_not_guessed(client: Client, settings: Settings) -> None:
+    settings.LIMITS = "links=2/minute"
+    answers = [client.get(reverse("sign-in-link", args=["no"])).status_code for _ in range(3)]
+    assert answers == [410, 410, 429]
+
+
+def test_accounts_from_one_network_are_limited(session: Session, ana: User, settings: Settings) -> None:
+    settings.LIMITS = "joins=1/hour"
+    answers = []
+    for name in ("cleo", "dora"):
+        token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+        values = {"display_name": name, "username": name, "password": "nine lives 9"}
+        answers.append(Client().post(reverse("join", args=[token]), values))
+    assert [answer.status_code for answer in answers] == [302, 429]
+    assert "Try again in 60 minutes" in answers[1].content.decode()
+
+
+def test_passwords_that_wait_too_long_for_their_turn_are_refused(
+    client: Client, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bounded number is hashed at once; the answer says when to come back."""
+    monkeypatch.setattr(password_hashing, "PATIENCE_SECONDS", 0.01)
+    with override_settings(PASSWORD_HASHERS=["chat.password_hashing.BoundedHasher"]), ExitStack() as others:
+        for _ in range(password_hashing.AT_ONCE):
+            others.enter_context(password_hashing.hashing())
+        answer = client.post(reverse("sign-in"), {"username": "nobody", "password": "x"})
+    assert (answer.status_code, answer["Retry-After"]) == (429, "5")
 
 
 @pytest.mark.parametrize(("https", "told"), [(True, "203.0.113.9"), (False, "127.0.0.1")])

@@ -7,7 +7,6 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -15,7 +14,7 @@ from PIL import Image
 from pytest_django.fixtures import Settings
 
 from chat.models import User
-from chat.services import attempts
+from chat.services import guesses
 from tests.support.house import person
 
 pytestmark = pytest.mark.django_db
@@ -26,12 +25,6 @@ PASSWORD = "correct horse"
 @pytest.fixture(autouse=True)
 def _own_files(settings: Settings, tmp_path: Path) -> None:
     settings.MEDIA_ROOT = tmp_path
-
-
-@pytest.fixture(autouse=True)
-def _nobody_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.clear()
-    monkeypatch.setattr(attempts, "WINDOW", 10**9)  # none ends while a test runs
 
 
 def picture() -> SimpleUploadedFile:
@@ -124,7 +117,7 @@ def test_refused_password_is_explained(signed_in: SignIn, ana: User, changes: di
 def test_who_found_a_browser_open_cannot_guess_the_password(signed_in: SignIn, ana: User) -> None:
     values = {"new_password1": "a quite new one", "new_password2": "a quite new one"}
     client = signed_in(ana)
-    for _ in range(attempts.MOST):
+    for _ in range(guesses.FREE_GUESSES):
         send(client, "password", old_password="no", **values)
     assert "Try again in" in send(client, "password", old_password=PASSWORD, **values)
     ana.refresh_from_db()

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from allauth.mfa.models import Authenticator
 from bs4 import BeautifulSoup, Tag
-from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -19,7 +18,7 @@ from pytest_django.fixtures import Settings
 
 from chat.allauth_adapters import CONFIRMED_AT
 from chat.models import LoginSession, SecurityEvent, Session, User
-from chat.services import accounts, api_tokens, attempts, second_factor
+from chat.services import accounts, api_tokens, counters, guesses, second_factor
 from chat.services.errors import Refused
 from chat.services.security_log import Kind
 from tests.support.second_factors import HOST, ORIGIN, SoftPasskey, code_of, give_app, give_codes
@@ -28,12 +27,6 @@ pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse"
 SIGN_IN, SECOND_STEP, PASSKEY_SIGN_IN = reverse("sign-in"), reverse("second-step"), reverse("passkey-sign-in")
 TWO_STEP, ADD_APP, ADD_PASSKEY = reverse("two-step"), reverse("two-step-app"), reverse("two-step-passkey")
-
-
-@pytest.fixture(autouse=True)
-def _nobody_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.clear()
-    monkeypatch.setattr(attempts, "WINDOW", 10**9)  # none ends while a test runs
 
 
 @pytest.fixture
@@ -233,7 +226,7 @@ def test_with_a_second_factor_it_is_that_which_proves(browser: Client, ana: User
 
 def test_password_of_the_confirmation_is_not_guessed_at(browser: Client, ana: User) -> None:
     stale(signed_in(browser, ana))
-    for _ in range(attempts.MOST):
+    for _ in range(guesses.FREE_GUESSES):
         browser.post(reverse("confirm"), {"password": "no"})
     answer = browser.post(reverse("confirm"), {"password": PASSWORD})
     assert (answer.status_code, "Try again in" in alert_in(answer)) == (422, True)
@@ -261,7 +254,9 @@ def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: Use
     assert (wrong.status_code, "not valid" in alert_in(wrong)) == (422, True)
 
     code = code_of(secret)
+    assert "parley_browser" not in browser.cookies
     assert browser.post(SECOND_STEP, {"code": f" {code[:3]} {code[3:]} "}).headers["Location"] == "/settings/"
+    assert "parley_browser" in browser.cookies  # known only after the last step
 
     assert user_of(browser) == ana.pk
     events = SecurityEvent.objects.filter(person=ana).order_by("pk")
@@ -289,7 +284,7 @@ def test_used_code_is_remembered_by_the_row(ana: User) -> None:
     """Neither another process nor a cleared cache lets it in again, nor one from before it."""
     secret = give_app(ana)
     second_factor.check_code(user=ana, code=code_of(secret))
-    cache.clear()
+    counters.reset()
     for step in (0, -1):
         with pytest.raises(Refused):
             second_factor.check_code(user=ana, code=code_of(secret, step=step))
@@ -311,7 +306,7 @@ def test_recovery_code_signs_in_once(browser: Client, ana: User) -> None:
 def test_codes_are_not_guessed(browser: Client, ana: User) -> None:
     """From however many addresses: they are counted by person, and nobody else is kept out."""
     secret = give_app(ana)
-    for number in range(attempts.MOST):
+    for number in range(guesses.FREE_GUESSES):
         client = Client(REMOTE_ADDR=f"192.0.2.{number}")
         sign_in(client, ana)
         client.post(SECOND_STEP, {"code": "000000"})
@@ -354,12 +349,14 @@ def test_passkey_signs_in_without_a_password(browser: Client, ana: User, bo: Use
     assert user_of(other) is None
 
 
-def test_challenges_are_limited_by_address(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_challenges_are_limited_by_address(browser: Client, settings: Settings) -> None:
     """Each makes a short session row: nobody fills the table with them."""
-    monkeypatch.setattr(attempts, "MOST_OF_ADDRESS", 2)
-    answers = [Client(SERVER_NAME=HOST).get(PASSKEY_SIGN_IN).status_code for _ in range(3)]
-    assert answers == [200, 200, 429]
-    assert browser.post(PASSKEY_SIGN_IN, {"credential": "x"}).headers["Location"] == SIGN_IN
+    settings.LIMITS = "passkeys=2/minute"
+    answers = [Client(SERVER_NAME=HOST).get(PASSKEY_SIGN_IN) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert 0 < int(answers[2]["Retry-After"]) <= 60
+    refused = browser.post(PASSKEY_SIGN_IN, {"credential": "x"})
+    assert (refused.status_code, "Try again in" in refused.content.decode()) == (429, True)
     lives = LoginSession.objects.values_list("expire_date", flat=True)
     assert [each < timezone.now() + timedelta(minutes=11) for each in lives] == [True, True]
 

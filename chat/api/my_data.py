@@ -1,0 +1,30 @@
+"""Exporting one's own data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from chat.api.auth import ApiRequest
+from chat.downloads import file_name, passed_on
+from chat.services.personal_export import export_person
+
+router = Router(tags=["Transfer"])
+ARCHIVE: dict[int, dict[str, Any]] = {
+    200: {
+        "description": "The archive",
+        "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.get(
+    "/me/export", operation_id="exportMe", summary="Export everything of yours", openapi_extra={"responses": ARCHIVE}
+)
+def export_me(request: ApiRequest) -> HttpResponseBase:
+    """One ZIP archive: account, drafts, sessions and files, and your messages in sessions of others. One at a time."""
+    pieces = export_person(user=request.user, author=request.user)
+    name = file_name(f"Parley {request.user.username}", "parley", "zip")
+    return passed_on(request, pieces, name=name, media_type="application/zip")

@@ -1,0 +1,24 @@
+"""`manage.py endlogins`: sign everyone out, such as after a backup was restored."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from chat.services import accounts
+
+
+class Command(BaseCommand):
+    help = (
+        "Sign everyone out in all browsers, and end all one-time sign-in links. A restored backup brings back logins, "
+        "links and tokens that were ended after it was made."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tokens", action="store_true", help="also revoke all API tokens and invitation links")
+
+    def handle(self, *args: Any, tokens: bool = False, **options: Any) -> str:
+        ended = accounts.end_all_logins(with_tokens=tokens)
+        return f"Ended: {ended['logins']} logins, {ended['tokens']} tokens."

@@ -1,0 +1,36 @@
+"""`manage.py exportperson`: write all that belongs to one person into an archive."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from chat.models import User
+from chat.services.errors import Refused
+from chat.services.personal_export import export_person
+
+
+class Command(BaseCommand):
+    help = "Write all that belongs to one person as a ZIP archive, as they get it from their settings."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="the user name with which they sign in")
+        parser.add_argument("--to", metavar="FILE", help="where it is written; NAME.zip if not given")
+
+    def handle(self, *args: Any, name: str = "", to: str | None = None, **options: Any) -> str:
+        user = User.objects.filter(username=name).first()
+        if user is None:
+            raise CommandError(f"There is no user {name!r}.")
+        place = Path(to or f"{name}.zip")
+        try:
+            with place.open("xb") as file:
+                file.writelines(export_person(user=user, author=None))
+        except Refused as refused:
+            place.unlink()
+            raise CommandError(str(refused)) from None
+        except OSError as error:
+            raise CommandError(f"{place} cannot be written: {error.strerror}.") from error
+        return f"Written to {place}."

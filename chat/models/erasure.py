@@ -1,0 +1,34 @@
+"""Requests to erase, which are also the record of what was erased."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Erasure(models.Model):
+    """A request to erase a session or a user for good.
+
+    The work is done in batches and resumed after a crash until `finished_at` is set. The row stays as the record of it:
+    `target` is an id, `counts` are numbers by kind, and nothing of the erased content is kept.
+    """
+
+    class Kind(models.TextChoices):
+        SESSION = "session"
+        USER = "user"
+
+    kind = models.CharField(max_length=7, choices=Kind.choices)
+    target = models.CharField(max_length=32)
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    requested_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    counts = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("-requested_at", "-pk")
+        indexes = (
+            models.Index(fields=["requested_at"], name="erasure_open", condition=models.Q(finished_at__isnull=True)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target}"

@@ -1,0 +1,45 @@
+"""Connections that set time limits for their statements: `OPTIONS["limits"]`, by PostgreSQL's names, in milliseconds.
+
+They are set by a statement, once for each connection. As start-up options (libpq's `options`) they would be refused by
+PgBouncer, and in Django's `connection_created` signal they would cost a round trip each time the pool lends one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.backends.postgresql import base
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection, of the pool or of its own."""
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """The time limits that the settings give to new connections."""
+        limits: Mapping[str, int] = self.settings_dict["OPTIONS"].get("limits", {})
+        return limits
+
+    def set_limits(self, limits: Mapping[str, int]) -> None:
+        """Change the time limits of the present connection."""
+        self.ensure_connection()
+        _set(self.connection, limits)
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params = super().get_connection_params()
+        params.pop("limits", None)
+        return params
+
+    def _configure_connection(self, connection: Any) -> bool:
+        """Configure a new connection; Django calls it for connections of their own, and the pool for its own ones."""
+        needs_commit: bool = super()._configure_connection(connection)  # type: ignore[misc]  # missing in the stubs
+        _set(connection, self.limits)
+        return needs_commit
+
+
+def _set(connection: Any, limits: Mapping[str, int]) -> None:
+    if limits:
+        settings = ", ".join(["set_config(%s, %s, false)"] * len(limits))
+        values = [text for name, milliseconds in limits.items() for text in (name, str(milliseconds))]
+        connection.execute(f"SELECT {settings}", values)

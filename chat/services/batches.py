@@ -1,0 +1,62 @@
+"""Long jobs in short transactions: how much one batch takes, and how long the next one waits."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from threading import Event
+from typing import TypeVar
+
+T = TypeVar("T")
+# How much a job did, by kind.
+Counts = Counter[str]
+
+# Limits of one batch: what SQLite writes, indexed, in about half a second.
+MAX_ROWS = 200
+MAX_CHARS = 1_000_000
+# The share of its working time that a job pauses, in seconds between the two limits.
+PAUSE_SHARE = 0.25
+MIN_PAUSE = 0.002
+MAX_PAUSE = 0.25
+
+
+def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Split items into batches of bounded number and total size; an item larger than that gets a batch of its own."""
+    batch: list[T] = []
+    chars = 0
+    for item in items:
+        more = size(item)
+        if batch and (len(batch) == MAX_ROWS or chars + more > MAX_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(item)
+        chars += more
+    if batch:
+        yield batch
+
+
+class Deadline:
+    """When a job has to leave the rest to a later round: after some `seconds`, or when its process is `stopping`."""
+
+    def __init__(self, seconds: float | None = None, stopping: Event | None = None) -> None:
+        self._at = None if seconds is None else time.monotonic() + seconds
+        self._stopping = stopping
+
+    @property
+    def is_over(self) -> bool:
+        is_late = self._at is not None and time.monotonic() >= self._at
+        return is_late or (self._stopping is not None and self._stopping.is_set())
+
+
+class Pacer:
+    """Leaves the database to other writers between the batches of a job. Not for the event loop: it blocks."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def pause(self) -> None:
+        """Sleep for a share of the time since the last pause."""
+        worked = time.monotonic() - self._since
+        time.sleep(min(MAX_PAUSE, max(MIN_PAUSE, worked * PAUSE_SHARE)))
+        self._since = time.monotonic()

@@ -1,0 +1,89 @@
+"""Counters with an end, for rate limits: in memory, or in Redis where several processes count together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from threading import Lock
+from typing import TypeVar
+
+from django.conf import settings
+from limits.storage import MemoryStorage, RedisStorage
+from limits.strategies import MovingWindowRateLimiter
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+Storage = MemoryStorage | RedisStorage
+
+# Redis must answer within this time. After a failure it is left alone for a while, so that not every request waits.
+TIMEOUT_SECONDS = 0.5
+PAUSE_SECONDS = 10.0
+SWEEP_SECONDS = 60.0
+
+
+class QuietMemory(MemoryStorage):
+    """Memory that is swept once a minute. The library's starts a thread for every hundredth of a second with a hit."""
+
+    def __init__(self) -> None:
+        self._sweep_at = 0.0
+        super().__init__()
+
+    def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802  # the private name that the library calls
+        if time.monotonic() >= self._sweep_at:
+            self._sweep_at = time.monotonic() + SWEEP_SECONDS
+            self._MemoryStorage__expire_events()  # type: ignore[attr-defined]  # private, as above
+
+
+class Counters:
+    """Counts in Redis if there is one, and in this process while Redis is away: limits hold, each process by itself."""
+
+    def __init__(self, redis_url: str, prefix: str) -> None:
+        self._memory = QuietMemory()
+        # The library's own locks are dropped with the keys that they belong to.
+        self._lock = Lock()
+        self._redis: RedisStorage | None = None
+        if redis_url:
+            patience = TIMEOUT_SECONDS
+            self._redis = RedisStorage(
+                redis_url, key_prefix=prefix, socket_timeout=patience, socket_connect_timeout=patience
+            )
+        self._is_away = False
+        self._retry_at = 0.0
+
+    def storage(self, use: Callable[[Storage], T]) -> T:
+        """Return what `use` returns, given the storage that counts at present."""
+        if self._redis is not None and (not self._is_away or time.monotonic() >= self._retry_at):
+            try:
+                found = use(self._redis)
+            except (RedisError, OSError) as error:
+                self._went_away(error)
+            else:
+                if self._is_away:
+                    self._is_away = False
+                    logger.info("Redis counts rate limits again.")
+                return found
+        with self._lock:
+            return use(self._memory)
+
+    def window(self, use: Callable[[MovingWindowRateLimiter], T]) -> T:
+        """Return what `use` returns, given a limiter whose window moves with each request."""
+        return self.storage(lambda storage: use(MovingWindowRateLimiter(storage)))
+
+    def _went_away(self, error: Exception) -> None:
+        if not self._is_away:
+            logger.warning("Redis cannot count rate limits: each process counts by itself. %r", error)
+        self._is_away, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
+
+
+@lru_cache(maxsize=1)
+def counters() -> Counters:
+    """Return the counters of this process."""
+    return Counters(settings.REDIS_URL, f"{settings.REDIS_PREFIX}:limits")
+
+
+def reset() -> None:
+    """Forget what this process has counted, and read the settings again."""
+    counters.cache_clear()

@@ -1,0 +1,100 @@
+"""Guests, the export of one's data, erasing and signing out, in a real browser."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from urllib.parse import urljoin
+
+from playwright.async_api import Browser, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited
+
+
+async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) -> None:
+    """LIVE-06: until somebody makes them a member; the owner sees who is a guest, and how often a link still works."""
+    gil = await invited(ana, browser, "Gil")
+    page = gil.page
+    await expect(page.locator("#rail-new")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Import…")).to_have_count(0)
+    await expect(page.locator("#model")).to_have_count(0)
+    await page.get_by_role("button", name="More", exact=True).click()
+    await expect(page.get_by_role("menuitem", name="Copy the link")).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Fork this session")).to_have_count(0)
+    await page.keyboard.press("Escape")
+    await gil.say("/new")
+    await expect(page.locator("#notices")).to_contain_text("/new")
+    await page.goto(urljoin(page.url, "/"))
+    await expect(page.get_by_role("heading", name="Welcome, Gil")).to_be_visible()
+    await expect(page.get_by_role("textbox", name="First message")).to_have_count(0)
+
+    await ana.page.get_by_role("button", name="Share").click()
+    dialog = ana.page.get_by_role("dialog")
+    await expect(dialog.locator(".people")).to_contain_text("gil · Guest")
+    await expect(dialog.locator(".links")).to_have_count(0)  # the link was for one person
+    await dialog.get_by_label("Invite", exact=True).select_option("5")
+    await dialog.get_by_role("button", name="Create link").click()
+    await expect(dialog.locator(".links")).to_contain_text("Viewer · 5 of 5 uses left")
+
+    await ana.page.goto(urljoin(ana.page.url, "/settings/"))
+    await ana.page.get_by_role("button", name="Make a member · Gil").click()
+    await expect(ana.page.locator("#toasts")).to_contain_text("Gil is a member of “Home” now.")
+    await expect(ana.page.locator("#guests")).to_have_count(0)
+    await page.reload()
+    await expect(page.get_by_role("textbox", name="First message")).to_be_visible()
+    gil.complain()
+
+
+async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person, tmp_path: Path) -> None:
+    """Export in the settings; drafts and unsent messages go from the browser at sign-out, after a question."""
+    page = ana.page
+    session = page.url.rstrip("/").rpartition("/")[2]
+    await ana.composer.fill("A secret draft")
+    await page.wait_for_function("Object.keys(localStorage).some(name => name.startsWith('parley:draft:'))")
+    await page.goto(urljoin(page.url, "/settings/"))
+    async with page.expect_download() as downloading:
+        await page.get_by_role("button", name="Export").click()
+    download = await downloading.value
+    assert download.suggested_filename == "Parley admin.zip"
+    await download.save_as(tmp_path / "export.zip")
+    names = zipfile.ZipFile(io.BytesIO((tmp_path / "export.zip").read_bytes())).namelist()
+    assert any(name.startswith(f"sessions/{session}") and name.endswith("session.md") for name in names)
+
+    await page.evaluate("localStorage.setItem('parley:outbox:1:s', '[{}]')")
+    await page.evaluate("localStorage.setItem('parley:theme', 'dark')")
+    asked: list[str] = []
+
+    async def answer(dialog: object, *, accept: bool) -> None:
+        asked.append(dialog.message)  # type: ignore[attr-defined]  # Playwright's dialog
+        await (dialog.accept() if accept else dialog.dismiss())  # type: ignore[attr-defined]  # likewise
+
+    page.once("dialog", lambda dialog: answer(dialog, accept=False))
+    await page.get_by_role("button", name="Sign out", exact=True).click()
+    await expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    page.once("dialog", lambda dialog: answer(dialog, accept=True))
+    await page.get_by_role("button", name="Sign out", exact=True).click()
+    await page.wait_for_url("**/accounts/sign-in/**")
+    assert asked == ["Some of your messages have not been sent yet. Sign out and discard them?"] * 2
+    left = await page.evaluate("[...Object.keys(localStorage), ...Object.keys(sessionStorage)]")
+    assert [name for name in left if name != "parley:theme"] == []
+
+
+async def test_erased_session_closes_where_it_is_open(ana: Person, browser: Browser) -> None:
+    """LIVE-06: the admin asks once, says what goes, and every open page of it ends."""
+    gil = await invited(ana, browser, "Gil")
+    await gil.say("Hello")
+    await expect(gil.messages.first).to_be_visible()
+    session = ana.page.url.rstrip("/").rpartition("/")[2]
+    staff = await ana.page.context.new_page()
+    await staff.goto(urljoin(ana.page.url, f"/admin/chat/session/{session.replace('_', '_5F')}/change/"))
+    await staff.get_by_role("button", name="Erase…").click()
+    await expect(staff.locator("#content")).to_contain_text("This cannot be undone.")
+    await staff.get_by_label("Erase all of this for good").check()
+    await staff.get_by_role("button", name="Erase", exact=True).click()
+    await expect(staff.locator(".messagelist")).to_contain_text("Erased 1 item.")
+    for person in (ana, gil):
+        await expect(person.page.get_by_text("You no longer have access to this session.").first).to_be_visible()
+    await gil.page.goto(urljoin(gil.page.url, "/"))
+    await expect(gil.page.get_by_text("No sessions are shared with you.")).to_be_attached()

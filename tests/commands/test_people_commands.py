@@ -1,0 +1,88 @@
+"""`manage.py purge`, `erase`, `exportperson` and `endlogins`: what operators do with people's data."""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from chat.models import Invitation, Session, SignInLink, User, Workspace
+from chat.services import accounts, api_tokens
+from chat.services.organising import delete
+from chat.services.sessions import create_session
+from chat.services.sharing import invite
+from tests.support.filled import DONE, HI, START, fill
+from tests.support.house import person
+
+pytestmark = pytest.mark.django_db(transaction=True)  # the log of SQLite is not emptied within a transaction
+
+
+@pytest.fixture
+def ana() -> User:
+    return person("Ana", Workspace.objects.create(name="Team"))
+
+
+def run(*words: str) -> str:
+    out = StringIO()
+    call_command(*words, stdout=out)
+    return out.getvalue().strip()
+
+
+def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They ask first, say what they did, and what cannot be found they say as well."""
+    kept, old, going = (create_session(owner=ana, title=name) for name in ("Kept", "Old", "Going"))
+    for each in (kept, old):
+        delete(ana, each.pk)
+    Session.objects.filter(pk=old.pk).update(deleted_at=timezone.now() - timedelta(days=31))
+    assert run("purge") == "Purged: 1 sessions."
+    assert run("purge", "--vacuum") == "Purged: nothing."
+    assert run("purge", "--days", "0") == "Purged: 1 sessions."
+    fill(going, START, HI, DONE)
+    monkeypatch.setattr("builtins.input", lambda words: "no")
+    with pytest.raises(CommandError, match="Nothing was erased"):
+        run("erase", "session", going.pk)
+    monkeypatch.setattr("builtins.input", lambda words: going.pk)
+    assert run("erase", "session", going.pk).endswith(
+        "Erased: 3 messages, 1 sessions. Backups made before still hold it."
+    )
+    assert not Session.objects.exists()
+    assert "1 users" in run("erase", "person", "ana", "--yes")
+    for words in (("session", going.pk), ("person", "ana")):
+        with pytest.raises(CommandError, match="There is no"):
+            run("erase", *words, "--yes")
+    User.objects.create_superuser("root")
+    with pytest.raises(CommandError, match="last active administrator"):
+        run("erase", "person", "root", "--yes")
+
+
+def test_exportperson(ana: User, tmp_path: Path) -> None:
+    """It writes over nothing."""
+    create_session(owner=ana, title="Plan")
+    place = tmp_path / "ana.zip"
+    assert run("exportperson", "ana", "--to", str(place)) == f"Written to {place}."
+    assert "account.json" in zipfile.ZipFile(place).namelist()
+    for name, words in (("ana", "cannot be written: File exists"), ("zoe", "There is no user")):
+        with pytest.raises(CommandError, match=words):
+            run("exportperson", name, "--to", str(place))
+
+
+def test_endlogins(ana: User) -> None:
+    """A restored backup has brought them back: browsers, links and tokens."""
+    client = Client()
+    client.force_login(ana)
+    accounts.sign_in_link(user=ana)
+    invite(session=create_session(owner=ana), author=ana, role="viewer")
+    _token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
+    assert run("endlogins") == "Ended: 1 logins, 0 tokens."
+    assert client.get("/settings/").status_code == 302
+    assert not SignInLink.objects.exists()
+    assert api_tokens.recognised(secret) is not None
+    assert run("endlogins", "--tokens") == "Ended: 0 logins, 1 tokens."
+    assert api_tokens.recognised(secret) is None
+    assert Invitation.objects.get().expires_at <= timezone.now()

@@ -1,0 +1,168 @@
+"""A PostgreSQL that is slow, locked, full or read-only: time limits, and what people are told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.db import connection, connections, transaction
+from django.test import Client
+
+from chat.db import Threads, without_time_limits
+from chat.live.listener import TRY_LATER
+from chat.models import ApiToken, ChatMessage, User, Workspace
+from chat.postgres.base import DatabaseWrapper
+from chat.running import lease
+from chat.running.changes import InsertMessage
+from chat.running.writer import LIMITS, Writer
+from chat.services import api_tokens
+from chat.services.messages import send_message
+from chat.services.recording import Job
+from chat.services.sessions import create_session
+from chat.unavailable import UnavailableSockets
+from tests.support.database import address
+from tests.support.socket import Socket
+
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+
+
+def limits() -> dict[str, str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, setting FROM pg_settings WHERE name LIKE '%%_timeout' AND setting <> '0'", [])
+        return dict(cursor.fetchall())
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    """Keep everybody out of a table."""
+    with psycopg.connect(address(), autocommit=False) as other:
+        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Let the test's connection wait for a moment only."""
+    wrapper = connections["default"]
+    assert isinstance(wrapper, DatabaseWrapper)
+    wrapper.set_limits({"lock_timeout": 50})
+    try:
+        yield
+    finally:
+        wrapper.set_limits(wrapper.limits)
+
+
+def test_request_has_time_limits_which_migrations_have_not() -> None:
+    """RUN-10: one that hangs gives its connection and its locks back."""
+    of_requests = {"statement_timeout": "5000", "lock_timeout": "4000", "idle_in_transaction_session_timeout": "30000"}
+    assert of_requests.items() <= limits().items()
+    with without_time_limits():
+        assert not of_requests.keys() & limits().keys()
+    assert of_requests.items() <= limits().items()
+
+
+async def test_threads_have_connections_outside_the_pool_and_limits_of_their_own() -> None:
+    """RUN-15: requests that take all of the pool take none of the runner's."""
+    threads = Threads(1, "test", limits=LIMITS)
+    found = await threads.run(limits)
+    assert {name: int(found[name]) for name in LIMITS} == LIMITS
+    assert "pool" not in await threads.run(lambda: connection.settings_dict["OPTIONS"])
+    await threads.close()
+
+
+def test_pages_and_api_ask_to_come_back_later(ana: User) -> None:
+    """RUN-10: a table that cannot be had in time is 503, in the session middleware too; never 500."""
+    client = Client(raise_request_exception=False)
+    client.force_login(ana)
+    _, secret = api_tokens.create(user=ana, name="T", scope="write", days=30)
+    with impatient():
+        with locked("chat_loginsession"):
+            page = client.get("/")
+        with locked("chat_session"):
+            listing = client.get("/api/sessions", headers={"Authorization": f"Bearer {secret}"})
+            script = client.get("/rail", headers={"Accept": "application/json"})
+    assert (page.status_code, page["Retry-After"]) == (503, "2")
+    assert b"Parley" in page.content
+    assert (listing.status_code, listing["Content-Type"]) == (503, "application/problem+json")
+    assert listing.json()["code"] == "unavailable"
+    assert script.status_code == 503
+    assert client.get("/").status_code == 200
+
+
+def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-10: who waits for a connection in vain may try again."""
+    client = Client(raise_request_exception=False)
+    client.force_login(ana)
+    connection.close()
+    pool = connections["default"].pool  # type: ignore[attr-defined]  # the stubs do not know it
+    monkeypatch.setattr(pool, "timeout", 0.05)
+    taken = [pool.getconn(timeout=20) for _ in range(pool.max_size)]
+    try:
+        assert client.get("/").status_code == 503
+    finally:
+        for each in taken:
+            pool.putconn(each)
+    assert client.get("/").status_code == 200
+    connection.close()
+    connections["default"].close_pool()  # type: ignore[attr-defined]  # see above; the next test has a small one again
+
+
+async def test_socket_that_cannot_be_signed_in_is_to_come_back() -> None:
+    """LIVE-05: by its close code, which clients know."""
+    threads = Threads(1, "test", limits={"lock_timeout": 50})
+
+    async def sign_in(scope: object, receive: object, send: object) -> None:
+        await threads.run(ApiToken.objects.count)
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(locked("chat_apitoken"))
+        socket = await stack.enter_async_context(Socket("/ws/me/", app=UnavailableSockets(sign_in)))
+        assert await socket.closed() == TRY_LATER
+    await threads.close()
+
+
+async def test_standby_is_a_database_that_is_away() -> None:
+    """RUN-15: a primary that was demoted takes no writes; the next try finds the new one."""
+    tries = iter([True, False])
+
+    def write() -> None:
+        with transaction.atomic():
+            if next(tries):
+                with connection.cursor() as cursor:
+                    cursor.execute("SET TRANSACTION READ ONLY")
+            Workspace.objects.create(name="W")
+
+    threads = Threads(1, "test", limits={})
+    await threads.insist(write)
+    assert await threads.run(Workspace.objects.count) == 1
+    await threads.close()
+
+
+async def test_long_transaction_of_one_session_holds_up_no_other(ana: User) -> None:
+    """RUN-01: one writer for all of them; what is locked is written when it is free."""
+    writer, threads = Writer(), Threads(1, "test", limits={})
+    writer.start()
+
+    def prepare() -> list[lease.Claim]:
+        for _ in range(2):
+            send_message(session=create_session(owner=ana), author=ana, text="Hi")
+        return lease.claim(lease.enlist(), 2)
+
+    slow, quick = await threads.run(prepare)
+    row = {"type": "text", "role": "assistant", "status": "complete", "text": "Hello"}
+    with psycopg.connect(address()) as other:
+        other.execute("SELECT 1 FROM chat_session WHERE id = %s FOR UPDATE", [slow.session_id])
+        waiting = writer.submit(Job(slow, 1, [InsertMessage("m_slow", "message_updated", row)]))
+        async with asyncio.timeout(20):
+            await writer.submit(Job(quick, 1, [InsertMessage("m_quick", "message_updated", row)]))
+        assert not waiting.done()
+    async with asyncio.timeout(20):
+        await waiting
+    written = await threads.run(lambda: set(ChatMessage.objects.filter(text="Hello").values_list("pk", flat=True)))
+    assert written == {"m_slow", "m_quick"}
+    await writer.close()
+    await threads.close()

@@ -1,0 +1,101 @@
+"""A worker whose network to PostgreSQL falls silent: no packet, and no error either."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from agents.providers.scripted import Gate
+from chat.db import Threads
+from chat.models import ChatMessage, SessionRun, User
+from chat.running.runner import THREADS, Runner
+from tests.support.house import House
+from tests.support.listener import Listener
+from tests.support.rest import check_rest
+from tests.support.silent_proxy import SilentProxy
+
+pytestmark = pytest.mark.postgres
+
+
+@contextmanager
+def through(proxy: SilentProxy) -> Iterator[None]:
+    """Let connections that are opened now go through the proxy."""
+    place = {name: connection.settings_dict[name] for name in ("HOST", "PORT")}
+    connection.settings_dict |= {"HOST": "127.0.0.1", "PORT": str(proxy.port)}
+    try:
+        yield
+    finally:
+        connection.settings_dict |= place
+
+
+async def connect(threads: Threads, count: int) -> None:
+    """Open the connections of all threads."""
+    together = threading.Barrier(count)
+
+    def open_one() -> None:
+        together.wait(20)
+        connection.ensure_connection()
+
+    await asyncio.gather(*[threads.run(open_one) for _ in range(count)])
+
+
+def server_socket() -> Path:
+    options = connection.settings_dict["OPTIONS"]
+    return Path(connection.settings_dict["HOST"] or options["host"]) / ".s.PGSQL.5432"
+
+
+async def test_worker_that_hears_nothing_publishes_nothing(
+    transactional_db: None, ana: User, settings: Settings
+) -> None:
+    """RUN-15, LIVE-01: another worker takes its session over; what it reads from the model meanwhile is not shown.
+
+    When the network is back, it learns that the session is another's, and changes nothing.
+    """
+    settings.RUNNER, settings.LEASE_SECONDS = "none", 1.0
+    house, other = House(), Runner()
+    gates = [Gate(), Gate(), Gate()]
+    house.script([["Once", gates[0], " upon", gates[1]], ["Twice", gates[2], "."]])
+    await house.start()
+    await connect(house.threads, 2)
+    session = await house.session(ana)
+    async with SilentProxy(server_socket()) as proxy:
+        with through(proxy):
+            lonely = Runner()
+            await lonely.start()
+            await connect(lonely._threads, THREADS)
+            await connect(lonely._writer._threads, 1)
+        await house.send(session, ana, "Go")
+        await gates[0].reached()
+        await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+        listener = Listener(session)
+        await listener.start()
+        await other.start()
+        proxy.flowing.clear()
+        await gates[2].reached()
+        assert time.monotonic() > lonely._safe_until
+        gates[0].open()
+        await gates[1].reached()
+        gates[2].open()
+        await house.idle(session)
+        assert await listener.heard() == "."
+        rows = await house.shown(session)
+        proxy.flowing.set()
+        async with asyncio.timeout(20):
+            while house.provider.streaming:  # noqa: ASYNC110  # until the run is cut
+                await asyncio.sleep(0.01)
+        await lonely.stop()
+        await other.stop()
+    assert await house.shown(session) == rows
+    assert rows[-2] == ("text", "complete", "Twice.")
+    assert (await house.do(SessionRun.objects.get, pk=session.pk)).epoch == 2
+    await house.do(check_rest, session)
+    await house.stop()
+    await house.threads.close()

@@ -1,0 +1,114 @@
+"""Claims under every order of steps; and each known fault of a claim, put back, is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from chat.models import User
+from chat.running import lease, lease_keeper, opening
+from chat.services import recording
+from chat.services.recording import Job, Outcome
+from tests.running import claims_machine
+from tests.running.claims_machine import Claims
+
+pytestmark = pytest.mark.django_db
+STEPS = 50
+# Orders of steps for the claims as they are, and at most so many for each fault, beginning with one that finds it soon.
+EXAMPLES = 15
+MOST_TRIES = 40
+
+
+def play(ana: User, number: int, *, examples: int) -> None:
+    """Try some orders of steps; the number decides which."""
+    Claims.ana = ana
+    limits = settings(
+        max_examples=examples,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(seed(number)(Claims), settings=limits)
+
+
+def test_claims_hold_in_every_order(ana: User) -> None:
+    """RUN-07, RUN-15: one worker at a time writes and publishes, no row is lost, everything asked for is served."""
+    play(ana, 0, examples=EXAMPLES)
+
+
+compare = lease_keeper.compare
+renew = lease.renew
+
+
+def nothing_unserved(*values: Any) -> lease_keeper.Comparison:
+    """The worker does not look for sessions that it owns and does not run."""
+    return replace(compare(*values), unserved=[])
+
+
+def nothing_lost(*values: Any) -> lease_keeper.Comparison:
+    """The worker does not look for claims that are not its own any more."""
+    return replace(compare(*values), lost=[])
+
+
+def renewed_in_time(worker_id: str) -> bool:
+    """A late renewal is refused, although no other worker has the sessions."""
+    running = [node for node in Claims.playing.nodes if node.keeper.worker_id == worker_id]
+    is_late = any(Claims.playing.now > node.safe_until + 2.5 for node in running)
+    return not is_late and renew(worker_id)
+
+
+def same_epoch(run: recording._Run, claim: lease.Claim) -> bool:
+    """A claim is recognised by its epoch alone."""
+    return run.epoch == claim.epoch and run.owner is not None
+
+
+def unnumbered(jobs: Iterable[Job], locked: recording._Locked) -> Iterator[Outcome]:
+    """Jobs have no numbers: what was written is written again."""
+    for job in jobs:
+        run = locked.runs.get(job.claim.session_id)
+        yield Outcome.WRITTEN if run is not None and run.admits(job.claim) else Outcome.FENCED
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that claims have had: what the machine says of it, what puts it back, and the number to begin with."""
+
+    found: str
+    place: object
+    name: str
+    value: object
+    number: int
+
+
+FAULTS = {
+    "the answer to a claim is lost": Fault("never served", lease_keeper, "compare", nothing_unserved, 10),
+    "the network is silent": Fault("text is published by", claims_machine, "SAFE_SHARE", math.inf, 7),
+    "a lease is renewed late": Fault("that no other worker has", lease, "renew", renewed_in_time, 2),
+    "a failover hands out an epoch twice": Fault(
+        "of another one|closed as failed", recording._Run, "admits", same_epoch, 1
+    ),
+    "the answer to a commit is lost": Fault("closed as failed", recording, "_judge", unnumbered, 1),
+    "the loser is not told": Fault("does not know that one is lost", lease_keeper, "compare", nothing_lost, 2),
+    "a turn ends its process": Fault("again and again", opening, "MOST_ATTEMPTS", 10**9, 5),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_fault_that_is_put_back_is_found(ana: User, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    """RUN-15: the machine is strict enough."""
+    monkeypatch.setattr(fault.place, fault.name, fault.value)
+    with pytest.raises(AssertionError, match=fault.found):
+        search(ana, fault.number)
+
+
+def search(ana: User, first: int) -> None:
+    for number in range(first, first + MOST_TRIES):
+        play(ana, number, examples=3)

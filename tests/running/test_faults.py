@@ -1,0 +1,340 @@
+"""What a runner goes through in production: answers that get lost, claims that others take, threads that are busy."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Collection, Sequence
+
+import pytest
+import pytest_asyncio
+from django.db import OperationalError
+from pytest_django.fixtures import Settings
+
+from agents.errors import AuthenticationFailed
+from agents.messages import ToolCall
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, Pause, Reply
+from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
+from chat.running import bridge, briefing, embedded, lease, writer
+from chat.running.bridge import EXHAUSTED
+from chat.running.briefing import Briefing
+from chat.running.opening import MOST_ATTEMPTS
+from chat.running.runner import BRIEFS_AT_ONCE, THREADS, Runner
+from chat.services import recording
+from chat.services.recording import Batch, Job, PendingText
+from tests.support.house import House
+from tests.support.listener import Listener
+from tests.support.rest import check_rest
+from tests.support.workers import declare_all_dead
+
+
+@pytest_asyncio.fixture
+async def hasty(house: House, settings: Settings) -> House:
+    """A node whose heartbeat comes often."""
+    settings.LEASE_SECONDS = 0.5
+    await house.restart()
+    return house
+
+
+async def answers(house: House, session: Session) -> list[tuple[str, str]]:
+    """(status, text) of what the agent said, and of errors."""
+    rows = await house.rows(session)
+    return [(row.status, row.text) for row in rows if row.role == "assistant" or row.type == "error"]
+
+
+async def test_session_whose_claim_was_not_heard_of_is_run(
+    hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-15: the answer to the claim's COMMIT is lost. The worker owns the session, and notices that it does."""
+    really = lease.claim
+    lost: list[lease.Claim] = []
+
+    def claim(worker_id: str, limit: int) -> list[lease.Claim]:
+        found = really(worker_id, limit)
+        if found and not lost:
+            lost.extend(found)
+            raise OperationalError("the connection is lost")
+        return found
+
+    monkeypatch.setattr(lease, "claim", claim)
+    hasty.script([["Hello."]])
+    session = await hasty.session(ana)
+    await hasty.send(session, ana, "Hi")
+    await hasty.idle(session)
+    assert await answers(hasty, session) == [("complete", "Hello.")]
+    run = await hasty.do(SessionRun.objects.get, pk=session.pk)
+    assert [claim.epoch for claim in lost] == [1]
+    assert run.epoch == 2
+    await hasty.do(check_rest, session)
+
+
+async def test_answers_to_commits_that_are_lost_change_nothing(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-01, RUN-10: every write is committed at its first try, but reported as failed; a message waits meanwhile."""
+    tries = itertools.count()
+
+    def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
+        done = recording.record(jobs, texts, wait=wait)
+        if next(tries) % 2 == 0:
+            raise OperationalError("the connection is lost")
+        return done
+
+    monkeypatch.setattr(writer, "record", record)
+    gate = Gate()
+    house.script([["One, ", gate, "two."], ["Three."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Count")
+    await gate.reached()
+    assert (await house.send(session, ana, "More")).queued
+    gate.open()
+    await house.idle(session)
+    assert await answers(house, session) == [("complete", "One, two."), ("complete", "Three.")]
+    assert len(house.provider.requests) == 2
+    await house.do(check_rest, session)
+
+
+async def test_work_that_takes_all_threads_costs_no_lease(
+    hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-15: contexts that take longer to read than a lease lasts. Claims go on, and nothing runs twice."""
+    may_go = threading.Event()
+
+    def brief(session_id: str) -> Briefing:
+        assert may_go.wait(20)
+        return briefing.brief(session_id)
+
+    monkeypatch.setattr(bridge, "brief", brief)
+    hasty.script(lambda request: [f"Re: {request.messages[-1].text}"])
+    sessions = [await hasty.session(ana) for _ in range(THREADS + BRIEFS_AT_ONCE)]
+    try:
+        for session in sessions:
+            await hasty.send(session, ana, "Hi")
+        await hasty.until(lambda: SessionRun.objects.filter(owner__isnull=False).count() == len(sessions))
+        before = (await hasty.do(Worker.objects.get)).lease_until
+        # Longer than a lease: the one of now ends before the last of these begins.
+        await hasty.until(lambda: (Worker.objects.get().lease_until - before).total_seconds() > 0.6)
+    finally:
+        may_go.set()
+    for session in sessions:
+        await hasty.idle(session)
+        assert await answers(hasty, session) == [("complete", "Re: Hi")]
+    assert await hasty.do(lambda: set(SessionRun.objects.values_list("epoch"))) == {(1,)}
+    assert len(hasty.provider.requests) == len(sessions)
+
+
+def take(session: Session, *, epoch: int) -> str:
+    """Let another worker have a session, which a failover has made the rows forget of whom it was."""
+    other = lease.enlist()
+    SessionRun.objects.filter(pk=session.pk).update(owner=other, claimant=other, epoch=epoch, written=0)
+    return other
+
+
+async def test_epoch_that_a_failover_hands_out_again_is_another_claim(house: House, ana: User) -> None:
+    """RUN-15: the rows have forgotten a claim, and another worker gets the same epoch. One of the two writes."""
+    gate = Gate()
+    house.script([["Once", gate, " upon a time."], ["Twice."]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    other = await house.do(lambda: take(session, epoch=1))
+    before = await house.shown(session)
+    gate.open()
+    await no_stream(house)
+    assert await house.shown(session) == before
+    await house.do(lease.retire, other)
+    await house.idle(session)
+    assert (await answers(house, session))[-1] == ("complete", "Twice.")
+    await house.do(check_rest, session)
+
+
+def the_runner() -> Runner:
+    """The house's own."""
+    assert embedded._node is not None
+    assert embedded._node.runner is not None
+    return embedded._node.runner
+
+
+async def until_unsafe(runner: Runner) -> None:
+    """Wait until others may have the runner's sessions."""
+    async with asyncio.timeout(20):
+        while time.monotonic() < runner._safe_until:  # noqa: ASYNC110  # a moment has no event
+            await asyncio.sleep(0.01)
+
+
+async def no_stream(house: House) -> None:
+    """Wait until the model is not read any more."""
+    async with asyncio.timeout(20):
+        while house.provider.streaming:  # noqa: ASYNC110  # the run ends by itself, or is ended
+            await asyncio.sleep(0.01)
+
+
+async def test_run_that_only_speaks_is_cut_by_its_first_text_that_is_refused(
+    house: House, ana: User, settings: Settings
+) -> None:
+    """RUN-15: the heartbeat is a long way off, and the answer is one endless text: nothing but text is written."""
+    settings.LEASE_SECONDS = 600
+    await house.restart()
+    house.script([endless()])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    other = await house.do(lambda: take(session, epoch=2))
+    await no_stream(house)
+    await house.do(lease.retire, other)
+
+
+def endless() -> Reply:
+    for number in itertools.count():
+        yield f"{number} "
+        yield Pause(0.01)
+
+
+async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: House, ana: User) -> None:
+    """RUN-15: the model thinks, so that nothing is written which could be refused."""
+    gate = Gate()
+    hasty.script([["Once", gate]])
+    session = await hasty.session(ana)
+    await hasty.send(session, ana, "Go")
+    await gate.reached()
+    await hasty.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    other = await hasty.do(lambda: take(session, epoch=2))
+    await no_stream(hasty)
+    await hasty.do(lease.retire, other)
+
+
+async def test_heartbeat_that_hangs_mutes_its_runs(hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-15, LIVE-01: no error tells that the network swallows everything. Text is published until others may have
+    the session, and held back from then on; when the answer comes after all, it goes out and the run goes on."""
+    gates = [Gate(), Gate()]
+    hasty.script([["Once ", gates[0], "upon a time", gates[1], "."]])
+    session = await hasty.session(ana)
+    await hasty.send(session, ana, "Go")
+    await gates[0].reached()
+    await hasty.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    listener = Listener(session)
+    await listener.start()
+    answered, hangs = threading.Event(), asyncio.Event()
+    loop, really = asyncio.get_running_loop(), lease.renew
+
+    def renew(worker_id: str) -> bool:
+        loop.call_soon_threadsafe(hangs.set)
+        assert answered.wait(20)
+        return really(worker_id)
+
+    monkeypatch.setattr(lease, "renew", renew)
+    try:
+        await hangs.wait()
+        await until_unsafe(the_runner())
+        gates[0].open()
+        await gates[1].reached()
+        assert await listener.heard() == ""
+    finally:
+        answered.set()
+    await listener.until(lambda text: text == "upon a time")
+    gates[1].open()
+    await hasty.idle(session)
+    assert await answers(hasty, session) == [("complete", "Once upon a time.")]
+    assert len(hasty.provider.requests) == 1
+
+
+class Crashing:
+    """A model in mid-answer at each crash; `tools` are the requests that it answers by a call, after which it goes on.
+
+    `said` is the text of its latest answer.
+    """
+
+    def __init__(self, house: House, session: Session, *, tools: Collection[int] = ()) -> None:
+        self._house, self._session, self._tools = house, session, tools
+        self._requests = itertools.count(1)
+        self.said = ""
+
+    def __call__(self, request: Request) -> Reply:
+        number = next(self._requests)
+        if number in self._tools:
+            return [ToolCall("c1", "calculator", {"expression": "1 + 1"})]
+        self.said = f"Try {number}"
+        return [self.said, Gate()]
+
+    async def crash(self) -> None:
+        """Take the session from its worker in mid-answer, as if it had died."""
+        await self._house.until(self._is_streaming)
+        before = self.said
+        await self._house.do(declare_all_dead)
+        await self._house.until(lambda: self.said != before or self._is_over())
+
+    def _is_streaming(self) -> bool:
+        texts = ChatMessage.objects.filter(session=self._session, status="streaming").values_list("text", flat=True)
+        return self.said in texts
+
+    def _is_over(self) -> bool:
+        return SessionRun.objects.get(pk=self._session.pk).state == RunState.IDLE
+
+
+async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: House, ana: User) -> None:
+    """RUN-10, RUN-15: with words about it, and Retry, which tries as often again."""
+    session = await hasty.session(ana)
+    crashing = Crashing(hasty, session)
+    hasty.script(crashing)
+    await hasty.send(session, ana, "Go")
+    for _ in range(MOST_ATTEMPTS):
+        await crashing.crash()
+    await hasty.idle(session)
+    assert (await answers(hasty, session))[-1] == ("failed", str(EXHAUSTED))
+    await hasty.do(check_rest, session)
+    hasty.script([["At last."]])
+    error = (await hasty.rows(session))[-2]
+    await hasty.retry(session, ana, error.pk)
+    await hasty.idle(session)
+    assert (await answers(hasty, session))[-1] == ("complete", "At last.")
+
+
+async def test_turn_that_makes_progress_may_lose_many_processes(hasty: House, ana: User) -> None:
+    """RUN-15: attempts are counted from the last finished response on."""
+    session = await hasty.session(ana)
+    crashing = Crashing(hasty, session, tools={MOST_ATTEMPTS})
+    hasty.script(crashing)
+    await hasty.send(session, ana, "Go")
+    for _ in range(2 * MOST_ATTEMPTS - 2):
+        await crashing.crash()
+    hasty.script(lambda request: ["Done."])
+    await hasty.do(declare_all_dead)
+    await hasty.idle(session)
+    assert (await answers(hasty, session))[-1] == ("complete", "Done.")
+
+
+async def test_turns_that_fail_or_are_stopped_are_no_attempts_at_the_next_one(house: House, ana: User) -> None:
+    """RUN-10, RUN-15: a server that is away for some messages answers the next one."""
+    gates = [Gate() for _ in range(MOST_ATTEMPTS)]
+    failing = [[AuthenticationFailed("Wrong key.")]] * MOST_ATTEMPTS
+    house.script([*failing, *[[gate] for gate in gates], ["Hello."]])
+    session = await house.session(ana)
+    for _ in failing:
+        await house.send(session, ana, "Hi")
+        await house.idle(session)
+    for gate in gates:
+        await house.send(session, ana, "Hi")
+        await gate.reached()
+        await house.cancel(session, ana)
+        await house.idle(session)
+    await house.send(session, ana, "Hi")
+    await house.idle(session)
+    assert (await answers(house, session))[-1] == ("complete", "Hello.")
+
+
+async def test_stop_is_quick_because_it_wakes_the_runner(house: House, ana: User, settings: Settings) -> None:
+    """RUN-07: the heartbeat, which would find it, is a long way off."""
+    settings.LEASE_SECONDS = 600
+    await house.restart()
+    gate = Gate()
+    house.script([["Once", gate]])
+    session = await house.session(ana)
+    await house.send(session, ana, "Go")
+    await gate.reached()
+    await house.cancel(session, ana)
+    await house.idle(session)
+    assert await answers(house, session) == [("interrupted", "Once")]

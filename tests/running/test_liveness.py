@@ -1,0 +1,122 @@
+"""Which workers count as dead: by their locks and by their leases, never by comparing clocks."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+from django.db import connection
+
+from chat.running.lease import Sign
+from chat.running.liveness import AdvisoryLock, FileLock, Watch
+from tests.support.database import maintenance
+
+SIGN = Sign(datetime(2026, 1, 1, tzinfo=UTC), 10.0)
+LATER = Sign(SIGN.lease_until + timedelta(seconds=2), 10.0)
+# A clock that was an hour ahead when it wrote this.
+AHEAD = Sign(SIGN.lease_until + timedelta(hours=1), 10.0)
+HOLDER = """
+import fcntl, os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def dead(watch: Watch, now: float, *signs: tuple[str, Sign], free: tuple[str, ...] = ()) -> set[str]:
+    return set(watch.look(dict(signs), free, began=now, ended=now))
+
+
+@pytest.mark.parametrize("sign", [SIGN, AHEAD])
+def test_worker_without_a_sign_for_its_lease_is_dead(sign: Sign) -> None:
+    """RUN-15: whatever time its lease names: it counts from when it was first seen."""
+    watch = Watch(gap=6.0, grace=1.0)
+    for now in (0.0, 5.0, 9.9):
+        assert dead(watch, now, ("w", sign)) == set()
+    assert dead(watch, 10.0, ("w", sign)) == {"w"}
+
+
+def test_any_change_is_a_sign_of_life() -> None:
+    """RUN-15: also of a worker whose database clock was set back."""
+    watch = Watch(gap=6.0, grace=1.0)
+    for now, sign in ((0.0, LATER), (5.0, SIGN), (10.0, SIGN), (14.9, SIGN)):
+        assert dead(watch, now, ("w", sign)) == set()
+    assert dead(watch, 15.0, ("w", SIGN)) == {"w"}
+
+
+def test_who_could_not_look_concludes_nothing() -> None:
+    """RUN-15: a database that was away was away for the others too; a look that took long is one of its end."""
+    watch = Watch(gap=6.0, grace=1.0)
+    dead(watch, 0.0, ("w", SIGN), free=("w",))
+    assert dead(watch, 30.0, ("w", SIGN), free=("w",)) == set()
+    assert watch.look({"w": SIGN}, {"w"}, began=30.5, ended=45.0) == {}
+    assert dead(watch, 45.5, ("w", SIGN), free=("w",)) == set()
+
+
+def test_worker_whose_lock_is_free_for_a_while_is_dead() -> None:
+    """RUN-15: unless it takes it again, or shows a sign of life."""
+    watch = Watch(gap=6.0, grace=1.0)
+    assert dead(watch, 0.0, ("w", SIGN), free=("w",)) == set()
+    assert watch.suspects
+    assert dead(watch, 0.9, ("w", SIGN)) == set()
+    assert not watch.suspects
+    assert dead(watch, 1.0, ("w", SIGN), free=("w",)) == set()
+    assert dead(watch, 1.9, ("w", LATER), free=("w",)) == set()
+    assert dead(watch, 2.8, ("w", LATER), free=("w",)) == set()
+    assert dead(watch, 2.9, ("w", LATER), free=("w",)) == {"w"}
+
+
+def test_process_that_has_ended_lets_go_of_its_file(tmp_path: Path) -> None:
+    """RUN-15: the system lets go of it, however the process ended."""
+    lock = FileLock(tmp_path / "parley.sqlite3")
+    lock.hold("w_mine")
+    path = tmp_path / "parley.sqlite3.workers" / "w_other"
+    with Popen([sys.executable, "-c", HOLDER, str(path)], stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert lock.free(["w_mine", "w_other", "w_unknown"]) == set()
+        other.kill()
+        other.wait(20)
+    assert lock.free(["w_mine", "w_other", "w_unknown"]) == {"w_other"}
+    lock.forget("w_other")
+    assert lock.free(["w_other"]) == set()
+    lock.release()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_worker_without_a_place_for_its_file_goes_on(tmp_path: Path) -> None:
+    """RUN-15: its lease has to do."""
+    (tmp_path / "parley.sqlite3.workers").write_text("no folder")
+    lock = FileLock(tmp_path / "parley.sqlite3")
+    lock.hold("w_mine")
+    assert lock.free(["w_mine"]) == set()
+    lock.release()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_connection_that_ends_lets_go_of_its_lock() -> None:
+    """RUN-15: of the server's own accord; taking it twice needs no second release."""
+    lock = AdvisoryLock(0.0)
+    lock.hold("w_mine")
+    lock.hold("w_mine")
+    assert lock.free(["w_mine", "w_other"]) == {"w_other"}
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (mine,) = cursor.fetchone()
+    with maintenance() as server:
+        server.execute("SELECT pg_terminate_backend(%s, 10000)", [mine])
+    connection.close()
+    assert lock.free(["w_mine", "w_other"]) == {"w_mine", "w_other"}
+    connection.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_free_locks_prove_nothing_after_a_restart_of_the_database() -> None:
+    """RUN-15: no worker has had the time to come back."""
+    assert AdvisoryLock(10**6).free(["w_other"]) == set()

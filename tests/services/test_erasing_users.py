@@ -1,0 +1,273 @@
+"""Users erased for good, straight through the services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.test import Client
+
+from chat.models import (
+    ApiToken,
+    Attachment,
+    ChatMessage,
+    Erasure,
+    Membership,
+    MessageRevision,
+    Session,
+    SessionRevision,
+    SessionRun,
+    Share,
+    Suggestion,
+    User,
+    Workspace,
+)
+from chat.projections.context import context
+from chat.services import api_tokens, batches, erasing_users, erasures
+from chat.services.access import session_for
+from chat.services.batches import Deadline
+from chat.services.editing import edit, remove
+from chat.services.errors import NoSuchSession, Refused
+from chat.services.forking import fork
+from chat.services.messages import send_message
+from chat.services.participation import save_draft
+from chat.services.reading import changes_since
+from chat.services.runs import retry
+from chat.services.searching import search
+from chat.services.sessions import create_session, rename
+from chat.services.sharing import invite, share
+from chat.services.suggestions import accept, suggest
+from chat.services.turn_attempts import attempts_of, restore_attempt
+from tests.support.filled import ANSWER, DONE, START, TOOL, fill, live
+from tests.support.house import person
+from tests.support.protocol import check_context
+from tests.support.rest import check_rest
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+SECRET = "xyzzyplugh"
+
+
+def said_by(user: User, text: str = SECRET) -> dict[str, Any]:
+    return {"role": "user", "text": text, "sender": user.sender, "user": user}
+
+
+def erase(user: User, author: User | None = None) -> Erasure:
+    erasure = erasures.request_user(user=user, author=author)
+    assert erasures.carry_out(erasure)
+    return erasure
+
+
+def test_words_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
+    """CTX-03, LIVE-01: what others said stays, in its place; viewers are told of each change."""
+    theirs = create_session(owner=ana, title="Plan")
+    rows = fill(theirs, START, said_by(ana, "Hello"), said_by(bo), ANSWER, TOOL, {**ANSWER, "text": "Done"}, DONE)
+    Attachment(session=theirs, message=rows[2], user=bo, name=SECRET, kind="text", size=1).file.save(
+        "a", ContentFile(b"a")
+    )
+    edit(session=theirs, author=bo, message_id=rows[2].pk, text=f"New {SECRET}")
+    before = Session.objects.get(pk=theirs.pk)
+    erasure = erase(bo)
+    present = live(theirs)
+    assert [(row.text, row.sender, row.user) for row in present if row.role == "user"] == [
+        ("Hello", "Ana", ana),
+        ("[erased]", "Deleted user", None),
+    ]
+    assert [row.pk for row in present] == [row.pk for row in rows]
+    check_context(present)
+    check_rest(theirs)
+    assert SECRET not in str(context(present))
+    changes = changes_since(theirs.pk, before.revision)
+    assert changes is not None
+    assert [message.id for message in changes.messages] == [rows[2].pk]
+    after = Session.objects.get(pk=theirs.pk)
+    assert (after.updated_at, after.revision) == (before.updated_at, before.revision + 1)
+    assert not MessageRevision.objects.filter(message=rows[2].pk).exists()
+    assert not Attachment.objects.exists()
+    assert search(ana, SECRET).messages == []
+    assert erasure.counts == {"users": 1, "messages": 1}
+
+
+def test_what_nobody_sees_any_more_is_deleted(ana: User, bo: User) -> None:
+    """MSG-11, RUN-06: removed and queued messages go, and what else was removed finds its place again."""
+    theirs = create_session(owner=ana)
+    share(session=theirs, author=ana, user=bo, role="editor")
+    rows = fill(theirs, START, said_by(ana, "a"), said_by(bo), said_by(ana, "c"), ANSWER, DONE)
+    for row in rows[2:4]:
+        remove(session=theirs, author=ana, message_id=row.pk)
+    send_message(session=theirs, author=ana, text="Work")
+    queued = send_message(session=theirs, author=bo, text=SECRET)
+    assert queued.queued
+    erase(bo)
+    assert not ChatMessage.objects.filter(text__contains=SECRET).exists()
+    assert not ChatMessage.objects.filter(pk__in=[queued.id, rows[2].pk]).exists()
+    record = MessageRevision.objects.get(message=rows[3].pk, kind="remove")
+    assert record.before["after"] == rows[1].pk
+    changes = changes_since(theirs.pk, 1)
+    assert changes is not None
+    assert not changes.is_known
+
+
+def test_their_words_in_an_earlier_attempt_are_marked(ana: User, bo: User) -> None:
+    """RUN-12: the attempt can still be restored, in its order and place."""
+    theirs = create_session(owner=ana)
+    rows = fill(theirs, START, said_by(ana, "a"), said_by(bo), ANSWER, DONE)
+    retry(session=theirs, author=ana, message_id=rows[2].pk)
+    SessionRun.objects.update(state="idle", turn_id="")
+    erase(bo)
+    attempt = attempts_of(theirs)[0].id
+    restore_attempt(session=theirs, author=ana, attempt=attempt)
+    assert [row.text for row in live(theirs)] == ["", "a", "[erased]", "So", ""]
+    assert SECRET not in str(list(MessageRevision.objects.values_list("before", flat=True)))
+    check_context(live(theirs))
+
+
+def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: User) -> None:
+    """MSG-11: the edit stays, and so does a suggestion that was accepted; viewers are told."""
+    theirs = create_session(owner=ana)
+    share(session=theirs, author=ana, user=bo, role="editor")
+    User.objects.filter(pk=bo.pk).update(display_name=SECRET)
+    bo.refresh_from_db()
+    rows = fill(theirs, START, said_by(ana, "one"), said_by(ana, "two"), ANSWER, DONE)
+    edit(session=theirs, author=bo, message_id=rows[3].pk, text="Edited")
+    accepted = suggest(session=theirs, author=bo, message_id=rows[1].pk, text="ONE")
+    accept(session=theirs, author=ana, suggestion_id=accepted.pk)
+    edit(session=theirs, author=ana, message_id=rows[1].pk, text="One")
+    suggest(session=theirs, author=bo, message_id=rows[2].pk, text=SECRET)
+    before = Session.objects.get(pk=theirs.pk).revision
+    erase(bo)
+    present = live(theirs)
+    assert [row.text for row in present[1:4]] == ["One", "two", "Edited"]
+    assert (present[3].edited_by, present[3].edited_by_name) == (None, "Deleted user")
+    assert present[2].open_suggestions == 0
+    assert not Suggestion.objects.exists()
+    assert SECRET not in str(list(MessageRevision.objects.values_list("before", flat=True)))
+    assert SECRET not in str(list(ChatMessage.objects.values_list("edited_by_name", "suggested_by_name", "sender")))
+    changes = changes_since(theirs.pk, before)
+    assert changes is not None
+    assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk}
+
+
+def test_copies_of_their_words_in_forks_are_replaced(ana: User, bo: User) -> None:
+    """RUN-13: a fork of another user holds the same words."""
+    shared = create_session(owner=bo)
+    share(session=shared, author=bo, user=ana, role="viewer")
+    rows = fill(shared, START, said_by(bo), ANSWER, DONE)
+    made = fork(session=shared, author=ana, message_id=rows[2].pk)
+    erase(bo)
+    assert not Session.objects.filter(pk=shared.pk).exists()
+    assert [row.text for row in live(made)] == ["", "[erased]", "So", ""]
+
+
+def test_shared_sessions_go_to_the_editor_in_them_longest(ana: User, bo: User, workspace: Workspace) -> None:
+    """Viewers, guests and inactive users inherit nothing; what is not shared with an editor is erased."""
+    cy, guest, gone = (person(name, workspace) for name in ("Cy", "Guest", "Gone"))
+    Membership.objects.filter(user=guest).update(role="guest")
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    shared, read, own = (create_session(owner=bo, title=title) for title in ("Shared", "Read", "Own"))
+    for user in (guest, gone, cy, ana):
+        Share.objects.create(session=shared, user=user, role="editor")
+    Share.objects.create(session=read, user=ana, role="viewer")
+    plan = erasing_users.plan(bo)
+    assert (plan.sessions, plan.handed_over) == (2, [(shared, cy)])
+    erase(bo)
+    assert list(Session.objects.values_list("pk", "owner")) == [(shared.pk, cy.pk)]
+    assert session_for(cy, shared.pk)[1] == "owner"
+    assert session_for(ana, shared.pk)[1] == "editor"
+    for lost in (read, own):
+        with pytest.raises(NoSuchSession):
+            session_for(ana, lost.pk)
+
+
+def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_on_commit_callbacks: Any) -> None:
+    """LIVE-06: password, logins, tokens, links, drafts, shares, invitations, picture."""
+    theirs = create_session(owner=ana)
+    share(session=theirs, author=ana, user=bo, role="editor")
+    save_draft(session=theirs, user=bo, text=SECRET)
+    own = create_session(owner=bo)
+    invite(session=own, author=bo, role="viewer")
+    _token, secret = api_tokens.create(user=bo, name=SECRET, scope="read", days=0)
+    bo.picture.save("picture", ContentFile(b"face"))
+    client = Client()
+    client.force_login(bo)
+    erasure = erasures.request_user(user=bo, author=None)
+    assert client.get("/settings/").status_code == 302  # at once, whatever time the rest takes
+    assert api_tokens.recognised(secret) is None
+    with django_capture_on_commit_callbacks(execute=True):
+        assert erasures.carry_out(erasure)
+    assert not User.objects.filter(pk=bo.pk).exists()
+    assert not ApiToken.objects.exists()
+    assert not Share.objects.exists()
+    assert not default_storage.exists(bo.picture.name or "")
+    assert (erasure.target, erasure.finished_at is not None) == (str(bo.pk), True)
+
+
+def test_own_workspace_goes_if_nobody_else_is_in_it(ana: User, workspace: Workspace) -> None:
+    """Its name may be theirs."""
+    alone = person("Dee")
+    home = Workspace.objects.get(members=alone)
+    create_session(owner=alone, workspace=home)
+    erase(alone)
+    erase(ana)
+    assert not Workspace.objects.filter(pk=home.pk).exists()
+
+
+def test_log_keeps_what_staff_did_without_their_name(ana: User, bo: User) -> None:
+    """ADM-02: the entries stay, under one account that nobody can use."""
+    staff = User.objects.create_superuser("clerk-7", display_name="Clerk Seven", email="clerk@example.org")
+    session = create_session(owner=ana)
+    LogEntry.objects.log_actions(staff.pk, [session], CHANGE, single_object=True)
+    root = User.objects.create_superuser("root")
+    LogEntry.objects.log_actions(root.pk, [staff], CHANGE, single_object=True)
+    added = [{"added": {"name": "membership", "object": f"{staff} · Team"}}]
+    LogEntry.objects.log_actions(root.pk, [bo.workspaces.get()], CHANGE, change_message=added, single_object=True)
+    erase(staff, root)
+    entry = LogEntry.objects.get(object_id=session.pk)
+    assert (entry.user.sender, entry.user.is_active, entry.user.is_staff) == ("Deleted user", False, False)
+    assert not User.objects.filter(email__contains="clerk").exists()
+    for entry in LogEntry.objects.all():
+        assert "clerk" not in entry.object_repr
+        assert "clerk" not in entry.get_change_message()
+
+
+def test_titles_made_of_their_words_are_cleared(ana: User, bo: User) -> None:
+    """A title that a user gave stays: it is the session's."""
+    own, given = create_session(owner=ana), create_session(owner=ana)
+    for session in (own, given):
+        share(session=session, author=ana, user=bo, role="editor")
+        send_message(session=session, author=bo, text=f"About {SECRET}")
+    rename(session=given, author=ana, title="Ours")
+    assert Session.objects.get(pk=own.pk).title == f"About {SECRET}"
+    erase(bo)
+    assert list(Session.objects.order_by("created_at").values_list("title", flat=True)) == ["", "Ours"]
+    assert SECRET not in str(Session.objects.get(pk=own.pk).config)
+    assert not SessionRevision.objects.filter(user=None, kind="title", session=own).exists()
+
+
+def test_erasing_continues_where_it_was(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a deadline: nothing is done twice, and the record counts all of it."""
+    monkeypatch.setattr(batches, "MAX_ROWS", 2)
+    theirs = create_session(owner=ana)
+    fill(theirs, START, *[said_by(bo)] * 5, DONE)
+    create_session(owner=bo)
+    erasure = erasures.request_user(user=bo, author=None)
+    rounds = 0
+    while not erasures.carry_out(erasure, Deadline(0)):
+        rounds += 1
+        assert rounds < 10
+    assert rounds > 1
+    assert [row.text for row in live(theirs)].count("[erased]") == 5
+    assert erasure.counts == {"users": 1, "sessions": 1, "messages": 5}
+
+
+def test_who_cannot_be_erased(ana: User) -> None:
+    """The last administrator, and oneself."""
+    root = User.objects.create_superuser("root")
+    for author, code in ((ana, "last_administrator"), (root, "own_account")):
+        with pytest.raises(Refused) as refused:
+            erasures.request_user(user=root, author=author)
+        assert refused.value.code == code
+    root.refresh_from_db()
+    assert root.is_active

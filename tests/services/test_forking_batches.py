@@ -1,0 +1,209 @@
+"""Large forks: copied in several transactions, seen by no one before they are whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from chat.models import Attachment, ChatMessage, Session, SessionRun, User
+from chat.services import batches, erasing, incomplete, purging
+from chat.services.access import deleted_session_for, session_for, session_for_staff
+from chat.services.batches import Pacer
+from chat.services.editing import edit, remove
+from chat.services.errors import NoSuchSession, Refused
+from chat.services.forking import fork
+from chat.services.listing import listed_before
+from chat.services.once import once
+from chat.services.sessions import create_session
+from tests.support.filled import ANSWER, DONE, HI, START, fill, live
+from tests.support.rest import check_rest
+
+TALK = [START, HI, {**ANSWER, "response_id": "r_1"}, DONE]
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "MAX_ROWS", 3)
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana, title="Plan")
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Do something once, between the first batch and the second."""
+
+    def install(act: Callable[[], object]) -> None:
+        left = [act]
+        monkeypatch.setattr(Pacer, "pause", lambda pacer: left.pop()() if left else None)
+
+    return install
+
+
+def shown(session: Session) -> list[tuple[str, str]]:
+    return [(row.type, row.text) for row in live(session)]
+
+
+@pytest.mark.django_db
+def test_fork_in_batches_equals_one_at_once(session: Session, ana: User, own_files: None) -> None:
+    """RUN-13: turns, responses, files and places are those of a fork in one transaction."""
+    rows = fill(session, *TALK) + fill(session, *TALK, turn_id="t_2")
+    Attachment.objects.create(session=session, message=rows[5], name="a.txt", kind="text", size=1, file="attachments/x")
+    made = fork(session=session, author=ana, message_id=rows[6].pk)
+    assert shown(made) == shown(session)
+    copies = live(made)
+    assert [row.sequence for row in copies] == [row.revision for row in copies] == list(range(1, 9))
+    assert [len({row.run_id for row in part}) for part in (copies, copies[:4], copies[4:])] == [2, 1, 1]
+    file = Attachment.objects.get(session=made)
+    assert (file.message, file.file.name) == (copies[5], "attachments/x")
+    assert (made.status, made.building_until, made.revision) == ("active", None, 8)
+    assert session_for(ana, made.pk)[0] == made
+    check_rest(made)
+
+
+@pytest.mark.django_db
+def test_fork_in_batches_can_go_on_with_other_words(session: Session, ana: User) -> None:
+    """RUN-13: the last user text is replaced and answered."""
+    rows = fill(session, *TALK) + fill(session, *TALK, turn_id="t_2")
+    made = fork(session=session, author=ana, message_id=rows[6].pk, text="Ho", run=True)
+    assert shown(made)[-1] == ("text", "Ho")
+    assert SessionRun.objects.get(pk=made.pk).state == "running"
+
+
+@pytest.mark.django_db
+def test_unfinished_fork_is_seen_by_no_one(
+    session: Session, ana: User, between: Callable[[Callable[[], object]], None]
+) -> None:
+    """LIVE-06: not its maker, who cannot restore it as a deleted one either, and not staff."""
+    rows = fill(session, *TALK, *TALK)
+    staff = User.objects.create_superuser("staff")
+
+    def look() -> None:
+        made = Session.objects.get(parent_session=session)
+        assert ChatMessage.objects.filter(session=made).count() == 3
+        for gate in (session_for, deleted_session_for):
+            with pytest.raises(NoSuchSession):
+                gate(ana, made.pk)
+        with pytest.raises(NoSuchSession):
+            session_for_staff(staff, made.pk, needs_change=False)
+        assert [row.listed.id for row in listed_before(ana).rows] == [session.pk]
+        with pytest.raises(Refused) as refused:
+            fork(session=session, author=ana, message_id=rows[7].pk)
+        assert refused.value.code == "busy"
+        looked.append(made.pk)
+
+    looked: list[str] = []
+    between(look)
+    made = fork(session=session, author=ana, message_id=rows[7].pk)
+    assert looked == [made.pk]
+
+
+@pytest.mark.django_db
+def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: Callable[[Any], None]) -> None:
+    """MSG-02: asked again while it is copied, there is still one, and no half of it."""
+    rows = fill(session, *TALK, *TALK)
+
+    def ask() -> tuple[Session, bool]:
+        def make(pk: str, digest: str | None) -> Session:
+            return fork(session=session, author=ana, message_id=rows[7].pk, session_id=pk, key_digest=digest)
+
+        return once(user=ana, purpose="fork", key="k", request={"text": None}, make=make)
+
+    def ask_again() -> None:
+        with pytest.raises(Refused) as refused:
+            ask()
+        assert refused.value.code == "busy"
+
+    between(ask_again)
+    made, _repeated = ask()
+    assert ask() == (made, True)
+    with pytest.raises(Refused) as refused:
+        once(user=ana, purpose="fork", key="k", request={"text": "New"}, make=lambda *_names: made)
+    assert refused.value.code == "key_taken"
+
+
+@pytest.mark.django_db
+def test_messages_changed_meanwhile_are_copied(session: Session, ana: User, between: Callable[[Any], None]) -> None:
+    """RUN-13: a message that is removed while it is copied is in the copy; one that is edited has either text."""
+    rows = fill(session, *TALK, *TALK)
+
+    def change() -> None:
+        remove(session=session, author=ana, message_id=rows[5].pk)
+        edit(session=session, author=ana, message_id=rows[6].pk, text="New")
+
+    between(change)
+    made = fork(session=session, author=ana, message_id=rows[7].pk)
+    assert [text for kind, text in shown(made) if kind == "text"] == ["Hi", "So", "Hi", "New"]
+    check_rest(made)
+
+
+@pytest.mark.django_db
+def test_fork_of_a_session_that_is_erased_meanwhile_fails(
+    session: Session, ana: User, between: Callable[[Any], None]
+) -> None:
+    """RUN-13: nothing is left of the copy."""
+    rows = fill(session, *TALK, *TALK)
+    between(lambda: erasing.erase_rows(session.pk))
+    with pytest.raises(NoSuchSession):
+        fork(session=session, author=ana, message_id=rows[7].pk)
+    assert (Session.objects.count(), ChatMessage.objects.count()) == (0, 0)
+
+
+@pytest.mark.django_db
+def test_failed_fork_leaves_nothing(session: Session, ana: User, between: Callable[[Any], None]) -> None:
+    """RUN-13."""
+    rows = fill(session, *TALK, *TALK)
+
+    def fail() -> None:
+        raise OSError("disk")
+
+    between(fail)
+    with pytest.raises(OSError, match="disk"):
+        fork(session=session, author=ana, message_id=rows[7].pk)
+    assert list(Session.objects.all()) == [session]
+    assert ChatMessage.objects.count() == 8
+
+
+@pytest.mark.django_db
+def test_fork_that_a_crash_cut_is_cleaned_up(session: Session, ana: User) -> None:
+    """RUN-13: after a while, and a process that comes back to it too late is refused."""
+    made = create_session(owner=ana)
+    Session.objects.filter(pk=made.pk).update(**incomplete.new_columns())
+    fill(made, HI)
+    made.refresh_from_db()
+    purging.purge(before=None)
+    assert Session.objects.filter(pk=made.pk).exists()
+    Session.objects.filter(pk=made.pk).update(building_until="2026-01-01T00:00Z")
+    with pytest.raises(NoSuchSession):
+        incomplete.touch(made)
+    purging.purge(before=None)
+    assert not Session.objects.filter(pk=made.pk).exists()
+    assert not ChatMessage.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_others_write_between_the_batches(session: Session, ana: User, between: Callable[[Any], None]) -> None:
+    """The write lock of SQLite is free while a large fork pauses."""
+    rows = fill(session, *TALK, *TALK)
+    written: list[str] = []
+
+    def write() -> None:
+        try:
+            written.append(create_session(owner=ana).pk)
+        finally:
+            connection.close()
+
+    def write_elsewhere() -> None:
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join(20)
+
+    between(write_elsewhere)
+    fork(session=session, author=ana, message_id=rows[7].pk)
+    assert len(written) == 1

@@ -1,0 +1,244 @@
+"""Guests: users whom an invitation link has let into one session, and into nothing else of its workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from agents.providers.scripted import ScriptedProvider
+from chat import agents_setup
+from chat.models import Invitation, Membership, Role, Session, Share, User, Workspace
+from chat.services import accounts, guests, offers, organising, sharing
+from chat.services.access import may_begin_sessions, person_for, sessions_of, workspace_for
+from chat.services.errors import NoSuchWorkspace, NotForGuests, Refused
+from chat.services.import_files import import_file
+from chat.services.sessions import create_session
+from chat.services.workspaces import current_workspace, places_of
+from tests.support.house import ScriptedRegistry, person
+
+pytestmark = pytest.mark.django_db
+WorkspaceRole = Membership.Role
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return create_session(owner=ana, title="Plan")
+
+
+@pytest.fixture
+def guest(session: Session, ana: User) -> User:
+    """Somebody with an account made by an invitation."""
+    token = sharing.invite(session=session, author=ana, role="editor")
+    user, _session = accounts.register(token=token, username="gil", display_name="Gil", password="correct horse")
+    return user
+
+
+def role_of(user: User, workspace: Workspace) -> str | None:
+    return Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
+
+
+def code_of(act: Callable[[], object]) -> str:
+    with pytest.raises(Refused) as refused:
+        act()
+    return refused.value.code
+
+
+def test_invited_users_are_guests(session: Session, guest: User, ana: User, bo: User, workspace: Workspace) -> None:
+    """LIVE-06: they see the session and who is in it, and start none of their own."""
+    other = create_session(owner=bo)
+    assert role_of(guest, workspace) == "guest"
+    assert list(sessions_of(guest)) == [session]
+    assert [person_for(guest, user.pk) for user in (ana, bo)] == [ana, None]
+    assert person_for(bo, guest.pk) == guest
+    with pytest.raises(NoSuchWorkspace):
+        workspace_for(guest, workspace.pk)
+    with pytest.raises(NotForGuests):
+        current_workspace(guest)
+    assert not may_begin_sessions(guest)
+    assert places_of(guest).mine == ()
+    assert (list(sessions_of(guest).filter(pk=other.pk)), Workspace.objects.count()) == ([], 1)
+
+
+def test_guests_know_the_models_of_their_sessions(session: Session, guest: User, ana: User) -> None:
+    """Nothing is said of the others, nor of agents."""
+    agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
+    known = offers.models_for(ana)
+    assert [choice.model for choice in known] == ["one", "two"]
+    Session.objects.filter(pk=session.pk).update(provider=known[1].provider, model=known[1].model)
+    assert (offers.models_for(guest), offers.agents_for(guest)) == ([known[1]], [])
+    assert len(offers.agents_for(ana)) > 0
+
+
+def test_membership_of_guests_ends_with_their_last_session(session: Session, guest: User, ana: User) -> None:
+    """LIVE-06: whichever way it ends; afterwards they can begin nothing either."""
+    second, third = create_session(owner=ana), create_session(owner=ana)
+    for each in (second, third):
+        sharing.share(session=each, author=ana, user=guest, role="viewer")
+    sharing.unshare(session=session, author=ana, user=guest)
+    organising.leave(guest, second.pk)
+    assert role_of(guest, third.workspace) == "guest"
+    sharing.unshare(session=third, author=ana, user=guest)
+    assert role_of(guest, third.workspace) is None
+    assert not may_begin_sessions(guest)
+    assert code_of(lambda: current_workspace(guest)) == "forbidden"
+
+
+def test_members_stay_members(session: Session, ana: User, bo: User, workspace: Workspace) -> None:
+    """An invitation link does not make guests of them, and their membership does not end with a share."""
+    token = sharing.invite(session=session, author=ana, role="viewer")
+    sharing.accept(token=token, user=bo)
+    assert role_of(bo, workspace) == "member"
+    organising.leave(bo, session.pk)
+    assert role_of(bo, workspace) == "member"
+
+
+def test_old_shares_do_not_come_back_with_an_invitation(session: Session, ana: User, bo: User) -> None:
+    """LIVE-06: who has left the workspace is invited to one session, not to all that they were in."""
+    old = create_session(owner=ana)
+    sharing.share(session=old, author=ana, user=bo, role="editor")
+    Membership.objects.filter(user=bo).delete()
+    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=bo)
+    assert list(sessions_of(bo)) == [session]
+
+
+def test_who_has_a_workspace_of_their_own_is_a_guest_elsewhere(session: Session, ana: User) -> None:
+    """They start sessions in their own, and see the shared one in their list."""
+    cy = person("Cy")
+    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=cy)
+    own = create_session(owner=cy)
+    assert own.workspace != session.workspace
+    places = places_of(cy)
+    assert [place.id for place in places.mine] == [own.workspace_id]
+    assert places.within is None  # with one workspace, everything is listed in it
+    assert set(sessions_of(cy)) == {own, session}
+
+
+@pytest.mark.parametrize("role", ["owner", "admin"])
+def test_managers_make_guests_members(guest: User, bo: User, workspace: Workspace, role: str) -> None:
+    """Owners and admins of the workspace, nobody else."""
+    who: dict[str, Any] = {"workspace_id": workspace.pk, "user_id": guest.pk}
+    assert list(guests.guests_managed_by(bo)) == []
+    assert code_of(lambda: guests.make_member(author=bo, **who)) == "no_such_workspace"
+    Membership.objects.filter(user=bo).update(role=role)
+    assert [(each.user, each.session_count) for each in guests.guests_managed_by(bo)] == [(guest, 1)]
+    guests.make_member(author=bo, **who)
+    assert (role_of(guest, workspace), current_workspace(guest)) == ("member", workspace)
+    assert code_of(lambda: guests.make_member(author=bo, **who)) == "not_a_guest"
+    assert code_of(lambda: guests.remove(author=bo, **who)) == "not_a_guest"
+
+
+def test_managers_remove_guests(guest: User, bo: User, workspace: Workspace) -> None:
+    """LIVE-06: all that was shared with them is closed to them."""
+    Membership.objects.filter(user=bo).update(role="admin")
+    guests.remove(author=bo, workspace_id=workspace.pk, user_id=guest.pk)
+    assert (role_of(guest, workspace), Share.objects.filter(user=guest).exists()) == (None, False)
+
+
+def test_guests_invite_nobody(session: Session, guest: User, ana: User) -> None:
+    """LIVE-06: not to sessions that they own from an earlier time in the workspace, and links of guests are over."""
+    token = sharing.invite(session=session, author=ana, role="viewer")
+    Membership.objects.filter(user=ana).update(role=WorkspaceRole.GUEST)
+    assert code_of(lambda: sharing.invitation_for(token)) == "no_such_invitation"
+    assert list(sharing.candidates(session)) == []
+    for act in (
+        lambda: sharing.invite(session=session, author=ana, role="viewer"),
+        lambda: sharing.share(session=session, author=ana, user=guest, role="viewer"),
+    ):
+        assert code_of(act) == "no_such_workspace"
+
+
+def test_guests_import_nothing(guest: User) -> None:
+    """An import makes sessions, too."""
+    file = BytesIO(b'{"format": "parley.session", "version": 1, "session": {}, "messages": []}')
+    assert code_of(lambda: import_file(owner=guest, file=file)) == "forbidden"
+
+
+def test_links_are_for_so_many_people(session: Session, ana: User) -> None:
+    """One if nothing else is said; who is in already does not use a link up."""
+    cy, dee, eve = (person(name) for name in ("Cy", "Dee", "Eve"))
+    token = sharing.invite(session=session, author=ana, role="viewer")
+    sharing.accept(token=token, user=cy)
+    assert code_of(lambda: sharing.accept(token=token, user=dee)) == "no_such_invitation"
+    assert sharing.invitations(session) == []
+    token = sharing.invite(session=session, author=ana, role="viewer", uses=2)
+    for user in (cy, ana, dee, dee):
+        sharing.accept(token=token, user=user)
+    assert [link.uses_left for link in sharing.invitations(session)] == [1]
+    sharing.accept(token=token, user=eve)
+    assert sharing.session_by_used_link(token, eve) == session
+    assert sharing.session_by_used_link(token, person("Fay")) is None
+
+
+@pytest.mark.parametrize("uses", [0, -1, 101])
+def test_links_are_for_a_number_of_people(session: Session, ana: User, uses: int) -> None:
+    """MSG-12."""
+    assert code_of(lambda: sharing.invite(session=session, author=ana, role="viewer", uses=uses)) == "invalid"
+
+
+def test_links_from_before_have_no_limit(session: Session, ana: User) -> None:
+    """They were made for as many people as they are given to, and still end after a week."""
+    token = sharing.invite(session=session, author=ana, role="viewer")
+    Invitation.objects.update(max_uses=None)
+    for name in ("Cy", "Dee", "Eve"):
+        sharing.accept(token=token, user=person(name))
+    assert [(link.uses, link.uses_left) for link in sharing.invitations(session)] == [(3, None)]
+
+
+def test_links_raise_a_role_once(session: Session, ana: User) -> None:
+    """LIVE-06: a viewer becomes an editor by another link, which is used up by it; never the other way round."""
+    cy = person("Cy")
+    for role in ("viewer", "editor", "viewer"):
+        sharing.accept(token=sharing.invite(session=session, author=ana, role=role), user=cy)
+    assert Share.objects.get(user=cy).role == Role.EDITOR
+    assert list(Invitation.objects.order_by("pk").values_list("uses", flat=True)) == [1, 1, 0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> None:
+    """LIVE-06: one of them is let in."""
+    people = [person(name) for name in ("Cy", "Dee", "Eve")]
+    token = sharing.invite(session=session, author=ana, role="viewer")
+
+    def join(user: User) -> bool:
+        try:
+            sharing.accept(token=token, user=user)
+        except Refused:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sum(pool.map(join, people)) == 1
+    assert Share.objects.filter(session=session).count() == 1
+
+
+def test_pages_of_guests_offer_what_they_may_do(session: Session, guest: User, client: Client) -> None:
+    """Neither beginning a session, nor importing, choosing a model or forking."""
+    client.force_login(guest)
+    home, page = (client.get(address).content.decode() for address in ("/", f"/sessions/{session.pk}/"))
+    for html in (home, page):
+        assert 'id="rail-new"' not in html
+        assert 'id="rail-import"' not in html
+    assert 'id="begin"' not in home
+    assert "Plan" in home
+    assert 'data-guest="yes"' in page
+    assert 'data-action="model"' not in page
+    assert 'id="composer"' in page
+
+
+def test_link_that_is_used_up_leads_those_who_are_in(session: Session, ana: User, guest: User, client: Client) -> None:
+    """They open it again from the mail in which it came."""
+    token = sharing.invite(session=session, author=ana, role="viewer")
+    sharing.accept(token=token, user=person("Cy"))
+    address = f"/join/{token}"
+    assert client.get(address).status_code == 410
+    client.force_login(guest)
+    answer = client.get(address)
+    assert (answer.status_code, answer["Location"]) == (302, f"/sessions/{session.pk}/")

@@ -1,0 +1,233 @@
+"""Rate limits: how they are counted and changed, and that each face refuses in its own form."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django.fixtures import Settings
+
+from chat.models import ChatMessage, User
+from chat.origin import Face, Origin, acting_from
+from chat.services import limits, messages, sessions
+from chat.services.counters import Counters
+from chat.services.guesses import FREE_GUESSES, LONGEST_DELAY, delay_after
+from chat.services.limits import DAY, RATES, RateLimited, rates, waiting
+from tests.api.asking import Asker, code, token_of
+from tests.support.house import House
+from tests.support.redis import Redis
+from tests.support.socket import Socket, path_of
+
+
+def admitted(counters: Counters, name: str = "forks", amount: int = 3) -> bool:
+    item = limits._item(limits.Rate(amount, 60, ""))
+    return counters.window(lambda limiter: limiter.hit(item, name))
+
+
+# --- counting ------------------------------------------------------------------------------------------------------
+
+
+def test_requests_beyond_the_limit_are_refused_with_the_time_to_wait(settings: Settings) -> None:
+    """Each person for themselves; a refused request is not counted."""
+    settings.LIMITS = "forks=2/minute"
+    windows = [limits.count("forks", 1) for _ in range(3)]
+    assert [(each.is_admitted, each.remaining) for each in windows] == [(True, 1), (True, 0), (False, 0)]
+    assert limits.count("forks", 2).is_admitted
+    with pytest.raises(RateLimited) as refused:
+        windows[2].require()
+    assert 0 < refused.value.details["retry_after"] <= 60
+
+
+def test_cost_is_counted_and_one_large_request_is_taken_alone(settings: Settings) -> None:
+    settings.LIMITS = "upload_megabytes=10/minute"
+    assert limits.count("upload_megabytes", 1, cost=30).is_admitted
+    assert not limits.count("upload_megabytes", 1, cost=1).is_admitted
+
+
+def test_limits_are_changed_and_removed_by_a_setting(settings: Settings) -> None:
+    settings.LIMITS = "sends=5/10 minutes, forks = 0"
+    assert (rates()["sends"].amount, rates()["sends"].seconds) == (5, 600)
+    assert rates()["uploads"] == RATES["uploads"]
+    assert all(limits.count("forks", 1).is_admitted for _ in range(RATES["forks"].amount + 1))
+
+
+@pytest.mark.parametrize("written", ["nonsense=1/minute", "sends", "sends=often", "sends=-1/minute"])
+def test_unreadable_limits_are_told_at_the_start(settings: Settings, written: str) -> None:
+    settings.LIMITS = written
+    with pytest.raises(ValueError):
+        rates()
+
+
+def test_commands_and_agents_are_not_limited(settings: Settings) -> None:
+    settings.LIMITS = "sends=1/minute"
+    for _ in range(3):
+        limits.spend("sends", 1)
+    with acting_from(Origin(Face.API)):
+        limits.spend("sends", 1)
+        with pytest.raises(RateLimited):
+            limits.spend("sends", 1)
+
+
+@given(st.integers(0, 200))
+def test_delay_doubles_up_to_a_bound(guesses: int) -> None:
+    """Ten guesses are free, and a day has room for few more."""
+    delay = delay_after(guesses)
+    assert (delay == 0) == (guesses < FREE_GUESSES)
+    assert delay <= delay_after(guesses + 1) <= max(2 * delay, 2)
+    assert delay <= LONGEST_DELAY
+
+
+def test_a_day_has_few_guesses_of_one_name() -> None:
+    guesses, seconds = 0, 0
+    while seconds < DAY:
+        guesses += 1
+        seconds += delay_after(guesses)
+    assert guesses < 120
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(1, "1 second"), (119, "119 seconds"), (121, "3 minutes"), (7_000, "117 minutes"), (7_201, "3 hours")],
+)
+def test_time_to_wait_is_told_in_words(seconds: int, words: str) -> None:
+    assert waiting(seconds) == words
+
+
+# --- several processes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.server
+async def test_processes_count_together_and_each_alone_while_redis_is_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit holds in an outage, in each process; the log tells of it once."""
+    monkeypatch.setattr("chat.services.counters.PAUSE_SECONDS", 0.0)
+    redis = Redis(tmp_path)
+    await redis.start()
+    first, second = Counters(redis.url, "test"), Counters(redis.url, "test")
+    try:
+        assert [admitted(each) for each in (first, second, first, second)] == [True, True, True, False]
+        redis.kill()
+        with caplog.at_level(logging.INFO, logger="chat"):
+            assert [admitted(first) for _ in range(4)] == [True, True, True, False]
+            assert [admitted(second) for _ in range(4)] == [True, True, True, False]
+            await redis.start()
+            assert admitted(first)
+        assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "INFO"]
+    finally:
+        redis.kill()
+
+
+def test_frozen_redis_is_not_waited_for_by_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first request waits; no port answers here."""
+    counted = Counters("redis://127.0.0.1:1/0", "test")
+    assert admitted(counted)
+    monkeypatch.setattr(counted, "_redis", object())  # fails if it is used
+    assert admitted(counted)
+
+
+# --- the faces -----------------------------------------------------------------------------------------------------
+
+Act = Callable[[Asker, Client, str], Any]
+
+
+def _upload(asker: Asker, page: Client, session_id: str) -> Any:
+    file = SimpleUploadedFile("a.txt", b"words")
+    return page.post(reverse("session-attachments", args=[session_id]), {"file": file})
+
+
+def _import(asker: Asker, page: Client, session_id: str) -> Any:
+    return page.post(reverse("import-file"), {"file": SimpleUploadedFile("a.json", b"{}")})
+
+
+API: list[tuple[str, Act]] = [
+    ("requests", lambda asker, page, pk: asker.get("/api/me")),
+    ("sends", lambda asker, page, pk: asker.post(f"/api/sessions/{pk}/messages", {"text": "Hi"})),
+    ("sessions", lambda asker, page, pk: asker.post("/api/sessions", {})),
+    ("changes", lambda asker, page, pk: asker.patch(f"/api/sessions/{pk}", {"title": "New"})),
+    ("searches", lambda asker, page, pk: asker.get("/api/search?q=words")),
+    ("exports", lambda asker, page, pk: asker.get(f"/api/sessions/{pk}/export")),
+    ("invitations", lambda asker, page, pk: asker.post(f"/api/sessions/{pk}/invitations", {"role": "viewer"})),
+]
+PAGES: list[tuple[str, Act]] = [
+    ("sessions", lambda asker, page, pk: page.post(reverse("new-session"))),
+    ("searches", lambda asker, page, pk: page.get(reverse("search"), {"q": "words"})),
+    ("exports", lambda asker, page, pk: page.get(reverse("session-export", args=[pk]), {"format": "json"})),
+    ("uploads", _upload),
+    ("upload_megabytes", _upload),
+    ("imports", _import),
+]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("name", "act"), API, ids=[name for name, _act in API])
+def test_api_refuses_with_a_problem(ana: User, settings: Settings, name: str, act: Act) -> None:
+    settings.LIMITS = f"{name}=1/minute"
+    session, asker = sessions.create_session(owner=ana), Asker(token_of(ana))
+    first, second = (act(asker, Client(), session.pk) for _ in range(2))
+    assert first.status_code < 300, first.content
+    assert code(second) == (429, "rate_limited")
+    assert 0 < int(second["Retry-After"]) <= 60
+    assert second.json()["retry_after"] == int(second["Retry-After"])
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("own_files")
+@pytest.mark.parametrize(("name", "act"), PAGES, ids=[name for name, _act in PAGES])
+def test_pages_refuse_in_words(ana: User, settings: Settings, name: str, act: Act) -> None:
+    settings.LIMITS = f"{name}=1/minute"
+    session, page = sessions.create_session(owner=ana), Client()
+    page.force_login(ana)
+    first, second = (act(Asker(""), page, session.pk) for _ in range(2))
+    assert first.status_code != 429
+    assert second.status_code == 429
+    assert "Too many requests. Try again in " in second.content.decode()
+
+
+@pytest.mark.django_db
+def test_api_tells_how_many_requests_are_left(ana: User, settings: Settings) -> None:
+    """Each token counts for itself."""
+    settings.LIMITS = "requests=2/minute"
+    asker = Asker(token_of(ana))
+    answers = [asker.get("/api/me") for _ in range(3)]
+    assert {answer["RateLimit-Policy"] for answer in answers} == {'"requests";q=2;w=60'}
+    assert [answer["RateLimit"].split(";")[:2] for answer in answers] == [
+        ['"requests"', "r=1"],
+        ['"requests"', "r=0"],
+        ['"requests"', "r=0"],
+    ]
+    assert answers[2].status_code == 429
+    assert Asker(token_of(ana)).get("/api/me").status_code == 200
+
+
+async def test_socket_refuses_and_stays_open(house: House, ana: User, settings: Settings) -> None:
+    """The person is told when to try again; Stop is never refused."""
+    settings.LIMITS = "sends=1/minute, changes=1/minute"
+    house.script([["Hello"]])
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        for frame in ({"type": "send", "text": "Hi"}, {"type": "rename", "title": "New"}):
+            assert (await socket.ask(**frame))["type"] == "ack"
+            refused = await socket.ask(**frame)
+            assert (refused["type"], refused["code"]) == ("refused", "rate_limited")
+            assert 0 < refused["retry_after"] <= 60
+        assert (await socket.ask(type="cancel"))["type"] == "ack"
+    assert await house.do(lambda: ChatMessage.objects.filter(session=session, text="Hi").count()) == 1
+
+
+@pytest.mark.django_db
+def test_faces_count_together(ana: User, settings: Settings) -> None:
+    settings.LIMITS = "sends=2/minute"
+    session, asker = sessions.create_session(owner=ana), Asker(token_of(ana))
+    with acting_from(Origin(Face.SOCKET)):
+        messages.send_message(session=session, author=ana, text="One")
+    answers = [asker.post(f"/api/sessions/{session.pk}/messages", {"text": "Two"}).status_code for _ in range(2)]
+    assert answers == [201, 429]

@@ -1,0 +1,184 @@
+"""Everything of one user in one archive, written piece by piece."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import zipfile
+from contextlib import closing
+from io import BytesIO
+from random import Random
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.files.base import ContentFile
+from django.test import AsyncClient, Client
+
+from chat.models import Attachment, Session, Share, User
+from chat.services import api_tokens, incomplete
+from chat.services.attachments import data_of
+from chat.services.editing import edit
+from chat.services.import_files import import_file
+from chat.services.organising import delete
+from chat.services.participation import save_draft
+from chat.services.personal_export import ExportRunning, export_person
+from chat.services.sessions import create_session
+from chat.services.sharing import invite, share
+from chat.services.suggestions import suggest
+from chat.services.tokens import hashed
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+COMMITTED = pytest.mark.django_db(transaction=True)  # the answer is made in other threads
+WORDS = "Words in the file"
+
+
+def attach(session: Session, message: Any, user: User, data: bytes = WORDS.encode()) -> Attachment:
+    file = Attachment(session=session, message=message, user=user, name="a.txt", kind="text", media_type="text/plain")
+    file.size = len(data)
+    file.file.save("a", ContentFile(data))
+    return file
+
+
+def archive_of(user: User) -> zipfile.ZipFile:
+    made = zipfile.ZipFile(BytesIO(b"".join(export_person(user=user, author=user))))
+    assert made.testzip() is None
+    return made
+
+
+def read(archive: zipfile.ZipFile, name: str) -> Any:
+    return json.loads(archive.read(name))
+
+
+def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
+    """Own sessions whole, also deleted ones; of those of others what they said; nothing else of anybody."""
+    own, gone = create_session(owner=ana, title="Plan: A/B"), create_session(owner=ana, title="Gone")
+    rows = fill(own, START, {**HI, "user": ana}, ANSWER, DONE)
+    file = attach(own, rows[1], ana)
+    delete(ana, gone.pk)
+    theirs, lost = create_session(owner=bo, title="Bo's"), create_session(owner=bo, title="Secret title")
+    share(session=theirs, author=bo, user=ana, role="editor")
+    said = fill(theirs, START, {**HI, "text": "Mine", "user": ana}, {**HI, "text": "His", "user": bo}, DONE)
+    fill(lost, {**HI, "text": "Once", "user": ana})
+    edit(session=theirs, author=ana, message_id=said[1].pk, text="Still mine")
+    sent = attach(theirs, said[1], ana)
+    save_draft(session=theirs, user=ana, text="Almost said")
+    share(session=own, author=ana, user=bo, role="viewer")
+    invite(session=own, author=ana, role="viewer")
+    suggest(session=theirs, author=ana, message_id=said[2].pk, text="Better")
+    _token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
+    archive = archive_of(ana)
+    folder = f"sessions/{own.pk} Plan A B"
+    assert archive.namelist() == [
+        "README.txt",
+        "account.json",
+        "drafts.json",
+        "security-events.json",
+        f"{folder}/session.json",
+        f"{folder}/session.md",
+        f"{folder}/files/{file.pk} a.txt",
+        f"deleted-sessions/{gone.pk} Gone/session.json",
+        f"deleted-sessions/{gone.pk} Gone/session.md",
+        "other-sessions/messages.json",
+        "other-sessions/suggestions.json",
+        f"other-sessions/files/{sent.pk} a.txt",
+    ]
+    assert archive.read(f"{folder}/files/{file.pk} a.txt") == WORDS.encode()
+    told = [(each["session"], each["title"], each["text"]) for each in read(archive, "other-sessions/messages.json")]
+    assert sorted(told) == sorted([(theirs.pk, "Bo's", "Still mine"), (lost.pk, None, "Once")])
+    suggested = read(archive, "other-sessions/suggestions.json")
+    assert [(each["message"], each["text"]) for each in suggested] == [(said[2].pk, "Better")]
+    events = read(archive, "security-events.json")
+    assert {"what": "token_made", "by_me": True} in [
+        {name: each[name] for name in ("what", "by_me")} for each in events
+    ]
+    account = read(archive, "account.json")
+    assert (account["username"], [token["name"] for token in account["api_tokens"]]) == ("ana", ["Script"])
+    assert [each["title"] for each in account["shared_with_me"]] == ["Bo's"]
+    assert [each["with"] for each in account["shared_by_me"]] == ["Bo"]
+    assert len(account["invitations"]) == 1
+    assert [each["draft"] for each in read(archive, "drafts.json")] == ["Almost said"]
+    everything = b"".join(map(archive.read, archive.namelist())).decode()
+    for word in (secret, ana.password, hashed(secret), "His", "Secret title"):
+        assert word not in everything
+
+
+def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
+    """With their files."""
+    own = create_session(owner=ana, title="Plan")
+    attach(own, fill(own, START, {**HI, "user": ana}, DONE)[1], ana)
+    archive = archive_of(ana)
+    content = archive.read(f"sessions/{own.pk} Plan/session.json")
+    made = import_file(owner=ana, file=BytesIO(content), keep_ids=False).brought[0]
+    assert made.notes == []
+    assert data_of(Attachment.objects.get(session=made.session)) == WORDS.encode()
+
+
+def test_memory_is_bounded(ana: User) -> None:
+    """However large the files and the sessions are, a part of one is in memory."""
+    own = create_session(owner=ana, title="Plan")
+    random = Random(1)  # what is packed does not shrink to nothing
+    rows = fill(own, *({**HI, "user": ana, "text": random.randbytes(200_000).hex()} for _ in range(10)))
+    attach(own, rows[1], ana, data=random.randbytes(12_000_000))
+    pieces = export_person(user=ana, author=ana)
+    tracemalloc.start()
+    try:
+        largest = max(map(len, pieces))
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert largest < 2_000_000
+    assert peak < 12_000_000
+
+
+def begun(user: User) -> closing[Any]:
+    """An export whose first bytes have been sent; at its end it is broken off."""
+    pieces = export_person(user=user, author=user)
+    next(pieces)
+    return closing(pieces)
+
+
+def test_one_at_a_time(ana: User, bo: User) -> None:
+    """For each user; one that breaks off lets the next one in."""
+    with begun(ana), begun(bo), pytest.raises(ExportRunning):
+        export_person(user=ana, author=ana)
+    with begun(ana):
+        pass
+
+
+def test_unfinished_copies_are_left_out(ana: User) -> None:
+    """RUN-13: nobody sees them anywhere."""
+    made = create_session(owner=ana)
+    Session.objects.filter(pk=made.pk).update(**incomplete.new_columns())
+    assert not [name for name in archive_of(ana).namelist() if "session.json" in name]
+
+
+@COMMITTED
+@pytest.mark.parametrize("way", ["page", "api"])
+async def test_archive_is_streamed(ana: User, way: str) -> None:
+    """From the settings and by the API; a second one at the same time is refused in words."""
+    client = AsyncClient()
+    await client.aforce_login(ana)
+
+    async def ask() -> Any:
+        return await (client.post("/settings/export") if way == "page" else client.get("/api/me/export"))
+
+    answer = await ask()
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/zip")
+    assert answer["Content-Disposition"] == 'attachment; filename="Parley ana.zip"'
+    refused = await ask()
+    assert refused.status_code == 409
+    assert b"An export of yours is being written." in refused.content
+    content = b"".join([piece async for piece in answer.streaming_content])
+    assert "account.json" in zipfile.ZipFile(BytesIO(content)).namelist()
+    again = await ask()
+    assert again.status_code == 200
+    await sync_to_async(again.close)()
+
+
+def test_export_needs_a_post(ana: User, client: Client) -> None:
+    """Another site cannot have it made by a link."""
+    client.force_login(ana)
+    assert client.get("/settings/export").status_code == 405
+    assert not Share.objects.exists()

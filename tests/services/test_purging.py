@@ -1,0 +1,205 @@
+"""What users deleted goes for good after PURGE_AFTER_DAYS, and what stays is as it was."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from chat.models import (
+    ApiToken,
+    Attachment,
+    ChatMessage,
+    Invitation,
+    JobLease,
+    MessageRevision,
+    ModelRequest,
+    Session,
+    SignInLink,
+    User,
+)
+from chat.services import accounts, api_tokens, job_leases, maintenance, purging
+from chat.services.editing import remove, restore
+from chat.services.organising import delete
+from chat.services.reading import changes_since, knows_history
+from chat.services.requests_made import past_request
+from chat.services.runs import retry_here
+from chat.services.sessions import create_session
+from chat.services.sharing import invite
+from tests.support.filled import ANSWER, DONE, HI, START, fill, live
+
+pytestmark = pytest.mark.django_db
+DAYS = timedelta(days=31)
+
+
+@pytest.fixture
+def session(ana: User, own_files: None) -> Session:
+    return create_session(owner=ana, title="Plan")
+
+
+def long_ago() -> datetime:
+    return timezone.now() - DAYS
+
+
+def age(message_id: str) -> None:
+    """Let a message have been removed 31 days ago."""
+    assert ChatMessage.objects.filter(pk=message_id, removed_at__isnull=False).update(removed_at=long_ago()) == 1
+
+
+def purge() -> None:
+    purging.purge(before=timezone.now() - timedelta(days=30))
+
+
+def test_deleted_sessions_go_after_their_time(ana: User) -> None:
+    """Not sooner, and none that is only archived."""
+    old, new, kept = (create_session(owner=ana) for _ in range(3))
+    for each in (old, new):
+        delete(ana, each.pk)
+    Session.objects.filter(pk__in=[old.pk, kept.pk]).update(archived_at=long_ago())
+    Session.objects.filter(pk=old.pk).update(deleted_at=long_ago())
+    purge()
+    assert set(Session.objects.values_list("pk", flat=True)) == {new.pk, kept.pk}
+
+
+def test_removed_messages_go_with_what_was_kept_of_them(session: Session, ana: User) -> None:
+    """Revisions and files; messages removed later stay, and go back to their places."""
+    rows = fill(session, *[{**HI, "text": text} for text in "abcdef"])
+    for row in rows[1:3]:
+        file = Attachment(session=session, message=row, name="a", kind="text", size=1)
+        file.file.save("a", ContentFile(b"a"))
+    for row in (rows[2], rows[1], rows[3]):
+        remove(session=session, author=ana, message_id=row.pk)
+    age(rows[2].pk)
+    gone, stays = [Attachment.objects.get(message=row).file.name or "" for row in (rows[2], rows[1])]
+    purge()
+    assert not ChatMessage.objects.filter(pk=rows[2].pk).exists()
+    assert not MessageRevision.objects.filter(message=rows[2].pk).exists()
+    assert (default_storage.exists(gone), default_storage.exists(stays)) == (False, True)
+    for row in (rows[3], rows[1]):  # each stood after one that is gone by now
+        assert restore(session=session, author=ana, message_id=row.pk)
+    assert [row.text for row in live(session)] == ["a", "b", "d", "e", "f"]
+
+
+def test_places_stay_true_when_a_whole_row_of_neighbours_goes(session: Session, ana: User) -> None:
+    """MSG-11: what stood after the last of them stands after what was before the first."""
+    rows = fill(session, *[{**HI, "text": text} for text in "abcde"])
+    for row in rows[1:4]:
+        remove(session=session, author=ana, message_id=row.pk)
+    for row in rows[1:3]:
+        age(row.pk)
+    purge()
+    restore(session=session, author=ana, message_id=rows[3].pk)
+    assert [row.text for row in live(session)] == ["a", "d", "e"]
+
+
+def test_what_a_retry_withdrew_stays(session: Session, ana: User) -> None:
+    """RUN-12: it is an earlier attempt, which nobody has deleted."""
+    rows = fill(session, START, HI, ANSWER, DONE)
+    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    age(rows[2].pk)
+    purge()
+    assert ChatMessage.objects.filter(pk=rows[2].pk).exists()
+
+
+def test_clients_that_were_away_for_long_begin_anew(session: Session, ana: User) -> None:
+    """LIVE-02: who has not heard of the removal cannot be told of it any more."""
+    rows = fill(session, *[HI] * 3)
+    before = Session.objects.get(pk=session.pk).revision
+    remove(session=session, author=ana, message_id=rows[1].pk)
+    after = Session.objects.get(pk=session.pk).revision
+    age(rows[1].pk)
+    assert [knows_history(Session.objects.get(pk=session.pk), since) for since in (0, before, after)] == [True] * 3
+    purge()
+    present = Session.objects.get(pk=session.pk)
+    assert present.revision == after
+    assert [knows_history(present, since) for since in (0, before, after, after + 1)] == [True, False, True, False]
+    told = changes_since(session.pk, before)
+    assert told is not None
+    assert (told.is_known, told.removed) == (False, [])
+
+
+def test_requests_name_what_is_left(session: Session, ana: User) -> None:
+    """MSG-01: that of a purged response goes, and those after it still name all that they were made of."""
+    rows = fill(session, HI, {**ANSWER, "response_id": "r_1"}, HI, {**ANSWER, "response_id": "r_2"}, HI)
+    names = [[row.pk, row.revision] for row in rows]
+    for place, (response, shared) in enumerate((("r_1", 0), ("r_2", 1), ("r_3", 3))):
+        asked = names[shared : 2 * place + 1]
+        ModelRequest.objects.create(
+            response_id=response, session=session, revision=place + 1, shared=shared, rows=asked
+        )
+    remove(session=session, author=ana, message_id=rows[3].pk)
+    age(rows[3].pk)
+    purge()
+    assert past_request(session, "r_2") is None
+    past = past_request(session, "r_3")
+    assert past is not None
+    assert [row.pk for row in past.rows] == [rows[place].pk for place in (0, 1, 2, 4)]
+    assert past.lost == [rows[3].pk]
+
+
+def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: User) -> None:
+    """Their names, and who made them for whom."""
+    for days in (30, 30):
+        api_tokens.create(user=ana, name="Script", scope="read", days=days)
+        accounts.sign_in_link(user=ana)
+        invite(session=session, author=ana, role="viewer")
+    old = ApiToken.objects.earliest("pk"), Invitation.objects.earliest("pk"), SignInLink.objects.get()
+    for row in old:
+        type(row)._default_manager.filter(pk=row.pk).update(expires_at=long_ago())
+    purge()
+    counts = [model.objects.count() for model in (ApiToken, Invitation, SignInLink)]
+    assert counts == [1, 1, 0]
+
+
+def test_uploads_that_were_never_sent_go_after_a_day(session: Session, ana: User) -> None:
+    """Without another upload, and also where nothing else is purged."""
+    file = Attachment(session=session, user=ana, name="a", kind="text", size=1)
+    file.file.save("a", ContentFile(b"a"))
+    purging.purge(before=None)
+    assert Attachment.objects.exists()
+    Attachment.objects.update(created_at=timezone.now() - timedelta(days=2))
+    purging.purge(before=None)
+    assert not Attachment.objects.exists()
+    assert not default_storage.exists(file.file.name or "")
+
+
+def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PURGE_AFTER_DAYS counts from the first start of a version that purges; 0 keeps everything."""
+    monkeypatch.setattr("chat.services.overwriting.overwrite_deleted", lambda deadline: True)  # not in a transaction
+    made = create_session(owner=ana)
+    delete(ana, made.pk)
+    Session.objects.filter(pk=made.pk).update(deleted_at=timezone.now() - timedelta(days=300))
+
+    def run_next_day() -> bool:
+        JobLease.objects.filter(name=maintenance.PURGE).update(finished_at=timezone.now() - timedelta(days=2))
+        assert maintenance.run()
+        return Session.objects.filter(pk=made.pk).exists()
+
+    assert maintenance.run()
+    assert not maintenance.run()  # once a day
+    assert run_next_day()
+    JobLease.objects.filter(name=maintenance.PURGE).update(created_at=long_ago())
+    settings.PURGE_AFTER_DAYS = 0
+    assert run_next_day()
+    settings.PURGE_AFTER_DAYS = 30
+    assert not run_next_day()
+
+
+def test_one_process_at_a_time_has_a_job() -> None:
+    """It keeps it while it renews, and another one takes over when it dies."""
+    mine = job_leases.acquire("job", 60)
+    assert mine is not None
+    assert job_leases.acquire("job", 60) is None
+    assert job_leases.renew("job", mine, 60)
+    JobLease.objects.update(expires_at=long_ago())  # it died
+    other = job_leases.acquire("job", 60)
+    assert other is not None
+    assert not job_leases.renew("job", mine, 60)
+    job_leases.release("job", mine)
+    assert job_leases.acquire("job", 60) is None
+    job_leases.release("job", other)
+    assert job_leases.acquire("job", 60) is not None

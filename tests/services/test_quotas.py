@@ -1,0 +1,182 @@
+"""Quotas of a person and the floor of free disk: counted from rows, refused with words, changed by settings."""
+
+from __future__ import annotations
+
+import shutil
+from collections import namedtuple
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from agents.events import Usage
+from agents.providers.scripted import Gate
+from chat.models import Attachment, DailyUsage, Session, SessionRun, User
+from chat.services import attachments, forking, messages, quotas, runs, sessions
+from chat.services.quotas import DiskFull, QuotaExceeded, usage_of
+from tests.api.asking import Asker, code, token_of
+from tests.support.house import House
+from tests.support.socket import Socket, path_of
+
+Disk = namedtuple("Disk", "total used free")
+
+
+@pytest.fixture
+def session(ana: User) -> Session:
+    return sessions.create_session(owner=ana)
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Disk(100, 100, 0))
+
+
+def upload(session: Session, user: User, data: bytes, name: str = "a.txt") -> Attachment:
+    return attachments.upload(session=session, author=user, name=name, size=len(data), file=ContentFile(data))
+
+
+# --- tokens --------------------------------------------------------------------------------------------------------
+
+
+async def test_tokens_count_for_the_person_who_started_the_turn(house: House, ana: User, bo: User) -> None:
+    """Whoever owns the session; every response counts, and retries too."""
+    usage = Usage(input_tokens=70, output_tokens=30)
+    house.script([["One", usage], ["Two", usage]])
+    session = await house.session(ana)
+    await house.send(session, bo, "Go")
+    await house.idle(session)
+    rows = await house.rows(session)
+    await house.do(runs.retry_here, session=session, author=ana, message_id=rows[1].pk)
+    await house.idle(session)
+    tokens = await house.do(lambda: dict(DailyUsage.objects.values_list("user", "tokens")))
+    assert tokens == {bo.pk: 100, ana.pk: 100}
+    total = await house.do(lambda: Session.objects.get(pk=session.pk).total_tokens)
+    assert sum(tokens.values()) == total
+
+
+async def test_turn_that_has_begun_ends_and_the_next_is_refused(
+    house: House, ana: User, bo: User, settings: Settings
+) -> None:
+    """In words on the socket, and as a problem of the API; other people go on."""
+    settings.QUOTAS = "tokens_per_day=100"
+    house.script([["One", Usage(input_tokens=5_000, output_tokens=30)], ["Two"]])
+    session = await house.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        assert (await socket.ask(type="send", text="Go"))["type"] == "ack"
+        await house.idle(session)
+        refused = await socket.ask(type="send", text="More")
+    assert (refused["code"], refused["quota"]) == ("quota_exceeded", "tokens_per_day")
+    assert 0 < refused["retry_after"] <= limits_day()
+    asker = Asker(await house.do(token_of, ana))
+    answer = await house.do(asker.post, f"/api/sessions/{session.pk}/messages", {"text": "More"})
+    assert code(answer) == (429, "quota_exceeded")
+    assert answer["Retry-After"]
+    await house.send(session, bo, "Mine")
+    await house.idle(session)
+    assert [row.text for row in await house.rows(session) if row.text] == ["Go", "One", "Mine", "Two"]
+
+
+def limits_day() -> int:
+    return int(timedelta(days=1).total_seconds()) + 1
+
+
+@pytest.mark.django_db
+def test_tokens_of_yesterday_are_over(ana: User, session: Session, settings: Settings) -> None:
+    settings.QUOTAS = "tokens_per_day=100"
+    yesterday = timezone.now().date() - timedelta(days=1)
+    DailyUsage.objects.create(user=ana, day=yesterday, tokens=10**9)
+    messages.send_message(session=session, author=ana, text="Hi")
+    assert usage_of(ana).tokens_today == 0
+
+
+# --- turns ---------------------------------------------------------------------------------------------------------
+
+
+async def test_agents_at_work_are_bounded_for_each_person(house: House, ana: User, settings: Settings) -> None:
+    """What waits in the queue of a turn is no turn of its own; when one ends, there is room again."""
+    settings.QUOTAS = "running_turns=1"
+    end = Gate()
+    house.script([["One ", end, "two"], ["Three"], ["Four"]])
+    first, second = await house.session(ana), await house.session(ana)
+    await house.send(first, ana, "Go")
+    await end.reached()
+    await house.send(first, ana, "And this")
+    with pytest.raises(QuotaExceeded) as refused:
+        await house.send(second, ana, "Me too")
+    assert "1 agent at work" in refused.value.message
+    assert (await house.do(usage_of, ana)).running_turns == 1
+    end.open()
+    await house.idle(first)
+    await house.send(second, ana, "Me too")
+    await house.idle(second)
+    assert await house.do(lambda: set(SessionRun.objects.values_list("started_by", flat=True))) == {ana.pk}
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("own_files")
+def test_stored_files_are_bounded_and_forks_share_them(ana: User, session: Session, settings: Settings) -> None:
+    """Removing one makes room."""
+    settings.QUOTAS = "stored_megabytes=1"
+    half = b"words " * 100_000
+    file = upload(session, ana, half)
+    sent = messages.send_message(session=session, author=ana, text="Look", attachment_ids=[file.pk])
+    SessionRun.objects.update(state="idle", turn_id="")
+    forking.fork(session=session, author=ana, message_id=sent.id)
+    assert Attachment.objects.count() == 2
+    assert usage_of(ana).stored_bytes == len(half)
+    with pytest.raises(QuotaExceeded) as refused:
+        upload(session, ana, half)
+    assert refused.value.details["quota"] == "stored_megabytes"
+    small = upload(session, ana, b"words")
+    attachments.remove(user=ana, attachment_id=small.pk)
+    assert usage_of(ana).stored_bytes == len(half)
+
+
+# --- the disk ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("full_disk", "own_files")
+def test_almost_full_disk_takes_short_messages_only(ana: User, session: Session, settings: Settings) -> None:
+    """Nothing of what is refused is stored."""
+    sent = messages.send_message(session=session, author=ana, text="Short")
+    SessionRun.objects.update(state="idle", turn_id="")
+    refused: list[Any] = [
+        lambda: messages.send_message(session=session, author=ana, text="x" * 50_000),
+        lambda: upload(session, ana, b"words"),
+        lambda: forking.fork(session=session, author=ana, message_id=sent.id),
+    ]
+    for each in refused:
+        with pytest.raises(DiskFull):
+            each()
+    assert (Attachment.objects.count(), Session.objects.count()) == (0, 1)
+    answer = Asker(token_of(ana)).post(f"/api/sessions/{session.pk}/messages", {"text": "x" * 50_000})
+    assert code(answer) == (507, "disk_full")
+    settings.MIN_FREE_DISK_MB = 0
+    upload(session, ana, b"words")
+
+
+# --- telling -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_usage_is_told(ana: User, settings: Settings) -> None:
+    settings.QUOTAS = "tokens_per_day = 5000, running_turns=0"
+    quotas.record_tokens(user_id=ana.pk, tokens=40)
+    quotas.record_tokens(user_id=ana.pk, tokens=2)
+    told = Asker(token_of(ana)).get("/api/me/usage").json()
+    assert (told["tokens_today"], told["responses_today"], told["stored_bytes"]) == (42, 2, 0)
+    assert told["quotas"] == {"stored_megabytes": 20_000, "running_turns": 0, "tokens_per_day": 5_000}
+
+
+@pytest.mark.parametrize("written", ["tokens=5", "tokens_per_day", "tokens_per_day=-1", "tokens_per_day=1e9"])
+def test_unreadable_quotas_are_refused(settings: Settings, written: str) -> None:
+    settings.QUOTAS = written
+    with pytest.raises(ValueError):
+        quotas.quotas()
