@@ -29,6 +29,7 @@ STATUS = {
     NoSuchMessage.CODE: 404,
     NoSuchWorkspace.CODE: 404,
     "no_such_attachment": 404,
+    "no_such_import": 404,
     "no_such_suggestion": 404,
     "no_such_attempt": 404,
     "no_such_request": 404,

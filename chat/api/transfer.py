@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from django.http import HttpResponse
@@ -11,14 +12,19 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from chat.api.auth import ApiRequest, workspace_named
-from chat.api.responses import answer
+from chat.api.responses import answer, nothing
 from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed
-from chat.services import exporting, import_files
+from chat.imports.found import Source
+from chat.services import exporting, import_files, import_uploads
 from chat.services.access import session_for
-from chat.services.import_files import Brought
+from chat.services.import_files import Brought, Contents, Outcome
+from chat.services.import_uploads import Upload
+from chat.services.limits import spend
 
 router = Router(tags=["Transfer"])
+# What one request imports of an uploaded file.
+MOST_PER_REQUEST = 500
 TEXT = {"schema": {"type": "string"}}
 WHOLE: dict[int, dict[str, Any]] = {
     200: {
@@ -45,14 +51,42 @@ class ImportOut(Schema):
     problems: list[str]
 
 
+class OutlineOut(Schema):
+    """A conversation in a file. `index` chooses it; `began` is ISO 8601 or ""; `size` is in bytes."""
+
+    index: int
+    source: Source
+    title: str
+    began: str
+    messages: int
+    size: int
+
+
+class UploadOut(Schema):
+    """A file that is kept until `expires_at`. `problems` say in words what in it cannot be read as a conversation."""
+
+    id: str
+    expires_at: datetime
+    conversations: list[OutlineOut]
+    problems: list[str]
+
+
+class ImportIn(Schema):
+    """`conversations`: which of the file's, by their indexes. `ids` and `workspace` as in `importSessions`."""
+
+    conversations: list[int] = Field(min_length=1, max_length=MOST_PER_REQUEST)
+    ids: Literal["same", "new"] = "same"
+    workspace: int | None = None
+
+
 class ImportForm(Schema):
-    """`conversations`: which of the file's, by their indexes; left out, all of them, up to a hundred.
+    """`conversations`: which of the file's, by their indexes; left out, all of them.
 
     `ids`: "same" keeps the file's ids if none of them is in use here. `workspace`: where they are to be; left out, the
     one that you are in.
     """
 
-    conversations: list[int] = Field([], max_length=import_files.MOST_AT_ONCE)
+    conversations: list[int] = Field([], max_length=import_files.MOST_LISTED)
     ids: Literal["same", "new"] = "same"
     workspace: int | None = None
 
@@ -81,9 +115,10 @@ def export_session(
     summary="Bring in sessions from a file",
 )
 def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[ImportForm]) -> HttpResponse:
-    """Take Parley's own JSON, or an export of ChatGPT or Claude (`conversations.json`, or the ZIP with it).
+    """Take Parley's own JSON, or an export of ChatGPT, Claude, Open WebUI or LibreChat (JSON, or the ZIP with it).
 
-    Each conversation becomes a session that is yours alone; it comes in whole or not at all.
+    Each conversation becomes a session that is yours alone; it comes in whole or not at all. For files with many
+    conversations use `createImport`, which lists them first.
     """
     if (file.size or 0) > import_files.limit_bytes():
         raise import_files.TooLarge
@@ -95,8 +130,90 @@ def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[Im
         keep_ids=form.ids == "same",
         client=disconnect_of(request),
     )
-    sessions = [_brought(each) for each in outcome.brought]
-    return answer(request, {"sessions": sessions, "problems": outcome.problems}, status=201)
+    return answer(request, _outcome(outcome), status=201)
+
+
+@router.post(
+    "/imports",
+    response={201: UploadOut},
+    operation_id="createImport",
+    summary="Upload a file of conversations and list them",
+)
+def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse:
+    """The file is kept for an hour. Import its conversations with `importConversations`, in one request or several."""
+    if (file.size or 0) > import_files.limit_bytes():
+        raise import_files.TooLarge
+    spend("imports", request.user.pk)
+    contents = import_files.contents(file, disconnect_of(request))
+    upload = import_uploads.keep(owner=request.user, file=file)
+    return answer(request, _upload(upload, contents), status=201, location=f"/api/imports/{upload.id}")
+
+
+@router.get(
+    "/imports/{import_id}",
+    response=UploadOut,
+    operation_id="getImport",
+    summary="List the conversations of an uploaded file",
+)
+def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
+    """Nobody but its uploader can read it."""
+    spend("import_requests", request.user.pk)
+    with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
+        return answer(request, _upload(upload, import_files.contents(file, disconnect_of(request))))
+
+
+@router.post(
+    "/imports/{import_id}/sessions",
+    response={201: ImportOut},
+    operation_id="importConversations",
+    summary="Import conversations of an uploaded file",
+)
+def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) -> HttpResponse:
+    """Import some of its conversations, as `importSessions` does; repeat it with others for large files."""
+    workspace = workspace_named(request, body.workspace)
+    with import_uploads.opened(owner=request.user, upload_id=import_id) as (_upload, file):
+        outcome = import_files.import_file(
+            owner=request.user,
+            workspace=workspace,
+            file=file,
+            chosen=body.conversations,
+            keep_ids=body.ids == "same",
+            client=disconnect_of(request),
+            is_kept=True,
+        )
+    return answer(request, _outcome(outcome), status=201)
+
+
+@router.delete(
+    "/imports/{import_id}",
+    response={204: None},
+    operation_id="deleteImport",
+    summary="Delete an uploaded file",
+)
+def delete_import(request: ApiRequest, import_id: str) -> HttpResponse:
+    """The sessions that were imported from it stay."""
+    import_uploads.discard(owner=request.user, upload_id=import_id)
+    return nothing()
+
+
+def _upload(upload: Upload, contents: Contents) -> dict[str, Any]:
+    conversations = [
+        {
+            "index": each.index,
+            "source": each.source,
+            "title": each.title,
+            "began": each.began,
+            "messages": each.count,
+            "size": each.size,
+        }
+        for each in contents.conversations
+    ]
+    known = {"id": upload.id, "expires_at": upload.expires_at.isoformat()}
+    return {**known, "conversations": conversations, "problems": contents.problems}
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {"sessions": [_brought(each) for each in outcome.brought], "problems": outcome.problems}
 
 
 def _brought(brought: Brought) -> dict[str, Any]:

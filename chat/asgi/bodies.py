@@ -46,6 +46,7 @@ UPLOADS: dict[str, Callable[[], Limit]] = {
     "session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "api:upload_attachment": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "import-file": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
+    "api:create_import": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
     "api:import_sessions": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
     "settings": lambda: _file_limit(preferences.LARGEST_PICTURE, preferences.picture_too_large),
 }

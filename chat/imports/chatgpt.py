@@ -1,30 +1,47 @@
-"""Conversations as ChatGPT exports them: a tree of messages, of which one path was on the screen."""
+"""Conversations as ChatGPT exports them: a tree of messages, of which one path was on the screen.
+
+The format is not documented. What is known of it: https://github.com/danny-avila/LibreChat (its import and the samples
+beside it), https://github.com/mohamed-chs/convoviz, https://github.com/mitkury/chatgpt-export-parser.
+"""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from chat.imports.found import Found, Left, Source, as_dict, as_list, as_text, as_time
+from chat.imports.chatgpt_content import Said, has_content, said_in
+from chat.imports.entries import NO_ENTRIES, Entries
+from chat.imports.found import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
 from chat.imports.turns import Turns, collected
 from chat.projections.fences import fenced
 
 Json = dict[str, Any]
 # What of a conversation is read.
-KEYS = ("title", "create_time", "update_time", "mapping", "current_node")
+KEYS = (
+    *("title", "create_time", "update_time", "mapping", "current_node"),
+    *("is_archived", "is_starred", "pinned_time", "default_model_slug"),
+)
 # What the program tells itself: nobody sees it there either.
 _UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
 
 
-def read(conversation: Json) -> Found:
-    """Read one conversation along the path that was shown last."""
-    names = {"title": "title", "began": "create_time", "changed": "update_time"}
-    return collected(Source.CHATGPT, conversation, **names, path=_path, read=_read_message)
+def read(conversation: Json, entries: Entries = NO_ENTRIES) -> Found:
+    """Read one conversation along the path that was shown last, with the files in its archive."""
+    return collected(
+        Source.CHATGPT,
+        conversation,
+        title="title",
+        began="create_time",
+        changed="update_time",
+        path=_path,
+        read=partial(_read_message, entries=entries, model=as_text(conversation.get("default_model_slug"))),
+        archived=conversation.get("is_archived") is True,
+        pinned=conversation.get("is_starred") is True or bool(conversation.get("pinned_time")),
+        entries=entries,
+    )
 
 
-def _path(conversation: Json, left: Counter[Left]) -> list[Json]:
+def _path(conversation: Json, left: Losses) -> list[Json]:
     nodes = {name: as_dict(node) for name, node in as_dict(conversation.get("mapping")).items()}
     at = as_text(conversation.get("current_node"))
     if at not in nodes:
@@ -37,101 +54,52 @@ def _path(conversation: Json, left: Counter[Left]) -> list[Json]:
     return [as_dict(node.get("message")) for node in reversed(path)]
 
 
+def _is_hidden(message: Json) -> bool:
+    return as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
+
+
 def _is_said(message: Json) -> bool:
-    """Whether somebody would see the message: most that the tree holds besides are empty or hidden."""
+    """Whether a user sees the message: most others in the tree are empty or hidden."""
     content = as_dict(message.get("content"))
-    hidden = as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
-    return bool(message) and not hidden and content.get("content_type") not in _UNSEEN and bool(_text(content))
+    return not _is_hidden(message) and content.get("content_type") not in _UNSEEN and has_content(message)
 
 
-def _read_message(message: Json, turns: Turns, left: Counter[Left]) -> None:
+def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries, model: str) -> None:
     content, author = as_dict(message.get("content")), as_dict(message.get("author"))
     if not _is_said(message):
-        left[Left.HIDDEN] += content.get("content_type") not in _UNSEEN and bool(_text(content))
+        left[Left.HIDDEN] += content.get("content_type") not in _UNSEEN and has_content(message)
         return
-    time, text = as_time(message.get("create_time")), _text(content)
-    left[Left.FILES] += sum(isinstance(part, dict) for part in as_list(content.get("parts")))
+    time, said = as_time(message.get("create_time")), said_in(message, entries, left)
+    if not said.text and not said.files:
+        return
     match author.get("role"):
         case "user":
-            turns.say(_with_files(text, message, left), time)
+            turns.say(said.text, time, said.files)
         case "system":
-            turns.instruct(text, time)
+            turns.instruct(said.text, time)
         case "tool":
             name = as_text(author.get("name")) or "tool"
-            turns.give_result(name, name, text, time, is_error=content.get("content_type") == "system_error")
+            turns.give_result(name, name, said.text, time, is_error=content.get("content_type") == "system_error")
+            if said.files:
+                turns.answer(", ".join(each["name"] for each in said.files), time, attachments=said.files)
         case "assistant":
-            _read_answer(message, text, turns, time)
-        case _:
-            left[Left.UNKNOWN] += 1
+            _read_answer(message, said, turns, time, model)
+        case role:
+            left.add_unknown(role)
 
 
-def _read_answer(message: Json, text: str, turns: Turns, time: str | None) -> None:
+def _read_answer(message: Json, said: Said, turns: Turns, time: str | None, model: str) -> None:
     content, recipient = as_dict(message.get("content")), as_text(message.get("recipient")) or "all"
-    model = as_text(as_dict(message.get("metadata")).get("model_slug"))
+    model = as_text(as_dict(message.get("metadata")).get("model_slug")) or model
     if content.get("content_type") == "thoughts":
-        turns.think(text, time, model)
+        turns.think(said.text, time, model)
     elif recipient == "all":
-        turns.answer(_code(text, content) if content.get("content_type") == "code" else text, time, model)
+        text = _code(said.text, content) if content.get("content_type") == "code" else said.text
+        turns.answer(text, time, model, said.files)
     else:
-        turns.call(recipient, recipient, _arguments(text), time, model)
+        turns.call(recipient, recipient, said.text, time, model)
 
 
 def _code(text: str, content: Json) -> str:
     language = as_text(content.get("language"))
     return fenced(text, "" if language == "unknown" else language)
-
-
-def _arguments(text: str) -> Json:
-    """What a tool was given: an object as it is, anything else (code above all) by the name `input`."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"input": text}
-
-
-def _text(content: Json) -> str:
-    """All that a message's content says; files are named in the places where they were."""
-    match content.get("content_type"):
-        case "thoughts":
-            thoughts = [as_dict(each) for each in as_list(content.get("thoughts"))]
-            return "\n\n".join(filter(None, (_thought(each) for each in thoughts)))
-        case "tether_quote":
-            return "\n".join(filter(None, (as_text(content.get(name)) for name in ("title", "url", "text"))))
-        case "tether_browsing_display":
-            return as_text(content.get("result")) or as_text(content.get("summary"))
-    parts = "\n\n".join(filter(None, map(_part, as_list(content.get("parts")))))
-    return parts or as_text(content.get("text")) or as_text(content.get("result")) or as_text(content.get("content"))
-
-
-def _thought(thought: Json) -> str:
-    summary, words = as_text(thought.get("summary")), as_text(thought.get("content"))
-    return "\n\n".join(filter(None, (f"**{summary}**" if summary else "", words)))
-
-
-def _part(part: object) -> str:
-    if isinstance(part, str):
-        return as_text(part)
-    data = as_dict(part)
-    kind = as_text(data.get("content_type"))
-    if kind == "audio_transcription":
-        return as_text(data.get("text"))
-    if kind == "image_asset_pointer":
-        return f"[{' '.join(_picture(data))}: not in the export]"
-    return f"[{kind.removesuffix('_asset_pointer').replace('_', ' ').capitalize()}: not in the export]" if kind else ""
-
-
-def _picture(data: Json) -> Iterator[str]:
-    yield "Image"
-    width, height = data.get("width"), data.get("height")
-    if isinstance(width, int) and isinstance(height, int):
-        yield f"{width}×{height}"
-
-
-def _with_files(text: str, message: Json, left: Counter[Left]) -> str:
-    """The text with the names of files that went with it; pictures stand in it already."""
-    attached = [as_dict(each) for each in as_list(as_dict(message.get("metadata")).get("attachments"))]
-    names = [as_text(each.get("name")) for each in attached if not as_text(each.get("mime_type")).startswith("image/")]
-    lines = [f"[File {name}: not in the export]" for name in names if name]
-    left[Left.FILES] += len(lines)
-    return "\n\n".join([text, *lines])

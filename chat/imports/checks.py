@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+from pydantic_core import PydanticCustomError
 
 from agents.safe_text import clean
 from chat.snapshots import MessageSnapshot
@@ -24,7 +25,7 @@ YEARS = range(1970, 2200)
 
 def _storable(text: str) -> str:
     if clean(text) != text:
-        raise ValueError("holds NUL characters or broken Unicode")
+        raise PydanticCustomError("unstorable", "holds NUL characters or broken Unicode")
     return text
 
 
@@ -34,9 +35,9 @@ def _json(value: Any, depth: int = 0) -> Any:
         case str():
             _storable(value)
         case float() if not math.isfinite(value):
-            raise ValueError("holds a number that is none")
+            raise PydanticCustomError("not_a_number", "holds a number that is none")
         case dict() | list() if depth >= DEEPEST:
-            raise ValueError("is nested too deeply")
+            raise PydanticCustomError("too_deep", "is nested too deeply")
         case dict():
             for key, item in value.items():
                 _json(_storable(key) and item, depth + 1)
@@ -71,10 +72,13 @@ def _check_words(words: Any, depth: int = 0) -> None:
 
 def _time(value: object) -> datetime:
     if not isinstance(value, str | datetime):
-        raise ValueError("is no time")  # pydantic takes this one
-    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        raise PydanticCustomError("time", "is no time")
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise PydanticCustomError("time", "is no time") from None
     if time.tzinfo is None or time.year not in YEARS:
-        raise ValueError("is no time with an offset from 1970 on")
+        raise PydanticCustomError("time", "is no time with an offset from 1970 on")
     return time.astimezone(UTC)
 
 
@@ -84,7 +88,7 @@ def among(values: Iterable[object]) -> AfterValidator:
 
     def check(value: str) -> str:
         if value not in known:
-            raise ValueError(f"is none of {', '.join(filter(None, known))}")
+            raise PydanticCustomError("choice", "is not one of the known values")
         return value
 
     return AfterValidator(check)

@@ -40,11 +40,13 @@ class Part(BaseModel):
 
 
 class AttachmentPart(Part):
-    """A file: `data` are its bytes in base64, or None where they are not given."""
+    """A file: `data` are its bytes in base64, or None where they are not given; `entry` is the file of the archive
+    that holds them instead."""
 
     id: Id = ""
     name: Text = "file"
     data: str | None = None
+    entry: str = ""
 
 
 class RevisionPart(Part):

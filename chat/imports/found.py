@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,16 @@ from enum import StrEnum
 from typing import Any
 
 from agents.safe_text import clean
-from chat.imports.checks import YEARS
+from chat.imports.checks import DEEPEST, YEARS
+from chat.imports.entries import NO_ENTRIES, Entries
 
 Json = dict[str, Any]
+
+
+MOST_KINDS = 10
+# Later times are in milliseconds.
+LARGEST_SECONDS = 1e11
+LONGEST_KIND = 40
 
 
 class Source(StrEnum):
@@ -21,6 +29,8 @@ class Source(StrEnum):
     PARLEY = "parley"
     CHATGPT = "chatgpt"
     CLAUDE = "claude"
+    OPEN_WEBUI = "open_webui"
+    LIBRECHAT = "librechat"
 
 
 class Left(StrEnum):
@@ -28,17 +38,39 @@ class Left(StrEnum):
 
     BRANCHES = "branches"
     FILES = "files"
+    SURPLUS = "surplus"
+    CITATIONS = "citations"
     UNKNOWN = "unknown"
     HIDDEN = "hidden"
 
 
+class Losses(Counter[Left]):
+    """How much of each kind a conversation lost; `kinds` are the names of parts that are not known here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: list[str] = []
+
+    def add_unknown(self, kind: object) -> None:
+        """Count a part of a kind that is not known here."""
+        self[Left.UNKNOWN] += 1
+        name = as_text(kind)[:LONGEST_KIND].strip()
+        if name and name not in self.kinds and len(self.kinds) < MOST_KINDS:
+            self.kinds.append(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One conversation: a document of Parley's that is not checked yet, and what is missing in it."""
+    """One conversation: a document of Parley's that is not checked yet, and what is missing in it.
+
+    `entries` are the files beside it in its archive, which attachments of the document may name.
+    """
 
     source: Source
     document: Json
-    left: Counter[Left] = field(default_factory=Counter)
+    left: Losses = field(default_factory=Losses)
+    pinned: bool = False
+    entries: Entries = NO_ENTRIES
 
     @property
     def title(self) -> str:
@@ -75,13 +107,29 @@ def as_dict(value: object) -> Json:
 
 
 def as_time(value: object) -> str | None:
-    """ISO 8601 with offset, of seconds since 1970 or of such a text; None where it is no time."""
+    """ISO 8601 in UTC, of seconds or milliseconds since 1970 or of such a text; None where it is no time."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            time = datetime.fromtimestamp(value, UTC)
+            time = datetime.fromtimestamp(value / 1000 if value > LARGEST_SECONDS else value, UTC)
         else:
             time = datetime.fromisoformat(as_text(value))
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    time = time if time.tzinfo else time.replace(tzinfo=UTC)
     return time.isoformat() if time.year in YEARS else None
+
+
+def storable(value: object, depth: int = 0) -> Any:
+    """Return a JSON value as every database keeps it. Raises ValueError: it is too deep, or holds no real number."""
+    match value:
+        case str():
+            return clean(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("not a number")
+        case dict() | list() if depth >= DEEPEST:
+            raise ValueError("too deep")
+        case dict():
+            return {clean(str(key)): storable(each, depth + 1) for key, each in value.items()}
+        case list():
+            return [storable(each, depth + 1) for each in value]
+    return value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
+from dataclasses import dataclass
 from mmap import mmap
 from typing import Any, NoReturn
 
@@ -17,31 +18,86 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _PLAIN = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
 _MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
+# Some exports are an object with the list of conversations in it.
+CONTAINER = "conversations"
+# An object with one of these is a conversation itself.
+_OF_CONVERSATIONS = frozenset(["format", "mapping", "chat_messages", "messages", "chat"])
 
 
 class Unreadable(ValueError):  # noqa: N818  # an answer about a file, not a failure of ours
     """It is not JSON, and not an archive with JSON in it."""
 
 
-def objects(data: Data, wanted: Collection[str]) -> Iterator[dict[str, Any] | None]:
-    """Yield the values of a list, or the one value that there is: an object's `wanted` members, None for anything else.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A value: the wanted members of an object, None for anything else; `size` in bytes; whether a list has it."""
 
-    Raises Unreadable, perhaps after some values.
+    members: dict[str, Any] | None
+    size: int
+    is_listed: bool
+
+
+def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] | None = None) -> Iterator[Part]:
+    """Yield the values of a list, those in the list of an object's CONTAINER, or those that follow one another.
+
+    `is_wanted` is asked before each value is built; without it, all are. Raises Unreadable, perhaps after some values.
     """
     at = _after(_GAP, data, 0)
-    is_list = data[at : at + 1] == b"["
-    at += is_list
-    while (at := _after(_GAP, data, at)) < len(data) and data[at : at + 1] != b"]":
-        if data[at : at + 1] == b"{":
-            found: dict[str, Any] | None
-            found, at = _object(data, at, wanted)
-        else:
-            found, at = None, _end(data, at)
-        yield found
-        if not is_list:
-            break
-    if _after(_GAP, data, at + is_list) < len(data) or (is_list and data[at : at + 1] != b"]"):
+    if data[at : at + 1] == b"[":
+        at = yield from _listed(data, at, wanted, is_wanted)
+    elif (container := _container(data, at)) is not None:
+        start, at = container
+        yield from _listed(data, start, wanted, is_wanted)
+    else:
+        is_more = at < len(data)
+        while is_more:
+            part, at = _part(data, at, wanted, is_wanted, is_listed=False)
+            yield part
+            at = _after(_SPACE, data, at)
+            is_more = data[at : at + 1] == b"{"
+    if _after(_GAP, data, at) < len(data):
         raise Unreadable
+
+
+def _listed(
+    data: Data, at: int, wanted: Collection[str], is_wanted: Callable[[], bool] | None
+) -> Generator[Part, None, int]:
+    """Yield the values of the list that begins here; returns where it ends."""
+    at = _after(_GAP, data, at + 1)
+    while at < len(data) and data[at : at + 1] != b"]":
+        part, at = _part(data, at, wanted, is_wanted, is_listed=True)
+        yield part
+        at = _after(_GAP, data, at)
+    if data[at : at + 1] != b"]":
+        raise Unreadable
+    return at + 1
+
+
+def _part(
+    data: Data, at: int, wanted: Collection[str], is_wanted: Callable[[], bool] | None, *, is_listed: bool
+) -> tuple[Part, int]:
+    found: dict[str, Any] | None = None
+    is_built = is_wanted is None or is_wanted()
+    if is_built and data[at : at + 1] == b"{":
+        found, end = _object(data, at, wanted)
+    else:
+        end = _end(data, at)
+    return Part(found, end - at, is_listed), end
+
+
+def _container(data: Data, at: int) -> tuple[int, int] | None:
+    """Where the list in an object's CONTAINER begins and where the object ends; None if it has none."""
+    if data[at : at + 1] != b"{":
+        return None
+    place = None
+    for key, start, end in _members(data, at):
+        if key is None:
+            return None if place is None else (place, end)
+        if key == CONTAINER and data[start : start + 1] == b"[":
+            place = start
+        elif key in _OF_CONVERSATIONS:
+            return None
+    return None
 
 
 def _object(data: Data, at: int, wanted: Collection[str]) -> tuple[dict[str, Any], int]:

@@ -30,7 +30,8 @@ from chat.imports.document import (
     RevisionPart,
     SessionPart,
 )
-from chat.imports.found import Found, Left, Source
+from chat.imports.entries import Entries
+from chat.imports.found import Found, Left, Source, as_text
 from chat.imports.recognising import KEYS, recognised
 from chat.imports.renaming import DoubledId, ids_in, require_unique
 from chat.imports.resting import at_rest
@@ -50,13 +51,14 @@ AT_WORK = ("streaming", "pending", "running", "waiting")
 
 
 class Outline(BaseModel):
-    """One conversation in a file. `began` is ISO 8601 or ""; `count` its messages."""
+    """One conversation in a file. `began` is ISO 8601 or ""; `count` its messages, `size` its bytes in the file."""
 
     index: int
     source: Source
     title: str
     began: str
     count: int
+    size: int = 0
 
 
 class Head(BaseModel):
@@ -65,6 +67,8 @@ class Head(BaseModel):
     index: int
     source: Source
     left: dict[Left, int]
+    kinds: list[str] = []
+    pinned: bool = False
     session: SessionPart
     began: datetime | None
     shown: int
@@ -89,13 +93,13 @@ class FilePart(BaseModel):
 
 
 class Problem(BaseModel):
-    """A conversation that cannot be taken; `place` and `details` say in English where and why."""
+    """A conversation that cannot be taken; `place` says where it is wrong, `kind` names the rule of pydantic's."""
 
     index: int
     title: str
-    reason: Literal["invalid", "doubled", "deep", "long"]
+    reason: Literal["invalid", "doubled", "deep", "long", "unknown"]
     place: str = ""
-    details: str = ""
+    kind: str = ""
 
 
 class Error(BaseModel):
@@ -115,13 +119,17 @@ Requests = TypeAdapter(list[RequestPart])
 
 
 def outlines(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """List the conversations in a file of at most so many bytes, unpacked."""
-    for found in _found(file, most):
-        if isinstance(found, Error):
-            yield _part(ERROR, found)
+    """List the conversations in a file of at most so many bytes, unpacked, and what cannot be one of them."""
+    for read in _found(file, most, None):
+        if isinstance(read, Error):
+            yield _part(ERROR, read)
+        elif isinstance(read, Problem):
+            yield _part(PROBLEM, read)
         else:
-            index, each = found
-            outline = Outline(index=index, source=each.source, title=each.title, began=each.began, count=each.count)
+            index, size, each = read
+            outline = Outline(
+                index=index, source=each.source, title=each.title, began=each.began, count=each.count, size=size
+            )
             yield _part(OUTLINE, outline)
 
 
@@ -129,22 +137,40 @@ def conversations(
     file: IO[bytes], most: int, chosen: Collection[int] | None, longest: int, largest_file: int
 ) -> Iterator[bytes]:
     """Read the conversations with these indexes, or all; texts may have so many characters, files so many bytes."""
-    for found in _found(file, most):
-        if isinstance(found, Error):
-            yield _part(ERROR, found)
-        elif chosen is None or found[0] in chosen:
-            yield from _conversation(*found, longest, largest_file)
+    for read in _found(file, most, None if chosen is None else frozenset(chosen)):
+        if isinstance(read, Error):
+            yield _part(ERROR, read)
+        elif isinstance(read, Problem):
+            yield _part(PROBLEM, read)
+        else:
+            yield from _conversation(read[0], read[2], longest, largest_file)
 
 
-def _found(file: IO[bytes], most: int) -> Iterator[tuple[int, Found] | Error]:
+def _found(
+    file: IO[bytes], most: int, chosen: Collection[int] | None
+) -> Iterator[tuple[int, int, Found] | Problem | Error]:
+    last = None if chosen is None else max(chosen, default=-1)
     try:
-        for index, value in enumerate(values_in(file, most, KEYS)):
-            if value is not None and (found := recognised(value)) is not None:
-                yield index, found
+        for index, value in enumerate(values_in(file, most, KEYS, chosen)):
+            found = recognised(value.members, value.entries) if value.members is not None else None
+            if found is not None:
+                yield index, value.size, found
+            elif value.is_listed and value.members is not None and _is_titled(value.members):
+                yield Problem(index=index, title=_title(value.members), reason="unknown")
+            if index == last:  # the rest of a large file need not be looked through
+                return
     except TooMuch:
         yield Error(reason="too_much")
     except Unreadable:
         yield Error(reason="unreadable")
+
+
+def _is_titled(members: dict[str, Any]) -> bool:
+    return "title" in members or "name" in members
+
+
+def _title(members: dict[str, Any]) -> str:
+    return (as_text(members.get("title")) or as_text(members.get("name")))[:200]
 
 
 def _conversation(index: int, found: Found, longest: int, largest_file: int) -> Iterator[bytes]:
@@ -169,7 +195,7 @@ def _conversation(index: int, found: Found, longest: int, largest_file: int) -> 
         records = (MessageRecord(message=n, revision=each) for n, row in enumerate(batch) for each in row.revisions)
         yield from (REVISIONS + each for each, _ in _lists(map(_json, records)))
         for number, row in enumerate(batch):
-            yield from _files(number, row, largest_file)
+            yield from _files(number, row, found.entries, largest_file)
     yield from (REQUESTS + each for each, _ in _lists(map(_json, rested.requests)))
     yield END
 
@@ -201,6 +227,8 @@ def _head(index: int, found: Found, document: Document, rested: Document) -> Hea
         index=index,
         source=found.source,
         left={kind: count for kind, count in found.left.items() if count},
+        kinds=found.left.kinds,
+        pinned=found.pinned,
         session=rested.session,
         began=rested.began(),
         shown=sum(map(_is_shown, rested.messages)),
@@ -226,12 +254,12 @@ def _texts(document: Document) -> Iterator[tuple[str, str]]:
             yield f"messages.{number}.revisions.{place}.before", str(record.before.get("text", ""))
 
 
-def _files(number: int, message: MessagePart, largest: int) -> Iterator[bytes]:
-    if message.role != Speaker.USER:
+def _files(number: int, message: MessagePart, entries: Entries, largest: int) -> Iterator[bytes]:
+    if message.type != MessageType.TEXT or message.role not in (Speaker.USER, Speaker.ASSISTANT):
         return
     for position, file in enumerate(message.attachments):
         yield _part(FILE, FilePart(message=number, id=file.id, name=file.name, position=position))
-        yield DATA + _decoded(file, largest)
+        yield DATA + (entries.read(file.entry, largest) if file.entry else _decoded(file, largest))
 
 
 def _decoded(file: AttachmentPart, largest: int) -> bytes:
@@ -248,5 +276,5 @@ def _problem(index: int, title: str, error: Exception) -> Problem:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"]))[:LONGEST_EXPLANATION]
-        return Problem(index=index, title=title, reason="invalid", place=place, details=first["msg"])
+        return Problem(index=index, title=title, reason="invalid", place=place, kind=first["type"])
     return Problem(index=index, title=title, reason="doubled" if isinstance(error, DoubledId) else "deep")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import base64
+import json
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
 from agents.safe_text import clean
 from chat import ids
-from chat.imports.found import Found, Left, Source, as_text, as_time
+from chat.imports.entries import NO_ENTRIES, Entries
+from chat.imports.found import Found, Left, Losses, Source, as_text, as_time, storable
 
 Json = dict[str, Any]
 LONGEST_NAME = 200
+LONGEST_TITLE = 60
+MOST_FILES = 10
 
 
 def collected(
@@ -21,23 +26,69 @@ def collected(
     title: str,
     began: str,
     changed: str,
-    path: Callable[[Json, Counter[Left]], list[Json]],
-    read: Callable[[Json, Turns, Counter[Left]], None],
+    path: Callable[[Json, Losses], list[Json]],
+    read: Callable[[Json, Turns, Losses], None],
+    archived: bool = False,
+    pinned: bool = False,
+    entries: Entries = NO_ENTRIES,
 ) -> Found:
     """Make one conversation of the messages that `path` finds in it and `read` takes in; the texts name its fields."""
-    left: Counter[Left] = Counter()
+    left = Losses()
     start = as_time(conversation.get(began))
     turns = Turns(start)
     for message in path(conversation, left):
         read(message, turns, left)
     turns.end()
-    session = {"title": as_text(conversation.get(title))[:200], "created_at": start}
+    session: Json = {"title": as_text(conversation.get(title)).strip()[:200] or turns.first_words()}
+    session["created_at"] = start
     session["updated_at"] = as_time(conversation.get(changed)) or start
-    return Found(source, {"session": session, "messages": turns.messages}, left)
+    if archived:
+        session |= {"status": "archived", "archived_at": session["updated_at"]}
+    return Found(source, {"session": session, "messages": turns.messages}, left, pinned, entries)
+
+
+def first_words(text: str) -> str:
+    """Return the words with which a text begins, short enough for a title."""
+    words = textwrap.shorten(text[: 4 * LONGEST_TITLE], LONGEST_TITLE, placeholder="…")
+    return words if words != "…" else " ".join(text.split())[: LONGEST_TITLE - 1] + "…"
+
+
+def arguments_of(value: object) -> Json:
+    """Return what a tool was given: an object as it is; anything else, or one too deep to keep, as text in `input`."""
+    try:
+        given = storable(json.loads(value) if isinstance(value, str) else value)
+    except (ValueError, RecursionError):
+        given = None
+    if isinstance(given, dict):
+        return given
+    try:
+        return {"input": as_text(value) if isinstance(value, str) else json.dumps(value)} if value else {}
+    except RecursionError:
+        return {}
+
+
+def path_to(by_id: dict[str, Json], leaf: str, parent: str, left: Losses) -> list[Json]:
+    """Return the messages up to a leaf, each following the one that its member `parent` names; count the others."""
+    path = []
+    while leaf in by_id:
+        path.append(by_id.pop(leaf))
+        leaf = as_text(path[-1].get(parent))
+    left[Left.BRANCHES] += len(by_id)
+    return path[::-1]
+
+
+def text_file(name: str, text: str) -> Json:
+    """Return a document's attachment with a text."""
+    return {"name": name[:255], "data": base64.b64encode(text.encode()).decode()}
+
+
+def with_places(text: str, names: list[str], words: str) -> str:
+    """Return a text with lines for files that are missing; `words` say why."""
+    return "\n\n".join(filter(None, [text, *(f"[File {name}: {words}]" for name in names)]))
 
 
 class Turns:
-    """Collects messages in order. `time` is that of the last one; a message without one has it, too."""
+    """Collects messages in order; one without a time has that of the message before it."""
 
     def __init__(self, began: str | None) -> None:
         self.messages: list[Json] = []
@@ -60,18 +111,19 @@ class Turns:
         """The system says something."""
         self._add({"role": "system", "text": text}, time)
 
-    def answer(self, text: str, time: str | None, model: str = "") -> None:
-        self._respond({"text": text}, time, model)
+    def answer(self, text: str, time: str | None, model: str = "", attachments: list[Json] | None = None) -> None:
+        """The assistant says something, perhaps with files that it or a tool has made."""
+        self._respond({"text": text, "attachments": attachments or []}, time, model)
 
     def think(self, text: str, time: str | None, model: str = "") -> None:
         self._respond({"type": "reasoning", "text": text}, time, model)
 
-    def call(self, call_id: str, name: str, arguments: Json, time: str | None, model: str = "") -> Json:
+    def call(self, call_id: str, name: str, arguments: object, time: str | None, model: str = "") -> Json:
         """A tool is called; `call_id` is what its result will name, or its result only names the tool."""
         row = {
             "type": "tool_group",
             "tool_name": clean(name)[:LONGEST_NAME],
-            "arguments": arguments,
+            "arguments": arguments_of(arguments),
             "status": "interrupted",
         }
         self._open[call_id] = self._respond(row, time, model)
@@ -84,6 +136,12 @@ class Turns:
         row |= {"status": "complete", "result": f"{said}\n\n{text}" if said else text}
         row["is_error"] = is_error or row.get("is_error", False)
         self._response = ""
+
+    def fail(self, text: str, time: str | None) -> None:
+        """The request failed; the text says why."""
+        self._is_asking = False
+        self._response = ""
+        self._add({"type": "error", "text": text}, time)
 
     def end(self) -> None:
         """Close the turn that is open."""
@@ -103,8 +161,16 @@ class Turns:
         whose = {"role": "assistant", "model": clean(model)[:LONGEST_NAME], "response_id": self._response}
         return self._add({**row, **whose}, time)
 
+    def first_words(self) -> str:
+        """Return the words with which the first user begins."""
+        said = (each.get("text", "") for each in self.messages if each.get("role") == "user")
+        lines = [line for text in said for line in text.splitlines() if line.strip()]
+        # Lines in brackets stand for files.
+        return first_words(next((line for line in lines if not line.startswith("[")), next(iter(lines), "")))
+
     def _add(self, row: Json, time: str | None) -> Json:
-        self._time = time or self._time
+        # Times are those of the parts' ends in some exports: no message is earlier than the one before it.
+        self._time = max(time, self._time or "") if time else self._time
         made = {**row, "run_id": self._turn, "timestamp": self._time, "created_at": self._time}
         self.messages.append(made)
         return made

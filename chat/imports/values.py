@@ -8,15 +8,19 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import count
 from typing import IO, Any
 
+from chat.imports.entries import NO_ENTRIES, Entries
 from chat.imports.json_parts import Data, Unreadable, objects
 
-__all__ = ["TooMuch", "Unreadable", "values_in"]
+__all__ = ["TooMuch", "Unreadable", "Value", "values_in"]
 
 # One list may be split into several files.
-_CONVERSATIONS = re.compile(r"(?:.*/)?conversations[-_.\w]*\.json", re.IGNORECASE)
+_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?!_asset)[-_.\w]*\.json", re.IGNORECASE)
 _BROKEN_ZIP = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -27,28 +31,59 @@ _BROKEN_ZIP = (
     zlib.error,
     lzma.LZMAError,
 )
+# OpenAI's privacy portal gives an archive of archives.
+DEEPEST_ARCHIVE = 2
 # What an archive says of its entries may take so many bytes: some 50,000 of them.
 MOST_DIRECTORY = 5_000_000
 _ARCHIVE_END = b"PK\x05\x06"
 _LONGEST_ARCHIVE_END = 22 + 65_535
 
 
+class NothingInside(Unreadable):
+    """An archive without JSON."""
+
+
 class TooMuch(ValueError):  # noqa: N818  # an answer about a file, not a failure of ours
     """More than is taken in at once, perhaps only once it is unpacked."""
 
 
-def values_in(file: IO[bytes], most: int, wanted: Collection[str]) -> Iterator[dict[str, Any] | None]:
-    """Read what stands in a file: the objects in its list, or its one, each with its `wanted` members; None for others.
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a file: its wanted members, or None if it is not an object, or not wanted.
 
-    `most` is in bytes, unpacked. Raises Unreadable, TooMuch. Only one value is built at a time.
+    `size` is in bytes. `is_listed`: it is one of several, among which only conversations are expected.
     """
+
+    members: dict[str, Any] | None
+    size: int
+    is_listed: bool
+    entries: Entries
+
+
+def values_in(
+    file: IO[bytes], most: int, wanted: Collection[str], chosen: Collection[int] | None = None
+) -> Iterator[Value]:
+    """Read what is in a file: the objects in its list, its one, or one on each line, each with its `wanted` members.
+
+    `most` is in bytes, unpacked. With `chosen`, only values with these indexes are built. Raises Unreadable, TooMuch.
+    Only one value is built at a time.
+    """
+    indexes = count()
+    is_wanted = None if chosen is None else lambda: next(indexes) in chosen
     file.seek(0)
     if file.read(4).startswith(b"PK"):
-        for data in _unpacked(file, most):
-            yield from objects(_as_utf8(data), wanted)
+        for data, is_conversations, entries in _unpacked(file, most):
+            yield from _values(data, wanted, is_wanted, entries, is_listed=is_conversations)
         return
     file.seek(0)
-    yield from objects(_as_utf8(_mapped(file, most)), wanted)
+    yield from _values(_mapped(file, most), wanted, is_wanted, NO_ENTRIES, is_listed=False)
+
+
+def _values(
+    data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] | None, entries: Entries, *, is_listed: bool
+) -> Iterator[Value]:
+    for found in objects(_as_utf8(data), wanted, is_wanted):
+        yield Value(found.members, found.size, is_listed or found.is_listed, entries)
 
 
 def _mapped(file: IO[bytes], most: int) -> Data:
@@ -62,17 +97,42 @@ def _mapped(file: IO[bytes], most: int) -> Data:
     return found
 
 
-def _unpacked(file: IO[bytes], most: int) -> Iterator[bytes]:
+def _unpacked(file: IO[bytes], most: int, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
+    """Unpack the JSON in an archive, or in the archives in it: with whether it is named as conversations are."""
     try:
         _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
-            for name in _wanted_files(archive.namelist()):
+            names = archive.namelist()
+            if depth < DEEPEST_ARCHIVE and not any(map(_CONVERSATIONS.fullmatch, names)):
+                inner = sorted(name for name in names if name.lower().endswith(".zip"))
+                for name in inner:
+                    found, most = _packed(archive, name, most)
+                    yield from _readable(found, most, depth + 1)
+                if inner:
+                    return
+            entries = Entries(archive, most)
+            for name, is_conversations in _wanted_files(names):
                 with archive.open(name) as entry:
                     data = _bounded(entry, most)
                 most -= len(data)
-                yield data
+                yield data, is_conversations, entries
     except _BROKEN_ZIP:
         raise Unreadable from None
+
+
+def _packed(archive: zipfile.ZipFile, name: str, most: int) -> tuple[IO[bytes], int]:
+    """Return an archive that is packed in another, and how many bytes may still be unpacked."""
+    with archive.open(name) as entry:
+        data = _bounded(entry, most)
+    return BytesIO(data), most - len(data)
+
+
+def _readable(file: IO[bytes], most: int, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
+    """Unpack an archive in another; one without JSON is one of the others that a portal gives."""
+    try:
+        yield from _unpacked(file, most, depth)
+    except NothingInside:
+        return
 
 
 def _require_short_directory(file: IO[bytes]) -> None:
@@ -85,13 +145,13 @@ def _require_short_directory(file: IO[bytes]) -> None:
         raise TooMuch
 
 
-def _wanted_files(names: list[str]) -> list[str]:
+def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
     """The conversations in an archive, or else all JSON in it."""
     found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
-    found = found or [name for name in names if name.lower().endswith(".json")]
-    if not found:
-        raise Unreadable
-    return sorted(found)
+    others = [name for name in names if name.lower().endswith((".json", ".jsonl"))]
+    if not found and not others:
+        raise NothingInside
+    return [(name, bool(found)) for name in sorted(found or others)]
 
 
 def _bounded(file: IO[bytes], most: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
-from chat.models.attachment import Attachment, attached_to
+from chat.models.attachment import Attachment, attached_to, may_have_files
 from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
 from chat.models.job_lease import JobLease
@@ -63,4 +63,5 @@ __all__ = [
     "Worker",
     "Workspace",
     "attached_to",
+    "may_have_files",
 ]

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from chat import ids
-from chat.models.message import ChatMessage, Speaker
+from chat.models.message import ChatMessage, MessageType, Speaker
 from chat.models.session import Session
 
 
@@ -16,10 +16,20 @@ def place_of(attachment: Attachment, filename: str) -> str:
 
 
 def attached_to(message: ChatMessage) -> list[Attachment]:
-    """A message's files in their order. People's messages alone have some, once they are stored."""
-    if message.role != Speaker.USER or message._state.adding:
+    """A message's files in their order, once it is stored."""
+    if not may_have_files(message) or message._state.adding:
         return []
     return list(message.attachments.all())
+
+
+def may_have_files(message: ChatMessage) -> bool:
+    """Whether a message is one that files go with: a user's, or an answer that was imported from another program.
+
+    Answers given here have a provider and no files: telling so without a query matters where they are streamed.
+    """
+    return message.role == Speaker.USER or (
+        message.role == Speaker.ASSISTANT and message.type == MessageType.TEXT and not message.provider
+    )
 
 
 class Attachment(models.Model):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from agents.capabilities import Takes
 from agents.messages import Part
 from chat.files.images import serves_as_it_is
-from chat.models import Attachment, ChatMessage, attached_to
+from chat.models import Attachment, ChatMessage, Speaker, attached_to
 from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text
 from chat.services import attachments
 from chat.services.attachments import MODEL_IMAGE, NoSuchAttachment
@@ -55,7 +55,7 @@ def shown(rows: Sequence[ChatMessage], takes: Takes, reader: Reader = read) -> S
 
 def _newest_first(rows: Iterable[ChatMessage], takes: Takes) -> Iterator[Attachment]:
     for row in sorted(rows, key=lambda row: row.sequence or 0, reverse=True):
-        if row.include_in_context:
+        if row.include_in_context and row.role == Speaker.USER:
             yield from (attachment for attachment in attached_to(row) if _takes(takes, attachment))
 
 

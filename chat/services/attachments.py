@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
 from chat.files.places import OnePerPerson
-from chat.models import Attachment, ChatMessage, Role, Session, Speaker, User
+from chat.models import Attachment, ChatMessage, Role, Session, User, may_have_files
 from chat.services.access import session_for
 from chat.services.errors import Forbidden, Invalid, NoSuchSession, Refused
 from chat.services.limits import limited, spend
@@ -108,8 +108,8 @@ def remove(*, user: User, attachment_id: str) -> None:
 def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
     """Fetch the files of many messages at once, for `attached_to`; the text in them may be long."""
     files = Attachment.objects.all() if with_text else Attachment.objects.defer("text")
-    people_s = (message for message in messages if message.role == Speaker.USER)
-    while batch := list(islice(people_s, BATCH)):
+    with_files = (message for message in messages if may_have_files(message))
+    while batch := list(islice(with_files, BATCH)):
         prefetch_related_objects(batch, Prefetch("attachments", files))
 
 

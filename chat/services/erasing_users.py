@@ -35,7 +35,7 @@ from chat.models import (
     User,
     Workspace,
 )
-from chat.services import accounts, attachments, staff, titles
+from chat.services import accounts, attachments, import_uploads, staff, titles
 from chat.services.attachments import fetch_attachments
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.erasing import erase_rows
@@ -102,6 +102,7 @@ def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | 
     user = User.objects.filter(pk=user_id).first()
     if user is None:
         return True
+    import_uploads.discard_all(user.pk)
     for _attempt in range(ATTEMPTS):
         for session in Session.objects.filter(owner=user):
             heir = _heir(session)

@@ -61,12 +61,13 @@ ENDINGS = {Form.JSON: "json", Form.MARKDOWN: "md"}
 MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
 
 
-def exported(session: Session, author: User, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
+def exported(session: Session, author: User | None, role: Role, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
     """Write a session for an author with a role in it: viewers get what they see, others all there is.
 
-    Raises RateLimited.
+    Without an author it is an operator's command. Raises RateLimited.
     """
-    spend("exports", author.pk)
+    if author is not None:
+        spend("exports", author.pk)
     record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
     if form == Form.MARKDOWN:
         return export_markdown(session, zone=zone)

@@ -17,25 +17,24 @@ from typing import IO, ClassVar
 
 from django.conf import settings
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from agents.process_pool import Job, Limits, ProcessPool, Reason, WorkFailed
 from chat.disconnects import Disconnect
 from chat.imports import reading
-from chat.imports.found import Left, Source
+from chat.imports.found import Source
 from chat.imports.reading import Error, Head, Outline, Problem
 from chat.models import Session, User, Workspace
 from chat.services import attachments, building
 from chat.services.errors import Refused
+from chat.services.import_words import left_out, nothing_known, problem_words
 from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
-from chat.services.limits import limited
+from chat.services.limits import spend
 from chat.services.quotas import require_storage
 from chat.services.workspaces import current_workspace
 
-# What one file may bring at a time.
-MOST_AT_ONCE = 100
 # What of a file is listed to be chosen from.
-MOST_LISTED = 5_000
+MOST_LISTED = 20_000
+MOST_PROBLEMS = 100
 # Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
 SMALL_FILE = 250_000
 SMALL_UNPACKED = 1_000_000
@@ -56,6 +55,13 @@ class TooLarge(Refused):
 
 
 @dataclass(frozen=True, slots=True)
+class OfOperators:
+    """What an operator's own file may take: it is read in the operator's process, up to `most` bytes unpacked."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Brought:
     """A session that has come in; `notes` say in words what of it did not, or is not as it was."""
 
@@ -63,6 +69,14 @@ class Brought:
     messages: int
     kept_ids: bool
     notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds: its conversations, and in words what cannot be read as one."""
+
+    conversations: list[Outline]
+    problems: list[str]
 
 
 @dataclass(slots=True)
@@ -79,19 +93,22 @@ def limit_bytes() -> int:
     return megabytes * 1024 * 1024
 
 
-def contents(file: IO[bytes], client: Disconnect | None = None) -> list[Outline]:
+def contents(file: IO[bytes], client: Disconnect | None = None, limits: OfOperators | None = None) -> Contents:
     """List the conversations in a file. Raises Refused: it is too large, or nothing that can be read."""
     found: list[Outline] = []
-    for kind, body in _parts("outlines", file, limit_bytes(), client=client):
+    problems: list[str] = []
+    for kind, body in _parts("outlines", file, client=client, limits=limits):
         if kind == reading.ERROR:
             raise _refusal(Error.model_validate_json(body))
-        found.append(Outline.model_validate_json(body))
+        if kind == reading.PROBLEM:
+            problems.append(problem_words(Problem.model_validate_json(body)))
+        else:
+            found.append(Outline.model_validate_json(body))
     if not found:
-        raise _nothing_known()
-    return found[:MOST_LISTED]
+        raise nothing_known()
+    return Contents(found[:MOST_LISTED], problems[:MOST_PROBLEMS])
 
 
-@limited("imports", by="owner")
 def import_file(
     *,
     owner: User,
@@ -100,17 +117,20 @@ def import_file(
     chosen: Sequence[int] | None = None,
     keep_ids: bool = True,
     client: Disconnect | None = None,
+    limits: OfOperators | None = None,
+    is_kept: bool = False,
 ) -> Outcome:
     """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
 
     `workspace` has been fetched for the owner; without one it is that which they are in. When the client goes, the
-    import ends. Raises Refused: nothing can be read, nothing was chosen, or too much at once.
+    import ends. `is_kept`: the file was uploaded before, and counted then. Raises Refused: nothing can be read, or
+    nothing was chosen; RateLimited.
     """
-    if chosen is not None and len(set(chosen)) > MOST_AT_ONCE:
-        raise Refused("too_many", _too_many())
-    require_storage(owner, 0)
+    if limits is None:
+        spend("import_requests" if is_kept else "imports", owner.pk)
+        require_storage(owner, 0)
     building.discard_abandoned()
-    run = _Import(owner, workspace or current_workspace(owner), file, client)
+    run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
         run.bring(chosen, keep_ids=keep_ids)
     except Refused as refused:  # a file that breaks off: what has come in is told all the same
@@ -119,39 +139,45 @@ def import_file(
         run.outcome.problems.append(refused.message)
     if not run.outcome.brought:
         problems = "\n".join(run.outcome.problems)
-        raise Refused("nothing_imported", problems) if problems else _nothing_known()
+        raise Refused("nothing_imported", problems) if problems else nothing_known()
     return run.outcome
 
 
 class _Import:
     """One file on its way in."""
 
-    def __init__(self, owner: User, workspace: Workspace, file: IO[bytes], client: Disconnect | None) -> None:
+    def __init__(
+        self,
+        owner: User,
+        workspace: Workspace,
+        file: IO[bytes],
+        client: Disconnect | None,
+        limits: OfOperators | None,
+    ) -> None:
         self.outcome = Outcome()
         self._owner = owner
         self._workspace = workspace
         self._file = file
         self._client = client
-        self._files = FileReader(owner)
+        self._limits = limits
+        self._files = FileReader(owner, is_bounded=limits is None)
 
     def bring(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
         """Take in the chosen conversations, or all."""
         arguments = (
-            limit_bytes(),
             None if chosen is None else sorted(set(chosen)),
             settings.MAX_MESSAGE_CHARS,
             attachments.limit_bytes(),
         )
         again: list[int] = []
-        with closing(_parts("conversations", self._file, *arguments, client=self._client)) as parts:
+        with closing(
+            _parts("conversations", self._file, *arguments, client=self._client, limits=self._limits)
+        ) as parts:
             for kind, body in parts:
                 if kind == reading.ERROR:
                     raise _refusal(Error.model_validate_json(body))
-                if len(self.outcome.brought) + len(self.outcome.problems) == MOST_AT_ONCE:
-                    self.outcome.problems.append(_too_many())
-                    break
                 if kind == reading.PROBLEM:
-                    self.outcome.problems.append(_problem(Problem.model_validate_json(body)))
+                    self.outcome.problems.append(problem_words(Problem.model_validate_json(body)))
                     continue
                 head = Head.model_validate_json(body)
                 if not self._bring_one(head, parts, keep_ids=keep_ids):
@@ -191,18 +217,23 @@ class _Import:
 
 
 def _parts(
-    function: str, file: IO[bytes], *arguments: int | list[int] | None, client: Disconnect | None
+    function: str,
+    file: IO[bytes],
+    *arguments: int | list[int] | None,
+    client: Disconnect | None,
+    limits: OfOperators | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
     """Read a file here or in a process; yields each part's kind and what it holds. Raises Refused."""
     with ExitStack() as stack:
-        if _is_small(file):
-            pieces: Iterator[bytes] = getattr(reading, function)(file, *arguments)
+        most = limits.most if limits else limit_bytes()
+        if limits or _is_small(file):
+            pieces: Iterator[bytes] = getattr(reading, function)(file, most, *arguments)
         else:
             job = Job()
             if client is not None:
                 client.call(job.cancel)
             on_disk = file if _is_on_disk(file) else stack.enter_context(_copy(file))
-            pieces = _processes.stream(function, *arguments, file=on_disk, job=job)
+            pieces = _processes.stream(function, most, *arguments, file=on_disk, job=job)
         try:
             for piece in pieces:
                 if client is not None and client.is_set():
@@ -218,8 +249,10 @@ def _is_small(file: IO[bytes]) -> bool:
     if file.seek(0, 2) > SMALL_FILE:
         return False
     try:
-        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says
-            return sum(entry.file_size for entry in archive.infolist()) <= SMALL_UNPACKED
+        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says, but for archives in it
+            entries = archive.infolist()
+            is_nested = any(entry.filename.lower().endswith(".zip") for entry in entries)
+            return not is_nested and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED
     except Exception:  # it is no archive, or a broken one
         return True
 
@@ -261,64 +294,4 @@ def _refusal(error: Error) -> Refused:
 
 
 def _brought(head: Head, made: Imported) -> Brought:
-    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *_left(head.left)])
-
-
-def _problem(problem: Problem) -> str:
-    name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
-    words = _("“%(title)s” was not imported: %(reason)s")
-    return words % {"title": name, "reason": _reason(problem)}
-
-
-def _reason(problem: Problem) -> str:
-    match problem.reason:
-        case "doubled":
-            return _("two things in it have the same id.")
-        case "deep":
-            return _("it is nested too deeply.")
-        case "long":
-            words = _("%(place)s is longer than the %(limit)d characters that a message may have.")
-            return words % {"place": problem.place, "limit": settings.MAX_MESSAGE_CHARS}
-        case _:
-            return f"{problem.place}: {problem.details}"[:300]
-
-
-def _left(left: dict[Left, int]) -> list[str]:
-    """What other programs' conversations have that sessions here do not."""
-    words = {
-        Left.BRANCHES: ngettext(
-            "%(count)s message of another branch was left out.",
-            "%(count)s messages of other branches were left out.",
-            left.get(Left.BRANCHES, 0),
-        ),
-        Left.FILES: ngettext(
-            "%(count)s file or picture is not in the export. Its place is marked.",
-            "%(count)s files or pictures are not in the export. Their places are marked.",
-            left.get(Left.FILES, 0),
-        ),
-        Left.UNKNOWN: ngettext(
-            "%(count)s part is of a kind that is not known here, and was left out.",
-            "%(count)s parts are of kinds that are not known here, and were left out.",
-            left.get(Left.UNKNOWN, 0),
-        ),
-        Left.HIDDEN: ngettext(
-            "%(count)s hidden message was left out.",
-            "%(count)s hidden messages were left out.",
-            left.get(Left.HIDDEN, 0),
-        ),
-    }
-    return [words[kind] % {"count": count} for kind, count in left.items() if count]
-
-
-def _nothing_known() -> Refused:
-    words = _("There is no conversation in this file that Parley knows: it reads its own, ChatGPT's and Claude's.")
-    return Refused("nothing_known", words)
-
-
-def _too_many() -> str:
-    words = ngettext(
-        "%(count)s conversation is imported at a time. Choose the others next.",
-        "%(count)s conversations are imported at a time. Choose the others next.",
-        MOST_AT_ONCE,
-    )
-    return words % {"count": MOST_AT_ONCE}
+    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *left_out(head.left, head.kinds)])

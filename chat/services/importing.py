@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from django.utils.translation import ngettext
 
 from chat import ids
@@ -35,6 +36,9 @@ from chat.services.inserting import insertion
 # Files of all conversations of one import, and the time for reading them.
 MOST_FILES = 200
 MOST_SECONDS = 60.0
+# Names of files in a note.
+MOST_NAMED = 5
+LONGEST_NAME = 80
 TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
 
 
@@ -53,16 +57,17 @@ class Imported:
 
 
 class FileReader:
-    """Reads the files that come along for one user, within one import's limits."""
+    """Reads the files that come along for one user, within one import's limits unless an operator imports them."""
 
-    def __init__(self, user: User) -> None:
+    def __init__(self, user: User, *, is_bounded: bool = True) -> None:
         self._user = user
+        self._is_bounded = is_bounded
         self._count = 0
         self._seconds = 0.0
 
     @property
     def is_spent(self) -> bool:
-        return self._count >= MOST_FILES or self._seconds >= MOST_SECONDS
+        return self._is_bounded and (self._count >= MOST_FILES or self._seconds >= MOST_SECONDS)
 
     def read(self, data: bytes) -> Contents | None:
         """Return what a file is; None if it cannot be used."""
@@ -96,7 +101,8 @@ class SessionImport:
         self._session: Session | None = None
         self._rows: list[ChatMessage] = []
         self._file: FilePart | None = None
-        self._lost = self._left_out = 0
+        self._lost: list[str] = []
+        self._left_out = 0
 
     def take(self, kind: bytes, body: bytes) -> None:
         """Take a part. Raises IdsTaken; what is written by then stays until `discard`."""
@@ -115,7 +121,10 @@ class SessionImport:
         session = self._session or self._begin()
         with transaction.atomic():
             building.finish(session, self._head.session.status)
-            Participation.objects.create(session=session, user=session.owner, read_revision=session.revision)
+            pinned_at = timezone.now() if self._head.pinned else None
+            Participation.objects.create(
+                session=session, user=session.owner, read_revision=session.revision, pinned_at=pinned_at
+            )
             transaction.on_commit(lambda: stirred(sessions=[session.pk]))
         kept = self._keep and session.pk == self._head.session.id
         return Imported(session, self._head.shown, kept, [*self._fitted.notes, *self._notes()])
@@ -169,7 +178,7 @@ class SessionImport:
             return
         contents = self._files.read(data)
         if contents is None:
-            self._lost += 1
+            self._lost.append(file.name[:LONGEST_NAME])
             return
         building.write(session)
         attachments.keep_with(
@@ -184,9 +193,9 @@ class SessionImport:
     def _notes(self) -> list[str]:
         """Say what is not as it was in the file."""
         lost = ngettext(
-            "%(count)s file could not be read or was not in the export.",
-            "%(count)s files could not be read or were not in the export.",
-            self._lost,
+            "%(count)s file could not be used: %(names)s.",
+            "%(count)s files could not be used: %(names)s.",
+            len(self._lost),
         )
         left_out = ngettext(
             "%(count)s file was left out: an import takes up to %(most)s files, and a minute to read them.",
@@ -204,12 +213,13 @@ class SessionImport:
             self._head.at_work,
         )
         told = (
-            (lost, self._lost),
+            (lost, len(self._lost)),
             (left_out, self._left_out),
             (queued, self._head.waiting),
             (unfinished, self._head.at_work),
         )
-        return [words % {"count": count, "most": MOST_FILES} for words, count in told if count]
+        names = ", ".join([*self._lost[:MOST_NAMED], *(["…"] if len(self._lost) > MOST_NAMED else [])])
+        return [words % {"count": count, "most": MOST_FILES, "names": names} for words, count in told if count]
 
 
 def _is_in_use(named: Sequence[tuple[str, str]]) -> bool:

@@ -60,6 +60,7 @@ RATES: Mapping[str, Rate] = {
     "uploads": Rate(600, HOUR, "files uploaded: each is read and checked"),
     "upload_megabytes": Rate(4_000, HOUR, "megabytes uploaded"),
     "imports": Rate(60, HOUR, "files of conversations read: large ones take a core for seconds"),
+    "import_requests": Rate(600, HOUR, "requests that import conversations of an uploaded file"),
     "exports": Rate(240, HOUR, "sessions exported: each is read as a whole"),
     "searches": Rate(120, MINUTE, "searches: each looks into all messages of a person"),
     "invitations": Rate(100, HOUR, "invitation links made"),

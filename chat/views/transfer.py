@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import IO, Any
 
 from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.disconnects import disconnect_of
+from chat.disconnects import Disconnect, disconnect_of
 from chat.downloads import file_name, streamed
 from chat.imports.reading import Outline
-from chat.models import Role
-from chat.services import import_files
+from chat.models import Role, User, Workspace
+from chat.services import import_files, import_uploads
 from chat.services.access import session_for
 from chat.services.errors import Invalid, Refused
 from chat.services.exporting import ENDINGS, MEDIA_TYPES, Form, exported
@@ -28,7 +29,13 @@ from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
 
-SOURCES = {"parley": "Parley", "chatgpt": "ChatGPT", "claude": "Claude"}
+SOURCES = {
+    "parley": "Parley",
+    "chatgpt": "ChatGPT",
+    "claude": "Claude",
+    "open_webui": "Open WebUI",
+    "librechat": "LibreChat",
+}
 
 
 @never_cache
@@ -52,7 +59,6 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
 def importing(request: SignedInRequest) -> HttpResponse:
     """The dialog that takes a file."""
     values = {
-        "most": import_files.MOST_AT_ONCE,
         "limit": import_files.limit_bytes(),
         "megabytes": settings.MAX_IMPORT_MB,
     }
@@ -61,22 +67,39 @@ def importing(request: SignedInRequest) -> HttpResponse:
 
 @for_scripts
 def import_file(request: SignedInRequest) -> HttpResponse:
-    """Bring in the form's `file`: each `conversation` that is named by its index, or the only one there is.
+    """Bring in the form's `file` if it holds one conversation; of an `upload`, each `conversation` named by its index.
 
-    200 and the `conversations` to choose from, where there are several and none is named.
+    200, the `upload` and its `conversations` to choose from where the file holds several: it is kept for an hour.
     """
-    file = request.FILES.get("file")
     workspace, client = named_workspace(request), disconnect_of(request)
+    chosen = [_index(text) for text in request.POST.getlist("conversation")]
+    if upload_id := request.POST.get("upload"):
+        with import_uploads.opened(owner=request.user, upload_id=upload_id) as (_upload, kept):
+            return _imported(request.user, kept, workspace, chosen, client, is_kept=True)
+    file = request.FILES.get("file")
     if file is None:
         raise Refused("no_file", _("There is no file in what was sent."))
-    chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if not chosen:
         spend("imports", request.user.pk)
         listed = import_files.contents(file, client)
-        if len(listed) > 1:
-            return JsonResponse({"conversations": [_outline(each) for each in listed]})
+        if len(listed.conversations) > 1:
+            upload = import_uploads.keep(owner=request.user, file=file)
+            conversations = [_outline(each) for each in listed.conversations]
+            return JsonResponse({"upload": upload.id, "conversations": conversations, "problems": listed.problems})
+    return _imported(request.user, file, workspace, chosen, client)
+
+
+def _imported(
+    owner: User,
+    file: IO[bytes],
+    workspace: Workspace | None,
+    chosen: list[int],
+    client: Disconnect | None,
+    *,
+    is_kept: bool = False,
+) -> HttpResponse:
     outcome = import_files.import_file(
-        owner=request.user, workspace=workspace, file=file, chosen=chosen or None, client=client
+        owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client, is_kept=is_kept
     )
     told = {"sessions": [_brought(each) for each in outcome.brought], "problems": outcome.problems}
     return JsonResponse(told, status=201)
@@ -95,6 +118,7 @@ def _outline(outline: Outline) -> dict[str, Any]:
         "title": outline.title or _("Untitled session"),
         "began": outline.began,
         "facts": f"{SOURCES[outline.source]} · {_count(outline.count)}",
+        "size": filesizeformat(outline.size),
     }
 
 

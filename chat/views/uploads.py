@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 from chat.models import User
 from chat.services.attachments import NoSuchAttachment, TooLarge
 from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
+from chat.services.import_uploads import NoSuchUpload
 from chat.services.limits import RateLimited
 from chat.services.quotas import DiskFull, QuotaExceeded
 from chat.views.requests import SignedInRequest
@@ -20,7 +21,7 @@ from chat.views.requests import SignedInRequest
 P = ParamSpec("P")
 STATUS = {NoSuchSession.CODE: 404, NoSuchAttachment.CODE: 404, Forbidden.CODE: 403, TooLarge.CODE: 413}
 STATUS |= {NoSuchWorkspace.CODE: 404, "unsupported": 415, "unavailable": 503, RateLimited.CODE: 429}
-STATUS |= {QuotaExceeded.CODE: 429, DiskFull.CODE: 507}
+STATUS |= {QuotaExceeded.CODE: 429, DiskFull.CODE: 507, NoSuchUpload.CODE: 404}
 OTHERWISE = 422
 SIGNED_OUT = 401
 

@@ -5,9 +5,14 @@ import { open as openDialog } from "./transfer_dialog.js";
 import { fill } from "./words.js";
 import { shownWorkspace } from "./workspaces.js";
 
+// What one request imports: an answer comes within seconds, and progress is seen.
+const AT_ONCE = 50;
+
 let dialog = null;
 let file = null;
 let request = null;
+let upload = null;
+let unreadable = [];
 
 const find = (selector) => dialog.querySelector(selector);
 const boxes = () => [...find(".conversations").querySelectorAll("input")];
@@ -22,7 +27,7 @@ export async function open() {
   dialog.addEventListener("change", changed);
   dialog.addEventListener("input", ({ target }) => target.type === "search" && filter(target.value));
   dialog.addEventListener("click", ({ target }) => deed(target.closest("[data-deed]")?.dataset.deed));
-  find("[data-stage=choose]").addEventListener("submit", (event) => (event.preventDefault(), send(chosen())));
+  find("[data-stage=choose]").addEventListener("submit", (event) => (event.preventDefault(), bring(chosen())));
   for (const name of ["dragenter", "dragover", "dragleave", "drop"]) dialog.addEventListener(name, dragged);
 }
 
@@ -42,7 +47,7 @@ function changed({ target }) {
 
 function deed(name) {
   if (name === "stop") request?.abort();
-  if (name === "stop" || name === "again") pick();
+  if (name === "again" || (name === "stop" && request instanceof XMLHttpRequest)) pick();
 }
 
 function stage(name) {
@@ -62,14 +67,13 @@ function take(given) {
   if (!given) return;
   file = given;
   if (file.size > Number(dialog.dataset.limit)) pick(dialog.dataset.tooLarge);
-  else send([]);
+  else send();
 }
 
-/** Sends the file, with the indexes of what is wanted of it. */
-function send(wanted) {
+/** Uploads the file; fetch does not tell how far it is. */
+function send() {
   const body = new FormData();
   body.append("workspace", shownWorkspace());
-  for (const index of wanted) body.append("conversation", index);
   body.append("file", file, file.name);
   request = new XMLHttpRequest();
   request.open("POST", dialog.dataset.address);
@@ -88,22 +92,63 @@ function send(wanted) {
 
 /** What is sent has to be read: how long that takes nobody knows. */
 function progress(done, total) {
-  const bar = find("progress");
   const isSent = done >= total;
-  if (isSent) bar.removeAttribute("value");
-  else bar.value = done / total;
-  const said = fill(isSent ? dialog.dataset.reading : dialog.dataset.sending, { name: file.name });
+  show(isSent ? null : done / total, fill(isSent ? dialog.dataset.reading : dialog.dataset.sending, { name: file.name }));
+}
+
+/** Shows how far it is, if that is known, and what happens. */
+function show(share, said) {
+  const bar = find("progress");
+  if (share === null) bar.removeAttribute("value");
+  else bar.value = share;
   if (find(".sending").textContent !== said) find(".sending").textContent = said;
 }
 
 function answered({ status, response }) {
   if (status === 401) signIn();
-  else if (status === 200 && response) choose(response.conversations);
+  else if (status === 200 && response) choose(response);
   else if (status === 201 && response) done(response);
   else pick(response?.message ?? dialog.dataset.failed);
 }
 
-function choose(conversations) {
+/** Imports the chosen conversations of the uploaded file, some at a time. */
+async function bring(wanted) {
+  const made = { sessions: [], problems: [...unreadable] };
+  const stopping = new AbortController();
+  request = stopping;
+  find(".errors").hidden = true;
+  stage("send");
+  find("[data-deed=stop]").focus();
+  for (let at = 0; at < wanted.length && !stopping.signal.aborted; at += AT_ONCE) {
+    show(at / wanted.length, fill(dialog.dataset.importing, { count: at, total: wanted.length }));
+    const { status, answer } = await bringSome(wanted.slice(at, at + AT_ONCE), stopping.signal);
+    if (status === 401) return signIn();
+    made.sessions.push(...(answer.sessions ?? []));
+    made.problems.push(...(answer.problems ?? answer.message.split("\n")));
+    if (status !== 201 && answer.code !== "nothing_imported") break;
+  }
+  if (!dialog.open) return;
+  if (made.sessions.length) done(made);
+  else pick(stopping.signal.aborted ? "" : made.problems.join("\n"));
+}
+
+async function bringSome(indexes, signal) {
+  const body = new FormData();
+  body.append("workspace", shownWorkspace());
+  body.append("upload", upload);
+  for (const index of indexes) body.append("conversation", index);
+  const headers = { "X-CSRFToken": token(), accept: "application/json" };
+  try {
+    const response = await fetch(dialog.dataset.address, { method: "POST", headers, body, signal });
+    return { status: response.status, answer: await response.json() };
+  } catch {
+    return { status: 0, answer: { message: signal.aborted ? dialog.dataset.stopped : dialog.dataset.failed } };
+  }
+}
+
+function choose({ upload: kept, conversations, problems }) {
+  upload = kept;
+  unreadable = problems;
   find(".conversations").querySelectorAll(".conversation").forEach((row) => row.remove()); // of another file
   find("[type=search]").value = "";
   find(".conversations").append(...conversations.map(choice));
@@ -113,11 +158,11 @@ function choose(conversations) {
   (conversations.length < 8 ? find("[data-deed=all]") : find("[type=search]")).focus();
 }
 
-function choice({ index, title, began, facts }) {
+function choice({ index, title, began, facts, size }) {
   const row = copy("choice");
   row.querySelector("input").value = index;
   row.querySelector("bdi").textContent = title;
-  row.querySelector("small").textContent = [day(began), facts].filter(Boolean).join(" · ");
+  row.querySelector("small").textContent = [day(began), facts, size].filter(Boolean).join(" · ");
   return row;
 }
 
@@ -141,14 +186,12 @@ const chosen = () => boxes().filter(({ checked }) => checked).map(({ value }) =>
 
 function count() {
   const number = chosen().length;
-  const tooMany = number > Number(dialog.dataset.most);
   const all = find("[data-deed=all]");
   const checked = shown().filter((box) => box.checked).length;
   all.checked = checked > 0 && checked === shown().length;
   all.indeterminate = checked > 0 && !all.checked;
-  const said = fill(dialog.dataset.chosen, { count: number, total: boxes().length });
-  find(".choose-foot p").textContent = tooMany ? `${said}. ${dialog.dataset.tooMany}` : said;
-  find("[data-stage=choose] .primary").disabled = number === 0 || tooMany;
+  find(".choose-foot p").textContent = fill(dialog.dataset.chosen, { count: number, total: boxes().length });
+  find("[data-stage=choose] .primary").disabled = number === 0;
 }
 
 function done({ sessions, problems }) {

@@ -94,6 +94,10 @@ MATRIX = [
     Row("GET", "/sessions", signed_in(200)),
     Row("POST", "/sessions", {**signed_in(201), GUEST: 403}, {}),
     Row("POST", "/sessions/import", signed_in(422)),
+    Row("POST", "/imports", signed_in(422)),
+    Row("GET", "/imports/{import_id}", signed_in(404)),
+    Row("POST", "/imports/{import_id}/sessions", signed_in(404), {"conversations": [0]}),
+    Row("DELETE", "/imports/{import_id}", signed_in(404)),
     Row("GET", f"{S}/export", seeing(200)),
     Row("GET", S, seeing(200)),
     Row("PATCH", S, editing(200), {"title": "New"}),
@@ -209,6 +213,7 @@ def ask(
             "attachment_id": attachment_id,
             "suggestion_id": SUGGESTION,
             "attempt": "v_none",
+            "import_id": "unknown",
         }
     )
     is_file = isinstance(row.body, bytes)

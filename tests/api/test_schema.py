@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from django.core.files.base import ContentFile
 from django.db import transaction
 from django.test.client import ClientHandler
 from hypothesis import HealthCheck, Phase, given, settings
@@ -28,12 +29,13 @@ from schemathesis.specs.openapi.checks import (
 
 from chat.api.root import api
 from chat.models import Attachment, Invitation, ModelRequest, Role, Session, Suggestion, User, Workspace
-from chat.services import sharing
+from chat.services import import_uploads, sharing
 from chat.services.sessions import create_session
 from tests.api.asking import token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import let_in, person
 from tests.support.rows import say
+from tests.transfer.samples import chatgpt
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 # More of them for a long look: PARLEY_REQUESTS=200 pytest tests/api/test_schema.py
@@ -93,6 +95,7 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         "suggestion_id": suggestion.pk,
         # Making one would leave a turn to run, which most other operations wait for.
         "attempt": "v_none",
+        "import_id": import_uploads.keep(owner=owner, file=ContentFile(json.dumps([chatgpt(word)]).encode())).id,
         "invitation_id": Invitation.objects.get(session=session).pk,
         "user_id": owner.pk,
         "workspace_id": session.workspace_id,

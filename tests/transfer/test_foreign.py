@@ -72,7 +72,7 @@ def test_claude_s_blocks_become_turns() -> None:
         ("turn_start", "", "", ""),
         ("text", "user", "Find a name.\n\n[File street.jpg: not in the export]", ""),
         ("reasoning", "assistant", "By the sea.", ""),
-        ("tool_group", "assistant", '{"query": "caf\\u00e9 names"}', "Tide, Ebb"),
+        ("tool_group", "assistant", '{"query": "caf\\u00e9 names"}', "Tide, Ebb\n\n[Image: not in the export]"),
         ("text", "assistant", "How about **Ebb**?", ""),
         ("turn_done", "", "", ""),
         ("turn_start", "", "", ""),
@@ -128,7 +128,7 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
             "export/conversations-000.json", json.dumps([samples.chatgpt("One"), 7, samples.chatgpt("Two")])
         )
         archive.writestr("export/conversations-001.json", json.dumps([samples.claude("Three")]))
-    listed = contents(packed)
+    listed = contents(packed).conversations
     assert [(each.index, each.title, each.count) for each in listed] == [(0, "One", 4), (2, "Two", 4), (3, "Three", 5)]
     outcome = import_file(owner=ana, file=packed, chosen=[2])
     assert [each.session.title for each in outcome.brought] == ["Two"]

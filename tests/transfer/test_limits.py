@@ -67,7 +67,7 @@ def test_a_large_file_comes_in_as_a_small_one_does(ana: User) -> None:
         made = import_file(owner=ana, file=file).brought
     assert [(each.session.title, each.messages) for each in made] == [("Trip to Kyoto", 4), ("Naming a café", 5)]
     assert Attachment.objects.get(session=made[1].session).name == "brief.txt"
-    assert [each.title for each in contents(file_of(both[:1]))] == ["Trip to Kyoto"]
+    assert [each.title for each in contents(file_of(both[:1])).conversations] == ["Trip to Kyoto"]
 
 
 def test_a_file_that_takes_all_memory_is_refused(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,13 +86,18 @@ def test_one_conversation_comes_in_at_once(site: Client) -> None:
 def test_several_are_chosen_from(own_files: None, site: Client) -> None:
     """The list says what each is; what is chosen comes in."""
     both = [samples.chatgpt(), samples.claude("")]
-    listed = send(site, both).json()["conversations"]
+    answer = send(site, both).json()
+    listed = answer["conversations"]
     assert [(each["index"], each["title"], each["facts"]) for each in listed] == [
         (0, "Trip to Kyoto", "ChatGPT · 4 messages"),
-        (1, "Untitled session", "Claude · 5 messages"),
+        (1, "Find a name.", "Claude · 5 messages"),
     ]
     assert not Session.objects.exists()
-    assert len(send(site, both, conversation=["0", "1"]).json()["sessions"]) == 2
+    form = {"upload": answer["upload"], "conversation": ["0", "1"]}
+    made = site.post("/import/file", form, headers={"Accept": "application/json"})
+    assert [each["title"] for each in made.json()["sessions"]] == ["Trip to Kyoto", "Find a name."]
+    gone = site.post("/import/file", {"upload": "0" * 24}, headers={"Accept": "application/json"})
+    assert (gone.status_code, gone.json()["code"]) == (404, "no_such_import")
 
 
 @pytest.mark.parametrize(

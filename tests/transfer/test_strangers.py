@@ -200,7 +200,7 @@ def test_files_are_what_their_bytes_are(own_files: None, ana: User) -> None:
     made = brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
     kept = Attachment.objects.get(session=made.session)
     assert (kept.name, kept.kind, kept.media_type, kept.size) == ("passwd", "text", "text/plain", 8)
-    assert made.notes == ["2 files could not be read or were not in the export."]
+    assert made.notes == ["2 files could not be used: bad, none."]
 
 
 def test_failed_import_leaves_nothing_behind(

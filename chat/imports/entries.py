@@ -1,0 +1,73 @@
+"""The files beside the conversations in an archive: found by the ids and names that messages give them."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+# `file-AbC-cat.png`, `file_00ab-cat.png`, `file_00ab.dat`: the id, and perhaps a name.
+_ID = re.compile(r"(file[-_][A-Za-z0-9]+)(?![A-Za-z0-9])[-_]?(.*)")
+# Newer archives of ChatGPT list the names of their files apart.
+NAMES = "conversation_asset_file_names.json"
+LARGEST_NAMES = 5_000_000
+
+
+class Entries:
+    """Files in one archive. At most `room` bytes of them are read in all."""
+
+    def __init__(self, archive: zipfile.ZipFile | None = None, room: int = 0) -> None:
+        self._archive = archive
+        self._room = room
+        self._names: Mapping[str, str] = {}
+        self._by_id: dict[str, str] = {}
+        self._by_name: dict[str, str] = {}
+        for entry in archive.namelist() if archive else ():
+            name = PurePosixPath(entry).name
+            self._by_name.setdefault(name, entry)
+            if found := _ID.match(name):
+                self._by_id.setdefault(found[1], entry)
+        if archive is not None and NAMES in self._by_name:
+            self._names = _read_names(archive, self._by_name[NAMES])
+
+    def find(self, file_id: str, name: str = "") -> str:
+        """Return the entry of a file with this id, or else with this name; "" if there is none."""
+        return self._by_id.get(file_id) or self._by_name.get(file_id) or self._by_name.get(name) or ""
+
+    def name_of(self, entry: str) -> str:
+        """Return the name that a file had before it was exported, as far as the archive tells."""
+        name = PurePosixPath(entry).name
+        if known := self._names.get(name):
+            return PurePosixPath(known).name or name
+        found = _ID.match(name)
+        return found[2] if found and "." in found[2].lstrip(".") else name
+
+    def read(self, entry: str, largest: int) -> bytes:
+        """Return a file's bytes; none if it is larger, damaged, or beyond what is read of an archive."""
+        if self._archive is None:
+            return b""
+        most = min(largest, self._room)
+        try:
+            with self._archive.open(entry) as file:
+                data = file.read(most + 1)
+        except Exception:  # damaged in any of zipfile's ways, encrypted, or missing
+            return b""
+        if len(data) > most:
+            return b""
+        self._room -= len(data)
+        return data
+
+
+NO_ENTRIES = Entries()
+
+
+def _read_names(archive: zipfile.ZipFile, entry: str) -> Mapping[str, str]:
+    try:
+        with archive.open(entry) as file:
+            found = json.loads(file.read(LARGEST_NAMES))
+    except Exception:  # damaged, or not JSON: files keep the names that they have
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {key: name for key, name in pairs if isinstance(name, str)}

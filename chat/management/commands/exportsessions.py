@@ -1,0 +1,89 @@
+"""`manage.py exportsessions`: write sessions into a folder or an archive."""
+
+from __future__ import annotations
+
+import zipfile
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models import QuerySet
+
+from chat.downloads import file_name
+from chat.management.people import named_user, named_workspace
+from chat.models import Role, Session
+from chat.services.exporting import ENDINGS, Form, exported
+
+
+class Target(Protocol):
+    """Where files go."""
+
+    def write(self, name: str, pieces: Iterator[str]) -> None: ...
+
+
+class Command(BaseCommand):
+    help = "Write sessions into a folder or a ZIP archive, each as a file of its own. Exits with 1 if there are none."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        chosen = parser.add_mutually_exclusive_group(required=True)
+        chosen.add_argument("--owner", help="the sessions of the user with this username")
+        chosen.add_argument("--workspace", type=int, help="the sessions in the workspace with this id")
+        chosen.add_argument("--all", action="store_true", help="all sessions")
+        parser.add_argument("--format", choices=list(Form), default=Form.JSON, help="JSON can be imported again")
+        parser.add_argument(
+            "--to", type=Path, required=True, metavar="FOLDER|FILE.zip", help="an existing file is kept"
+        )
+
+    def handle(self, *args: Any, to: Path, format: str, **options: Any) -> None:
+        form, sessions = Form(format), _sessions(**options)
+        total = sessions.count()
+        if not total:
+            raise CommandError("There are no sessions to export.", returncode=1)
+        try:
+            with _target(to) as target:
+                for number, session in enumerate(sessions.iterator(200), 1):
+                    name = file_name(session.title, session.pk, ENDINGS[form])
+                    target.write(f"{session.pk} {name}", exported(session, None, Role.OWNER, form))
+                    self.stderr.write(f"{number} of {total}: {session.pk}")
+        except OSError as error:
+            raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None
+        self.stdout.write(f"{total} sessions were written to {to}.")
+
+
+def _sessions(*, owner: str | None, workspace: int | None, **_options: Any) -> QuerySet[Session]:
+    sessions = Session.objects.exclude(status=Session.Status.DELETED).order_by("created_at", "pk")
+    if owner is not None:
+        return sessions.filter(owner=named_user(owner))
+    return sessions if workspace is None else sessions.filter(workspace=named_workspace(workspace))
+
+
+@contextmanager
+def _target(to: Path) -> Iterator[Target]:
+    if to.suffix.lower() != ".zip":
+        to.mkdir(parents=True, exist_ok=True)
+        yield _Folder(to)
+        return
+    with zipfile.ZipFile(to, "x", zipfile.ZIP_DEFLATED) as archive:
+        yield _Archive(archive)
+
+
+class _Folder:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, name: str, pieces: Iterator[str]) -> None:
+        with (self._folder / name).open("x", encoding="utf-8") as file:
+            file.writelines(pieces)
+
+
+class _Archive:
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    def write(self, name: str, pieces: Iterator[str]) -> None:
+        with self._archive.open(name, "w", force_zip64=True) as file:
+            for piece in pieces:
+                file.write(piece.encode())

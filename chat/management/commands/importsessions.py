@@ -1,0 +1,94 @@
+"""`manage.py importsessions`: import conversations from files for a user."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from chat.management.people import named_user, named_workspace
+from chat.models import User, Workspace
+from chat.services import import_files
+from chat.services.errors import Refused
+
+# Archives of years are larger than what the page takes.
+DEFAULT_MEGABYTES = 2_000
+
+
+class Command(BaseCommand):
+    help = (
+        "Import conversations of Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or "
+        "--only, list what the files hold. Exits with 1 if a file or a conversation could not be imported."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a JSON or ZIP file")
+        parser.add_argument("--owner", required=True, help="the username of the user who gets the sessions")
+        parser.add_argument(
+            "--workspace", type=int, help="the id of a workspace of theirs; without it, the current one"
+        )
+        parser.add_argument("--all", action="store_true", help="import all conversations in the files")
+        parser.add_argument("--only", type=int, nargs="+", metavar="INDEX", help="import those with these indexes")
+        parser.add_argument("--new-ids", action="store_true", help="do not keep the ids of Parley's own files")
+        parser.add_argument(
+            "--max-mb", type=int, default=DEFAULT_MEGABYTES, help="the largest file, unpacked (default: %(default)s)"
+        )
+
+    def handle(
+        self, *args: Any, files: list[Path], owner: str, workspace: int | None, max_mb: int, **options: Any
+    ) -> None:
+        user = named_user(owner)
+        place = None if workspace is None else named_workspace(workspace)
+        if place is not None and not place.memberships.filter(user=user).exists():
+            raise CommandError(f"{owner} is not a member of workspace {workspace}.")
+        if options["only"] and len(files) > 1:
+            raise CommandError("--only takes one file: indexes are those of a file.")
+        failed = 0
+        for path in files:
+            try:
+                with path.open("rb") as file:
+                    failed += self._one(path, file, user, place, max_mb << 20, options)
+            except OSError as error:
+                failed += self._fail(f"{path}: {error.strerror}")
+            except Refused as refused:
+                failed += self._fail(f"{path}: {refused.message}")
+        if failed:
+            raise CommandError(f"{failed} could not be imported.", returncode=1)
+
+    def _one(
+        self, path: Path, file: IO[bytes], user: User, workspace: Workspace | None, most: int, options: dict[str, Any]
+    ) -> int:
+        """Import one file, or list it; returns how many conversations failed."""
+        if not options["all"] and not options["only"]:
+            return self._list(path, file, most)
+        outcome = import_files.import_file(
+            owner=user,
+            workspace=workspace,
+            file=file,
+            chosen=options["only"],
+            keep_ids=not options["new_ids"],
+            limits=import_files.OfOperators(most),
+        )
+        for each in outcome.brought:
+            self.stdout.write(f"{each.session.pk}\t{each.messages}\t{each.session.title}")
+            for note in each.notes:
+                self.stdout.write(f"\t{note}")
+        for problem in outcome.problems:
+            self._fail(problem)
+        return len(outcome.problems)
+
+    def _list(self, path: Path, file: IO[bytes], most: int) -> int:
+        found = import_files.contents(file, limits=import_files.OfOperators(most))
+        self.stdout.write(f"{path}: {len(found.conversations)} conversations; import them with --all or --only INDEX")
+        for each in found.conversations:
+            facts = (each.index, each.source, each.began, each.count, each.size, each.title)
+            self.stdout.write("\t".join(map(str, facts)))
+        for problem in found.problems:
+            self._fail(problem)
+        return len(found.problems)
+
+    def _fail(self, words: str) -> int:
+        self.stderr.write(words)
+        return 1

@@ -1,0 +1,112 @@
+"""Files of conversations that stay for an hour, so that a large one is imported in several requests and sent once.
+
+They are kept by their owner's id in the storage of attachments, without rows: nobody else can name them, and what is
+left over is deleted by the next upload.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import IO, Any, ClassVar
+
+from django.core.files.base import File
+from django.core.files.storage import default_storage
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.models import User
+from chat.services.errors import Refused
+from chat.services.quotas import require_storage
+
+KEPT = timedelta(hours=1)
+MOST_KEPT = 3
+ROOT = "imports"
+
+_ID = re.compile(r"[0-9a-f]{24}")
+
+
+class NoSuchUpload(Refused):
+    CODE: ClassVar[str] = "no_such_import"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("This file is not kept any more. Upload it again."))
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that is kept until a time."""
+
+    id: str
+    expires_at: datetime
+
+
+def keep(*, owner: User, file: File[Any]) -> Upload:
+    """Keep a file for its owner; of more than a few, the oldest go. Raises DiskFull, QuotaExceeded."""
+    require_storage(owner, 0)
+    _delete_old()
+    mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
+    for name in mine[: max(0, len(mine) - MOST_KEPT + 1)]:
+        default_storage.delete(name)
+    upload_id = secrets.token_hex(12)
+    file.seek(0)
+    name = default_storage.save(_place(owner, upload_id), file)
+    return Upload(upload_id, default_storage.get_modified_time(name) + KEPT)
+
+
+@contextmanager
+def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]:
+    """Open a file that the owner has uploaded. Raises NoSuchUpload."""
+    name = _place(owner, upload_id)
+    try:
+        expires_at = default_storage.get_modified_time(name) + KEPT
+        file = default_storage.open(name)
+    except FileNotFoundError:
+        raise NoSuchUpload from None
+    with file:
+        if expires_at < timezone.now():
+            raise NoSuchUpload
+        yield Upload(upload_id, expires_at), file
+
+
+def discard(*, owner: User, upload_id: str) -> None:
+    """Delete a file that the owner has uploaded, if it is still there."""
+    default_storage.delete(_place(owner, upload_id))
+
+
+def discard_all(owner_id: int) -> None:
+    """Delete all files that a user has uploaded."""
+    for name in _files(f"{ROOT}/{owner_id}"):
+        default_storage.delete(name)
+
+
+def _place(owner: User, upload_id: str) -> str:
+    if not _ID.fullmatch(upload_id):
+        raise NoSuchUpload
+    return f"{ROOT}/{owner.pk}/{upload_id}"
+
+
+def _delete_old() -> None:
+    """Delete all users' files whose time has passed."""
+    for folder in _listed(ROOT)[0]:
+        for name in _files(f"{ROOT}/{folder}"):
+            try:
+                if default_storage.get_modified_time(name) + KEPT < timezone.now():
+                    default_storage.delete(name)
+            except FileNotFoundError:  # another request was faster
+                continue
+
+
+def _files(folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in _listed(folder)[1]]
+
+
+def _listed(folder: str) -> tuple[list[str], list[str]]:
+    try:
+        return default_storage.listdir(folder)
+    except FileNotFoundError:
+        return [], []

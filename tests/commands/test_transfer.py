@@ -1,0 +1,77 @@
+"""`manage.py importsessions` and `exportsessions`: whole files for users, sessions into folders and archives."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from chat.models import Session, User, Workspace
+from tests.transfer import samples
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+
+
+def run(*words: object) -> tuple[str, str]:
+    """What a command prints, and what it says of problems."""
+    out, err = StringIO(), StringIO()
+    call_command(*map(str, words), stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([samples.chatgpt("One"), samples.chatgpt("Two")]))
+    return path
+
+
+def test_a_file_is_listed_then_imported(ana: User, file: Path, settings: Settings) -> None:
+    """Beyond the limits of the page; with what did not come along."""
+    settings.MAX_IMPORT_MB = 0
+    listed, _ = run("importsessions", file, "--owner", ana.username)
+    assert [line.split("\t")[-1] for line in listed.splitlines()[1:]] == ["One", "Two"]
+    assert not Session.objects.exists()
+    told, _ = run("importsessions", file, "--owner", ana.username, "--only", 1)
+    assert "\t4\tTwo\n\t1 message of another branch was left out." in told
+    assert Session.objects.get().owner == ana
+    run("importsessions", file, "--owner", ana.username, "--all", "--workspace", ana.workspaces.get().pk)
+    assert Session.objects.count() == 3
+
+
+def test_what_cannot_be_imported_is_an_error(ana: User, file: Path, tmp_path: Path) -> None:
+    """The other files come in all the same."""
+    bad = tmp_path / "bad.json"
+    bad.write_text("{")
+    with pytest.raises(CommandError, match="2 could not be imported") as failed:
+        run("importsessions", bad, tmp_path / "none.json", file, "--owner", ana.username, "--all")
+    assert failed.value.returncode == 1
+    assert Session.objects.count() == 2
+    elsewhere = Workspace.objects.create(name="Elsewhere")
+    for words in (("--owner", "nobody"), ("--owner", ana.username, "--workspace", elsewhere.pk)):
+        with pytest.raises(CommandError):
+            run("importsessions", file, "--all", *words)
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_sessions_are_exported(ana: User, bo: User, file: Path, tmp_path: Path, form: str) -> None:
+    """To a folder and to an archive; JSON comes in again."""
+    run("importsessions", file, "--owner", ana.username, "--all")
+    folder, archive = tmp_path / "out", tmp_path / "out.zip"
+    run("exportsessions", "--owner", ana.username, "--format", form, "--to", folder)
+    run("exportsessions", "--workspace", ana.workspaces.get().pk, "--format", form, "--to", archive)
+    names = sorted(path.name for path in folder.iterdir())
+    assert sorted(zipfile.ZipFile(archive).namelist()) == names
+    assert len(names) == 2
+    if form == "json":
+        run("importsessions", archive, "--owner", bo.username, "--all")
+        assert set(Session.objects.filter(owner=bo).values_list("title", flat=True)) == {"One", "Two"}
+    with pytest.raises(CommandError):  # it does not replace what is there
+        run("exportsessions", "--all", "--to", archive)
+    with pytest.raises(CommandError, match="no sessions"):
+        run("exportsessions", "--owner", User.objects.create_user("new").username, "--to", tmp_path / "x")

@@ -1,0 +1,84 @@
+"""Files of conversations that are uploaded once and imported in several requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from chat.models import Session, User
+from chat.services import import_uploads
+from tests.api.asking import code, token_of
+from tests.transfer import samples
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+JSON = "application/json"
+
+
+@pytest.fixture
+def client(ana: User) -> Client:
+    return Client(headers={"Authorization": f"Bearer {token_of(ana)}"})
+
+
+def uploaded(client: Client, count: int = 3) -> Any:
+    talks = [samples.chatgpt(f"Talk {number}") for number in range(count)]
+    file = SimpleUploadedFile("conversations.json", json.dumps(talks).encode(), JSON)
+    return client.post("/api/imports", {"file": file})
+
+
+def test_a_file_is_listed_and_imported_in_parts(client: Client) -> None:
+    """Titles, sizes and counts first; then some, then others, without another upload."""
+    made = uploaded(client)
+    listed = made.json()
+    address = made["Location"]
+    assert made.status_code == 201
+    assert [(each["index"], each["title"], each["messages"], each["source"]) for each in listed["conversations"]] == [
+        (number, f"Talk {number}", 4, "chatgpt") for number in range(3)
+    ]
+    assert all(each["size"] > 1000 for each in listed["conversations"])
+    assert client.get(address).json() == listed
+    for chosen in ([2], [0, 1]):
+        answer = client.post(f"{address}/sessions", {"conversations": chosen}, JSON)
+        assert [each["title"] for each in answer.json()["sessions"]] == [f"Talk {number}" for number in chosen]
+    assert client.delete(address).status_code == 204
+    assert code(client.get(address)) == (404, "no_such_import")
+    assert Session.objects.count() == 3
+
+
+def test_more_than_a_hundred_are_imported_at_once(client: Client) -> None:
+    answer = client.post(f"{uploaded(client, 101)['Location']}/sessions", {"conversations": list(range(101))}, JSON)
+    assert len(answer.json()["sessions"]) == 101
+
+
+def test_nobody_else_reads_an_upload(client: Client, bo: User) -> None:
+    """LIVE-06."""
+    address = uploaded(client)["Location"]
+    stranger = Client(headers={"Authorization": f"Bearer {token_of(bo)}"})
+    assert code(stranger.get(address)) == (404, "no_such_import")
+    assert code(stranger.post(f"{address}/sessions", {"conversations": [0]}, JSON)) == (404, "no_such_import")
+    stranger.delete(address)
+    assert client.get(address).status_code == 200
+    assert code(client.get("/api/imports/..%2F1"))[0] == 404
+
+
+def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User) -> None:
+    """The oldest of more than three; those whose time has passed, with the next upload."""
+    first = uploaded(client)["Location"]
+    path = Path(default_storage.path(f"imports/{ana.pk}/{first.rpartition('/')[2]}"))
+    long_ago = time.time() - 3601
+    os.utime(path, (long_ago, long_ago))
+    assert code(client.get(first)) == (404, "no_such_import")
+    for _ in range(4):
+        last = uploaded(client)["Location"]
+    assert not path.exists()
+    assert len(list(path.parent.iterdir())) == 3
+    assert client.get(last).status_code == 200
+    import_uploads.discard_all(ana.pk)
+    assert not list(path.parent.iterdir())
