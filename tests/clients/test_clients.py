@@ -70,7 +70,7 @@ def test_description_is_valid(description: Path) -> None:
     used = {tag for methods in schema["paths"].values() for operation in methods.values() for tag in operation["tags"]}
     assert used == {tag["name"] for tag in schema["tags"]}
     for name, each in schemas.items():
-        for field, value in each["properties"].items():
+        for field, value in each.get("properties", {}).items():
             if field == "at" or field.endswith(("timestamp", "_at")):
                 formats = {value.get("format"), *(option.get("format") for option in value.get("anyOf", ()))}
                 assert "date-time" in formats, (name, field)
