@@ -105,6 +105,8 @@ def _with_message(request: StaffRequest, session: Session, deed: Deed, message_i
 def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
     """Fork and show the fork. Raises Refused."""
     made = forking.fork(session=session, author=request.user, message_id=row.pk)
+    # A fork is the reader's own: reading it is not logged.
+    journal.note_reading(request.user, session, opens=False)
     journal.note(request.user, session, journal.FORKED)
     messages.success(request, _("This is the fork, a session of your own."))
     return HttpResponseRedirect(session_page.address(made.pk))

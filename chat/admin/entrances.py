@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
 from chat.admin.gate import StaffRequest, may_read_messages
+from chat.admin.searching import BoundedSearch
 from chat.models import Invitation, Share
 from chat.services import guests, sharing
 from chat.services.security_log import Kind, record
@@ -32,7 +33,7 @@ names.call_fields(
 )
 
 
-class LookedAt:
+class LookedAt(BoundedSearch):
     """Pages on which nothing is written."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -9,11 +9,13 @@ from django.contrib.admin import ModelAdmin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from chat.admin.searching import BoundedSearch
+
 # What the admin's pages ask for: what would go, how much of each kind, which rights are wanting, what is in the way.
 Plan = tuple[list[Any], dict[Any, int], set[Any], list[Any]]
 
 
-class KeepingAdmin(ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+class KeepingAdmin(BoundedSearch, ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     """Refuses to delete what `what_holds` gives reasons to keep."""
 
     def what_holds(self, rows: QuerySet[Any]) -> list[str]:

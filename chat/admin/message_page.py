@@ -27,7 +27,6 @@ def edit(request: StaffRequest, session_id: str, message_id: str) -> HttpRespons
     row = _row_or_404(session, message_id)
     form_class = form_of(row)
     if request.method != "POST":
-        journal.note_reading(request.user, session, opens=False)
         return _page(request, row, form_class(initial=values_of(row)) if form_class else None)
     if form_class is None:
         raise Http404
@@ -119,6 +118,7 @@ def _page(
     request: StaffRequest, row: ChatMessage, form: MessageForm | None, present: dict[str, str] | None = None
 ) -> HttpResponse:
     session = row.session
+    journal.note_reading(request.user, session, opens=False)
     may_write = may_change(request.user, session) and may_change_messages(request.user)
     can_write = may_write and session.status == Session.Status.ACTIVE
     if form is not None and not form.is_bound:

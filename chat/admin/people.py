@@ -8,6 +8,7 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
@@ -25,6 +26,7 @@ from chat.admin import erasing, names
 from chat.admin.gate import StaffRequest, may_become, may_touch
 from chat.admin.keeping import KeepingAdmin, Plan
 from chat.admin.memberships import RecordingAdmin, WorkspacesOfPerson
+from chat.admin.searching import BoundedSearch
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.models import ApiToken, User
@@ -77,7 +79,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class SuperusersGroupAdmin(GroupAdmin):
+class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
     """Groups for superusers: anybody else could give their own group every permission."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -163,7 +165,7 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
         super().delete_queryset(request, queryset)
 
     def user_change_password(self, request: StaffRequest, id: str, form_url: str = "") -> HttpResponse:  # type: ignore[override]  # likewise
-        user = self.get_object(request, id)
+        user = self.get_object(request, unquote(id))
         if user is not None and not may_become(request, user):
             raise PermissionDenied
         with transaction.atomic():

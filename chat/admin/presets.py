@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
 from chat.admin.preset_form import PresetForm, RowForm, copied, from_file
+from chat.admin.searching import BoundedSearch
 from chat.models import AgentPreset
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ names.call_fields(
 
 
 @admin.register(AgentPreset)
-class PresetAdmin(Admin):
+class PresetAdmin(BoundedSearch, Admin):
     form = PresetForm
     list_display = ("shown_name", "name", "model", "is_offered", "position", "updated_at")
     list_display_links = ("shown_name", "name")

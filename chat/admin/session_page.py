@@ -53,8 +53,8 @@ def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Se
             messages.success(request, _("The session was saved.") if form.changed_data else _("Nothing was changed."))
             return HttpResponseRedirect(address(session.pk, f"?{request.GET.urlencode() or 'p='}"))
         form = knowing(form, clashes) if clashes else form
-    if request.method != "POST":
-        journal.note_reading(request.user, session, opens=not request.GET)
+    # A form that is refused shows the messages as well.
+    journal.note_reading(request.user, session, opens=request.method != "POST" and not request.GET)
     fieldsets = FIELDSETS if can_read else FIELDSETS_WITHOUT_TEXT
     values = {
         "adminform": AdminForm(form, fieldsets, {}, (), model_admin=model_admin),  # type: ignore[arg-type]  # it asks no more of a form

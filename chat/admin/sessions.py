@@ -15,7 +15,7 @@ from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import deeds, erasing, exports, list_actions, message_page, names, session_page
+from chat.admin import deeds, erasing, exports, journal, list_actions, message_page, names, session_page
 from chat.admin.gate import Pages, StaffRequest, may_read_messages, title_for
 from chat.admin.session_list import (
     BegunFilter,
@@ -29,7 +29,7 @@ from chat.admin.session_list import (
     WorkspaceFilter,
 )
 from chat.admin.states import state_of
-from chat.models import Session, User
+from chat.models import SecurityEvent, Session, User
 from chat.services.searching import sessions_with
 from chat.services.security_log import Kind, record
 
@@ -40,6 +40,8 @@ else:
 
 # What the security log keeps of a search, in characters.
 LONGEST_WORDS = 200
+# The parameters that lead to another page of a list, or to all of it.
+PAGING = {"p", "all"}
 
 names.call(Session, _("session"), _("sessions"))
 
@@ -117,9 +119,11 @@ class SessionAdmin(Admin):
         self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
     ) -> tuple[QuerySet[Session], bool]:
         in_messages = may_read_messages(request.user)
-        if search_term and "p" not in request.GET and isinstance(request.user, User):
+        if search_term and isinstance(request.user, User):
             words = search_term.replace("\0", "")[:LONGEST_WORDS]
-            record(Kind.ADMIN_SEARCH, actor=request.user, words=words, of="messages" if in_messages else "titles")
+            _note_search(
+                request.user, words, "messages" if in_messages else "titles", goes_on=bool(request.GET.keys() & PAGING)
+            )
         return sessions_with(search_term, queryset, in_messages=in_messages), False
 
     def get_urls(self) -> list[URLPattern]:
@@ -156,3 +160,13 @@ class SessionAdmin(Admin):
     @admin.display(description=_("last active"), ordering="updated_at")
     def active(self, session: Session) -> str:
         return date_format(timezone.localtime(session.updated_at), "SHORT_DATETIME_FORMAT")
+
+
+def _note_search(user: User, words: str, of: str, *, goes_on: bool) -> None:
+    """Log a search; `goes_on`: the address is one of a further page, which counts as the same search for a while."""
+    if goes_on:
+        since = timezone.now() - journal.OPENING
+        same = SecurityEvent.objects.filter(kind=Kind.ADMIN_SEARCH, actor=user, at__gte=since)
+        if same.filter(details__words=words, details__of=of).exists():
+            return
+    record(Kind.ADMIN_SEARCH, actor=user, words=words, of=of)

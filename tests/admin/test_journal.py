@@ -54,6 +54,24 @@ def test_no_way_in_leads_past_the_log(admin: Client, session: Session, way: str)
     assert len(readings()) == 2
 
 
+@pytest.mark.parametrize("way", ["the session's form", "a message's form", "a fork"])
+def test_forms_lead_not_past_the_log(admin: Client, session: Session, way: str) -> None:
+    """ADM-01: a form that is refused shows what a page shows, and a fork is a copy that its owner reads freely."""
+    row = fill(session, START, HI, DONE)[1]
+    text = str(row.text)
+    match way:
+        case "the session's form":
+            shown = admin.post(page_of(session), {"max_rounds": "many"})
+        case "a message's form":
+            shown = admin.post(message_page(row), {"text": text, "revision": "none"})
+        case _:
+            answer = do(admin, session, "fork", row)
+            LogEntry.objects.filter(action_flag=READ).exclude(object_id=session.pk).delete()
+            shown = admin.get(answer["Location"])
+    assert text in shown.content.decode()
+    assert readings() == [("mia", session.pk)]
+
+
 def test_superusers_are_no_exception(session: Session) -> None:
     """ADM-01."""
     signed_in(User.objects.create_superuser("root")).get(page_of(session))

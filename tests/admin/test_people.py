@@ -145,6 +145,10 @@ def test_who_looks_after_people_cannot_become_them(staff_with: Callable[..., Use
     assert "sign_in_link" not in clerk.get(PEOPLE).content.decode()
     make_link(clerk, ana)
     assert set_password(clerk, ana) == 403
+    # "+7", as the admin quotes it, is the id 7 as well.
+    address = reverse("admin:auth_user_password_change", args=[f"_2B{ana.pk}"])
+    values = {"password1": "correct horse 2", "password2": "correct horse 2", "usable_password": "true"}
+    assert clerk.post(address, values).status_code == 403
     assert not SignInLink.objects.exists()
     assert User.objects.get(pk=ana.pk).check_password("correct horse")
 

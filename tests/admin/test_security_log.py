@@ -135,6 +135,17 @@ def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, ses
     assert (read.face, searched.face) == (Face.ADMIN, Face.ADMIN)
 
 
+@pytest.mark.parametrize("paging", [{"p": "1"}, {"p": "2"}, {"p": "2", "all": ""}])
+def test_search_that_begins_at_a_page_is_an_event_too(admin: Client, session: Session, paging: dict[str, str]) -> None:
+    """ADM-01: once, by whichever address."""
+    SecurityEvent.objects.all().delete()
+    sessions = reverse("admin:chat_session_changelist")
+    for _ in range(2):
+        admin.get(sessions, {"q": "salary", **paging})
+    [searched] = SecurityEvent.objects.all()
+    assert (searched.kind, searched.details) == (Kind.ADMIN_SEARCH, {"words": "salary", "of": "messages"})
+
+
 def test_each_session_of_an_archive_is_an_event_of_the_admin(admin: Client, ana: User, session: Session) -> None:
     """ADM-03: the archive is written while it is sent, which is after the request."""
     other = create_session(owner=ana, title="Other")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from agents import process_pool
 from agents.process_pool import Job, Limits, ProcessPool, WorkFailed
 
 WORK = "tests.support.child_work"
@@ -87,9 +90,28 @@ def test_what_came_before_the_limit_is_not_lost(pool: ProcessPool) -> None:
 
 
 def test_a_child_that_only_waits_is_ended_by_time() -> None:
-    """CPU seconds alone would never end it; the caller's own pauses do not count."""
+    """CPU seconds alone would never end it."""
     pool = ProcessPool(WORK, Limits(1, 0.3, 128, 1000), size=1)
     assert reason(pool, "sleep_after", "x") == "time"
+
+
+def test_the_caller_s_own_pauses_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import writes what it has read, which may take longer than the reading."""
+    now, paused = time.monotonic, 0.0
+    monkeypatch.setattr(process_pool, "time", SimpleNamespace(monotonic=lambda: now() + paused))
+    pool = ProcessPool(WORK, Limits(1, 30, 128, 1000), size=1)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as requests:
+        pieces = pool.stream("work_on_request", file=file)
+        assert next(pieces) == b"first"
+        paused = 60.0
+        requests.write(b"!")
+        assert list(pieces) == [b"second"]
+
+
+def test_a_child_is_not_interrupted_with_the_server(pool: ProcessPool) -> None:
+    """Ctrl+C in a terminal reaches all processes of its session: the server ends its children itself."""
+    assert pool.run("terminal_session") != [str(os.getsid(0)).encode()]
 
 
 def test_a_closed_iterator_kills_the_process(pool: ProcessPool) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pytest_django.fixtures import Settings
 
+from chat.live.hub import Hub
 from chat.origin import network_of
 from chat.servers import limits
 from chat.servers.limits import ConnectionLimit, FrameBudget
@@ -91,3 +93,18 @@ async def test_frame_has_to_grow() -> None:
     assert [each.code for each in (still, slow, quick, working)] == [4408, 4408, None, None]
     budget.forget(quick)
     budget.forget(working)
+
+
+async def test_sockets_that_connect_at_the_same_time_are_counted(settings: Settings) -> None:
+    """A socket is not among the listeners before the database has answered who may listen."""
+    settings.SOCKETS_PER_USER = 2
+    hub = Hub()
+    with (
+        hub.connecting(1) as first,
+        hub.connecting(1) as second,
+        hub.connecting(1) as third,
+        hub.connecting(2) as other,
+    ):
+        assert (first, second, third, other) == (True, True, False, True)
+    with hub.connecting(1) as again:
+        assert again

@@ -1,4 +1,4 @@
-"""A peer that takes nothing of a response is cut off; one that takes it slowly is not."""
+"""A peer that takes nothing of a response is cut off; one that takes it slowly is not. Reading waits, too."""
 
 from __future__ import annotations
 
@@ -64,3 +64,31 @@ async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> Non
 
     await server._drained(SimpleNamespace(pace=pace, transport=Connection()))
     assert list(unsent) == []
+
+
+async def test_daphne_reads_no_further_than_the_application() -> None:
+    """Twisted would read on; what waits is bounded by that, and not only by giving up the connection."""
+    from chat.servers import daphne_server  # as above
+
+    class Connection:
+        reads = True
+
+        def pauseProducing(self) -> None:  # noqa: N802  # Twisted's name
+            self.reads = False
+
+        def resumeProducing(self) -> None:  # noqa: N802  # likewise
+            self.reads = True
+
+    connection = Connection()
+    queue = daphne_server.InputQueue(connection)
+    size = daphne_server.HIGH_WATER // 2 + 1
+    part = {"type": "http.request", "body": bytes(size), "more_body": True}
+    seen = []
+    for _ in range(3):
+        queue.put_nowait(part)
+        seen.append((queue.held, connection.reads))
+    for _ in range(3):
+        assert await queue.get() == part
+        seen.append((queue.held, connection.reads))
+    assert [reads for _held, reads in seen] == [True, False, False, False, True, True]
+    assert [held // size for held, _reads in seen] == [1, 2, 3, 3, 2, 1]

@@ -16,6 +16,20 @@ def who() -> Iterator[str]:
     yield str(os.getpid())
 
 
+def terminal_session() -> Iterator[str]:
+    yield str(os.getsid(0))
+
+
+def work_on_request(file: IO[bytes]) -> Iterator[str]:
+    """Yield a piece; when a byte comes, use some CPU time and yield another."""
+    yield "first"
+    file.read(1)
+    end = time.process_time() + 0.05
+    while time.process_time() < end:
+        pass
+    yield "second"
+
+
 def environment() -> Iterator[str]:
     yield from sorted(os.environ)
 
