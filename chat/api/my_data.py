@@ -12,10 +12,12 @@ from chat.downloads import file_name, passed_on
 from chat.services.personal_export import export_person
 
 router = Router(tags=["Transfer"])
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 ARCHIVE: dict[int, dict[str, Any]] = {
     200: {
         "description": "The archive",
-        "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+        # Generators of clients know the general type, and take the first that they know.
+        "content": {"application/octet-stream": BINARY, "application/zip": BINARY},
     }
 }
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from tests.browser.person import Person
-from tests.support.server import Server
+from tests.support.server import ForkedServer, Server
 from tests.wire.server import WireServer
 
 HERE = Path(__file__).parent
@@ -59,7 +59,7 @@ async def model() -> AsyncIterator[WireServer]:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of a Parley that has been started once: tables and static files are made, which takes longest."""
     data = tmp_path_factory.mktemp("prepared") / "data"
-    server = Server(data)
+    server = ForkedServer(data)
     server.start()
     server.stop()
     return data
@@ -75,7 +75,7 @@ def data(tmp_path: Path, prepared: Path) -> Path:
 async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
     config = tmp_path / "parley.toml"
     config.write_text(CONFIG.format(url=model.openai_url))
-    server = Server(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2")
+    server = ForkedServer(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2")
     await asyncio.to_thread(server.start)
     yield server
     await asyncio.to_thread(server.stop)

@@ -34,7 +34,7 @@ from tests.browser.screens import (
     talk,
     teams,
 )
-from tests.support.server import ROOT, Server
+from tests.support.server import ROOT, ForkedServer
 
 __all__ = ["SCREENS", "House", "files", "keepers", "leave", "over", "past", "places", "staff", "talk", "teams"]
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ async def open_house(data: Path) -> AsyncIterator[House]:
     environment = {**os.environ, "PARLEY_DATA": str(data), "DJANGO_SETTINGS_MODULE": "config.settings"}
     command = [sys.executable, "-m", "tests.support.showcase"]
     told = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, env=environment)
-    server = Server(data)
+    server = ForkedServer(data)
     await asyncio.to_thread(server.start)
     try:
         yield House(server.address, **json.loads(told))

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
-from tests.support.server import Server
+from tests.support.server import ForkedServer, Server
 from tests.wire.server import WireServer
 
 
@@ -21,7 +21,7 @@ from tests.wire.server import WireServer
 async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
     config = tmp_path / "parley.toml"
     config.write_text(CONFIG.format(url=model.openai_url))
-    server = Server(data, PARLEY_CONFIG=str(config), TITLES="model")
+    server = ForkedServer(data, PARLEY_CONFIG=str(config), TITLES="model")
     await asyncio.to_thread(server.start)
     yield server
     await asyncio.to_thread(server.stop)

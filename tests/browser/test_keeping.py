@@ -14,7 +14,7 @@ from chat.live.hub import LINGER
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
-from tests.support.server import Server
+from tests.support.server import ForkedServer, Server
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
@@ -27,7 +27,7 @@ async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator
     """One that takes short messages only."""
     config = tmp_path / "parley.toml"
     config.write_text(CONFIG.format(url=model.openai_url) + 'prompts = ["What is new?", "Say <hello>"]\n')
-    server = Server(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT))
+    server = ForkedServer(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT))
     await asyncio.to_thread(server.start)
     yield server
     await asyncio.to_thread(server.stop)

@@ -18,7 +18,7 @@ from openapi_spec_validator import validate
 
 from chat.api.root import api
 from tests.commands.process import manage
-from tests.support.server import Server
+from tests.support.server import ForkedServer
 
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
@@ -43,7 +43,7 @@ def description(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address of a server, and a token of its only user."""
-    server = Server(tmp_path_factory.mktemp("data"))
+    server = ForkedServer(tmp_path_factory.mktemp("data"))
     server.start()
     try:
         made = manage("shell", "-c", MAKE_TOKEN, data=server.data)
@@ -70,7 +70,7 @@ def test_description_is_valid(description: Path) -> None:
     used = {tag for methods in schema["paths"].values() for operation in methods.values() for tag in operation["tags"]}
     assert used == {tag["name"] for tag in schema["tags"]}
     for name, each in schemas.items():
-        for field, value in each["properties"].items():
+        for field, value in each.get("properties", {}).items():
             if field == "at" or field.endswith(("timestamp", "_at")):
                 formats = {value.get("format"), *(option.get("format") for option in value.get("anyOf", ()))}
                 assert "date-time" in formats, (name, field)

@@ -1,0 +1,102 @@
+"""Start Python programs as forks of a process that has already imported the libraries.
+
+A new interpreter spends most of a server's start on imports, and the browser tests start about two hundred servers.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from io import TextIOWrapper
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+# What the server imports and needs no settings. Parley's own modules stay out: a fork imports them with its settings.
+LIBRARIES = (
+    "aiohttp",
+    "bs4",
+    "channels.consumer",
+    "channels.layers",
+    "django.contrib.auth.hashers",
+    "django.contrib.postgres",
+    "django.core.handlers.asgi",
+    "django.core.management",
+    "django.core.management.commands.migrate",
+    "django.db.migrations.executor",
+    "django.forms",
+    "django.test",
+    "httpx",
+    "jinja2",
+    "latex2mathml.converter",
+    "markdown_it",
+    "openai",
+    "openai.resources.chat.completions",
+    "openai.resources.responses",
+    "PIL.Image",
+    "pydantic",
+    "pygments.lexers",
+    "sqlparse",
+    "uvicorn.main",
+    "websockets",
+    "whitenoise",
+)
+
+
+class Fork:
+    """A process with the methods of `subprocess.Popen` that the tests use."""
+
+    def __init__(self, command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+        receiving, sending = _context().Pipe(duplex=False)
+        self._process = _context().Process(target=_run, args=(list(command), str(cwd), dict(environment), sending))
+        self._process.start()
+        sending.close()
+        self.stdout = TextIOWrapper(os.fdopen(os.dup(receiving.fileno()), "rb"))
+        receiving.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def send_signal(self, number: int) -> None:
+        if self._process.is_alive():
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the end; returns the exit code. Raises subprocess.TimeoutExpired."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout)
+        return self._process.exitcode
+
+
+@cache
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(LIBRARIES))
+    return context
+
+
+def _run(command: list[str], cwd: str, environment: dict[str, str], output: Connection) -> None:
+    """Become the program: its environment, its output, its arguments."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    for stream in (1, 2):
+        os.dup2(output.fileno(), stream)
+    output.close()
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # the process's own, open to its end
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  # likewise
+    sys.path[0:1] = [cwd]
+    sys.argv = command
+    runpy.run_path(command[0], run_name="__main__")
