@@ -14,7 +14,8 @@ class Text:
     """Words of the message's author; `foreign` ones come from a file that the author attached.
 
     `data` is opaque and goes back only to the provider and model that wrote the text (MSG-08).
-    OpenAI's Responses API: `item_id` and `phase`, each where the API gives it.
+    OpenAI's Responses API: `item_id`, `phase` and `after`, each where it is known. `after` is the id of the output item
+    directly before this one; it is never sent.
     """
 
     text: str
@@ -38,8 +39,8 @@ class Thinking:
     """A model's reasoning. `data` is opaque and goes back only to the `provider` and `model` that made it (MSG-08).
 
     An empty `model` is the one that is asked now. Anthropic: `{"signature": str}` or, for reasoning that it hides,
-    `{"redacted": str}` with an empty text. OpenAI's Responses API: `{"item": str}`, the output item as JSON text.
-    Chat Completions: `{"field": str}`, where the text goes back as it is.
+    `{"redacted": str}` with an empty text. OpenAI's Responses API: `{"item": str}`, the output item as JSON text,
+    and `after` as in Text. Chat Completions: `{"field": str}`, where the text goes back as it is.
     """
 
     text: str
@@ -58,7 +59,7 @@ class ToolCall:
 
     A provider that takes text sends `raw` while it still says the same as `arguments` (see `arguments_text`).
     `arguments` is always an object; text that is not one is kept as `{"_raw": text}` and the tool refuses it.
-    `data` is as in Text; OpenAI's Responses API: `item_id`.
+    `data` is as in Text; OpenAI's Responses API: `item_id` and `after`.
     """
 
     id: str

@@ -85,8 +85,8 @@ def _input(request: Request, provider: str) -> list[Json]:
         if not is_model:
             items += _people_items(group, ids)
         for message in group if is_model else ():
-            made = _replayed(message.parts, provider, request.model, sent)
-            items += _model_items(message.parts, made, ids, sent)
+            own = _replayed(message.parts, provider, request.model, sent)
+            items += _model_items(message.parts, own, ids)
     return items
 
 
@@ -115,48 +115,55 @@ def _data_url(file: File) -> str:
     return f"data:{file.media_type};base64,{file.data}"
 
 
-def _model_items(parts: Sequence[Part], reasoning: Mapping[int, Json], ids: CallIds, sent: set[str]) -> Iterator[Json]:
-    """Give a response back as the items that it was made of; `reasoning` are the items of its reasoning, by place.
-
-    Each id goes out once: the API refuses doubled ones, and one without the reasoning that came before it.
-    """
-    linked = False
+def _model_items(parts: Sequence[Part], own: Mapping[int, Json], ids: CallIds) -> Iterator[Json]:
+    """Give a response back as the items that it was made of; `own` is what `_replayed` chose, by place."""
     for place, part in enumerate(parts):
         match part:
-            case Thinking():
-                linked = place in reasoning
-                if linked:
-                    yield reasoning[place]
+            case Thinking() if place in own:
+                yield own[place]
             case Text(text=text) if text:
-                yield _said(part, _item_id(part, sent) if linked else "")
+                yield _said(part, own.get(place, {}))
             case ToolCall():
-                yield _called(part, _item_id(part, sent) if linked else "", ids)
-
-
-def _item_id(part: Text | ToolCall, sent: set[str]) -> str:
-    """The id that the API gave to an item; "" where it has none, or it was sent before."""
-    prefix = "msg_" if isinstance(part, Text) else "fc_"
-    item_id = part.data.get("item_id", "")
-    is_sent = item_id in sent or (isinstance(part, Text) and not part.text)
-    if is_sent or not item_id.startswith(prefix) or len(item_id) > LONGEST_ID:
-        return ""
-    sent.add(item_id)
-    return item_id
+                yield _called(part, own.get(place, {}), ids)
 
 
 def _replayed(parts: Sequence[Part], provider: str, model: str, sent: set[str]) -> dict[int, Json]:
-    """Choose the reasoning items that go back: those directly before an item that followed them, as the API demands."""
-    items: dict[int, Json] = {}
-    for place in reversed(range(len(parts) - 1)):
-        part, following = parts[place], parts[place + 1]
-        is_followed = isinstance(following, Text | ToolCall) and bool(_item_id(following, {*sent}))
-        if not isinstance(part, Thinking) or not (is_followed or place + 1 in items):
+    """Choose the parts that go back as the API's own items: reasoning items whole, the fields of others that name them.
+
+    The API refuses a reasoning item without the item that followed it, an item without the reasoning before it, and
+    a doubled id. So a chain of items begins with reasoning, ends with a text or a call, and goes only as far as each
+    item comes directly after the one that its response had there (`after`). Rows without that record start no chain.
+    """
+    own: dict[int, Json] = {}
+    waiting: dict[int, Json] = {}  # reasoning that needs the item after it
+    last = ""  # the id of the item directly before, while the chain is whole
+    for place, part in enumerate(parts):
+        item, after = _own_item(part, provider, model)
+        begins = isinstance(part, Thinking) and not after.startswith("rs_")
+        waiting = {} if begins else waiting
+        is_linked = begins or (last != "" and after == last)
+        if item is None or item["id"] in sent or not is_linked:
+            waiting, last = {}, ""
             continue
-        item = _reasoning_item(part) if part.is_of(provider, model) else None
-        if item is not None and item["id"] not in sent:
-            sent.add(item["id"])
-            items[place] = item
-    return items
+        waiting[place], last = item, item["id"]
+        sent.add(last)
+        if not isinstance(part, Thinking):
+            own |= waiting
+            waiting = {}
+    return own
+
+
+def _own_item(part: Part, provider: str, model: str) -> tuple[Json | None, str]:
+    """Return a part as the API knows it, if it does, and the id of the item that came before it."""
+    match part:
+        case Thinking(data=data):
+            return (_reasoning_item(part) if part.is_of(provider, model) else None), data.get("after", "")
+        case Text(data=data) | ToolCall(data=data):
+            prefix, item_id = "fc_" if isinstance(part, ToolCall) else "msg_", data.get("item_id", "")
+            is_known = item_id.startswith(prefix) and len(item_id) <= LONGEST_ID
+            is_empty = isinstance(part, Text) and not part.text
+            return ({"id": item_id} if is_known and not is_empty else None), data.get("after", "")
+    return None, ""
 
 
 def _reasoning_item(part: Thinking) -> Json | None:
@@ -172,16 +179,16 @@ def _reasoning_item(part: Thinking) -> Json | None:
     return None
 
 
-def _said(part: Text, item_id: str) -> Json:
+def _said(part: Text, own: Json) -> Json:
     phase = {"phase": part.data["phase"]} if "phase" in part.data else {}
-    if not item_id:
+    if not own:
         return {"role": "assistant", "content": part.text, **phase}
     content = [{"type": "output_text", "text": part.text, "annotations": []}]
-    head = {"type": "message", "id": item_id, "role": "assistant", "status": "completed"}
+    head = {"type": "message", **own, "role": "assistant", "status": "completed"}
     return {**head, "content": content, **phase}
 
 
-def _called(part: ToolCall, item_id: str, ids: CallIds) -> Json:
-    head = {"type": "function_call", "id": item_id} if item_id else {"type": "function_call"}
+def _called(part: ToolCall, own: Json, ids: CallIds) -> Json:
     name = safe_name(part.name, LONGEST_NAME)
+    head = {"type": "function_call", **own}
     return {**head, "call_id": ids.new(part.id), "name": name, "arguments": arguments_text(part)}

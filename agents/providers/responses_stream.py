@@ -35,8 +35,8 @@ class OpenPart:
 class StreamState:
     """What must be remembered of one stream. `tool_names`: what the names that the API was given stand for.
 
-    By their place in the output: `arguments` are those of open calls, `told` the items whose part is closed, and `done`
-    those that are complete.
+    By their place in the output: `arguments` are those of open calls, `told` the items whose part is closed, `done`
+    those that are complete, and `ids` the ids of complete items.
     """
 
     provider: str
@@ -45,6 +45,7 @@ class StreamState:
     arguments: dict[int, list[str]] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
+    ids: dict[int, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     called: bool = False
     refused: bool = False
@@ -115,6 +116,7 @@ def _item_done(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:
     """Take a whole item: what its deltas have not told yet, and what has to go back with it."""
+    state.ids.setdefault(index, item.get("id") or "")
     if index in state.done or index in state.told:
         return
     state.done.add(index)
@@ -128,13 +130,23 @@ def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEv
             yield PartDone(_call(index, item, state))
 
 
+def _item_id(index: int, item: Json, state: StreamState) -> dict[str, str]:
+    return {"item_id": item["id"], **_after(index, state)} if item.get("id") else {}
+
+
+def _after(index: int, state: StreamState) -> dict[str, str]:
+    """Record which item came directly before: the API takes reasoning back only with the same item after it."""
+    before = state.ids.get(index - 1)
+    return {"after": before} if before else {}
+
+
 def _message(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:
     pieces = item.get("content") or []
     if any(piece["type"] == "refusal" for piece in pieces):
         state.refused = True
     whole = BETWEEN_SECTIONS.join(piece.get("text") or piece.get("refusal") or "" for piece in pieces)
     yield from _catch_up(index, whole, state, reasoning=False)
-    data = {"item_id": item["id"]} if item.get("id") and not state.refused else {}
+    data = {} if state.refused else _item_id(index, item, state)
     yield from _close(state, data | ({"phase": item["phase"]} if item.get("phase") else {}))
 
 
@@ -146,7 +158,8 @@ def _thought(index: int, item: Json, state: StreamState) -> Iterator[ProviderEve
     goes_back = bool(kept.get("encrypted_content") or kept.get("content"))
     if state.part is None and goes_back:  # nothing of it is shown
         state.part = OpenPart(index, True, ("summary", 0))
-    yield from _close(state, {"item": mend(json.dumps(kept, ensure_ascii=False))} if goes_back else {})
+    data = {"item": mend(json.dumps(kept, ensure_ascii=False)), **_after(index, state)} if goes_back else {}
+    yield from _close(state, data)
 
 
 def _catch_up(index: int, whole: str, state: StreamState, *, reasoning: bool) -> Iterator[ProviderEvent]:
@@ -167,8 +180,7 @@ def _call(index: int, item: Json, state: StreamState) -> ToolCall:
     pieces = state.arguments.pop(index, [])
     raw, name = mend(item.get("arguments") or "".join(pieces)), item.get("name") or ""
     state.called = True
-    data = {"item_id": item["id"]} if item.get("id") else {}
-    call_id = item.get("call_id") or item.get("id") or ""
+    call_id, data = item.get("call_id") or item.get("id") or "", _item_id(index, item, state)
     return ToolCall(call_id, state.tool_names.get(name, name) or "unknown", read_arguments(raw), raw, data)
 
 

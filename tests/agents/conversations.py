@@ -49,17 +49,21 @@ def remembered(draw: st.DrawFn) -> list[Message]:
     """A response of OpenAI's with the ids of its items, of which people may have changed or removed something."""
     tail, model = draw(st.sampled_from(["a1", "b2", "c3"])), draw(st.sampled_from(["gpt-x", "gpt-y", ""]))
     parts: list[Part] = []
+    before = ""
     for number in range(draw(st.integers(1, 4))):
+        after = {"after": before} if before else {}
         match draw(st.sampled_from(["reasoning", "text", "call"])):
             case "reasoning":
                 item = reasoning_item(["hm"], tail=f"{tail}{number}", model=model or "gpt-x")
-                parts.append(Thinking("hm", "openai", {"item": json.dumps(item)}, model))
+                parts.append(Thinking("hm", "openai", {"item": json.dumps(item), **after}, model))
+                before = item["id"]
             case "text":
-                data = {"item_id": f"msg_{_tail(parts)}_{number}", "phase": "commentary"}
-                parts.append(Text(draw(WORDS), data))
+                before = f"msg_{_tail(parts)}_{number}"
+                parts.append(Text(draw(WORDS), {"item_id": before, "phase": "commentary", **after}))
             case "call":
                 call_id = f"call_{tail}_{number}"
-                parts.append(ToolCall(call_id, "calculator", {}, "", {"item_id": f"fc_{_tail(parts)}_{number}"}))
+                before = f"fc_{_tail(parts)}_{number}"
+                parts.append(ToolCall(call_id, "calculator", {}, "", {"item_id": before, **after}))
     kept = [part for part in parts if draw(st.integers(0, 4))]
     answer = Message("assistant", tuple(part if draw(st.integers(0, 4)) else _edited(part) for part in kept))
     return [answer, Message("user", tuple(ToolResult(call.id, "1") for call in answer.tool_calls))]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
@@ -45,17 +45,21 @@ def sent(*messages: Message, **fields: Any) -> list[Json]:
     return items
 
 
-def thought(tail: str, maker: str = MODEL, provider: str = "openai") -> Thinking:
+def thought(tail: str, maker: str = MODEL, provider: str = "openai", after: str = "") -> Thinking:
     item = reasoning_item(["hm"], tail=tail, model=maker)
-    return Thinking("hm", provider, {"item": json.dumps(item)}, maker)
+    return Thinking("hm", provider, {"item": json.dumps(item)} | ({"after": after} if after else {}), maker)
 
 
-def said(text: str, tail: str, number: int = 1) -> Text:
-    return Text(text, {"item_id": f"msg_{tail}_{number}"})
+def said(text: str, tail: str) -> Text:
+    return Text(text, {"item_id": f"msg_{tail}_1", "after": f"rs_{tail}"})
 
 
-def called(call_id: str, tail: str, number: int = 1) -> ToolCall:
-    return ToolCall(call_id, "add", {"a": 1}, '{"a": 1}', {"item_id": f"fc_{tail}_{number}"})
+def called(call_id: str, tail: str, after: str = "") -> ToolCall:
+    data = {"item_id": f"fc_{tail}_1", "after": after or f"rs_{tail}"}
+    return ToolCall(call_id, "add", {"a": 1}, '{"a": 1}', data)
+
+
+SECOND_REASONING_REMOVED = (user("?"), model(thought("a"), said("x", "b")), user("And?"))
 
 
 @given(
@@ -64,6 +68,7 @@ def called(call_id: str, tail: str, number: int = 1) -> ToolCall:
     tool_choice=st.sampled_from(["auto", "none"]),
     max_tokens=st.sampled_from([None, 5, 100]),
 )
+@example(messages=SECOND_REASONING_REMOVED, tools=(), tool_choice="auto", max_tokens=None)
 def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
     """CTX-02, CTX-03: whatever rows a session holds, and whatever people have done to them, the API takes it."""
     responses_rules.check(mapped(*messages, system="Be brief.", **fields))
@@ -114,10 +119,27 @@ def kinds(items: list[Json]) -> list[str]:
 RESULT = user(ToolResult("c", "1"))
 REPLAYS: dict[str, tuple[list[Message], list[str]]] = {
     "as it was": (
-        [model(thought("a"), said("x", "a"), called("c", "a")), RESULT],
+        [model(thought("a"), said("x", "a"), called("c", "a", "msg_a_1")), RESULT],
         ["reasoning+", "message+", "function_call+"],
     ),
-    "two in a row": ([model(thought("a"), thought("b"), said("x", "b"))], ["reasoning+", "reasoning+", "message+"]),
+    "two in a row": (
+        [model(thought("a"), thought("b", after="rs_a"), said("x", "b"))],
+        ["reasoning+", "reasoning+", "message+"],
+    ),
+    "the first of two in a row is gone": ([model(thought("b", after="rs_a"), said("x", "b"))], ["message"]),
+    "the second of two in a row is gone": ([model(thought("a"), said("x", "b"))], ["message"]),
+    "reasoning after a text": (
+        [model(thought("a"), said("x", "a"), thought("b", after="msg_a_1"), called("c", "b")), RESULT],
+        ["reasoning+", "message+", "reasoning+", "function_call+"],
+    ),
+    "the text before a call is gone": (
+        [model(thought("a"), called("c", "a", "msg_a_1")), RESULT],
+        ["function_call"],
+    ),
+    "what it followed is not on record": (
+        [model(thought("a"), Text("x", {"item_id": "msg_a_1"}))],
+        ["message"],
+    ),
     "another model's": ([model(thought("a", "gpt-y"), said("x", "a"))], ["message"]),
     "another provider's": ([model(thought("a", provider="azure"), said("x", "a"))], ["message"]),
     "its maker is not on record": (
@@ -131,9 +153,17 @@ REPLAYS: dict[str, tuple[list[Message], list[str]]] = {
         ["reasoning+", "function_call+", "message"],
     ),
     "the reasoning is gone": ([model(said("x", "a"), called("c", "a")), RESULT], ["message", "function_call"]),
-    "the second reasoning is gone": (
+    "the second reasoning cannot go back": (
         [model(thought("a"), said("x", "a"), Thinking("hm"), called("c", "b")), RESULT],
         ["reasoning+", "message+", "function_call"],
+    ),
+    "the second reasoning was removed": (
+        [model(thought("a"), said("x", "a"), called("c", "b")), RESULT],
+        ["reasoning+", "message+", "function_call"],
+    ),
+    "the same item twice in a row": (
+        [model(thought("a"), thought("a", after="rs_a"), said("x", "a"))],
+        ["message"],
     ),
     "the same item twice": (
         [model(thought("a"), said("x", "a")), user("?"), model(thought("a"), said("x", "a"))],
@@ -164,15 +194,22 @@ def test_data_that_is_no_reasoning_item_is_left_out(item: str) -> None:
 @pytest.mark.parametrize("item_id", ["", "x", "fc_1", "msg_" + "x" * 64])
 def test_ids_that_are_not_the_apis_are_left_out(item_id: str) -> None:
     """MSG-10"""
-    items = sent(user("?"), model(thought("a"), Text("x", {"item_id": item_id})), user("And?"))
+    items = sent(user("?"), model(thought("a"), Text("x", {"item_id": item_id, "after": "rs_a"})), user("And?"))
     assert kinds(items) == ["message"]
 
 
 def test_item_id_goes_out_once() -> None:
     """MSG-08: the API refuses doubled ids, which rows written by hand may have."""
-    answers = (model(thought(tail), said("x", "a")) for tail in ("a", "b"))
-    items = sent(user("?"), *answers, user("And?"))
+    twice = Text("x", {"item_id": "msg_a_1", "after": "rs_b"})
+    items = sent(user("?"), model(thought("a"), said("x", "a")), model(thought("b"), twice), user("And?"))
     assert [item["id"] for item in items if item.get("type") == "message" and "id" in item] == ["msg_a_1"]
+
+
+def test_record_of_the_item_before_is_not_sent() -> None:
+    """MSG-08: the API refuses fields that it does not know."""
+    items = sent(user("?"), model(thought("a"), thought("b", after="rs_a"), said("x", "b")), user("And?"))
+    assert kinds(items) == ["reasoning+", "reasoning+", "message+"]
+    assert not any("after" in item for item in items)
 
 
 def test_phase_goes_back_with_its_text() -> None:

@@ -31,8 +31,9 @@ def with_item(**columns: Any) -> ChatMessage:
     if columns["provider_data"] is ITEM:
         item_id = f"rs_{tail}"
         item = {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": seal(columns["model"], item_id)}
-        kinds = {MessageType.REASONING: {"item": json.dumps(item)}, MessageType.TEXT: {"item_id": f"msg_{tail}"}}
-        columns["provider_data"] = kinds.get(columns["type"], {"item_id": f"fc_{tail}"})
+        text, call = ({"item_id": f"{kind}_{tail}", "after": item_id} for kind in ("msg", "fc"))
+        kinds = {MessageType.REASONING: {"item": json.dumps(item)}, MessageType.TEXT: text}
+        columns["provider_data"] = kinds.get(columns["type"], call)
     return ChatMessage(**columns)
 
 

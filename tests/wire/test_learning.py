@@ -236,7 +236,7 @@ async def test_reasoning_that_the_api_cannot_read_is_left_out(wire: WireServer, 
     def answer(tail: str, maker: str) -> Message:
         item = responses_api.reasoning_item(["hm"], tail=tail, model=maker)
         thought = Thinking("hm", "responses", {"item": json.dumps(item)})
-        return Message("assistant", (thought, Text("x", {"item_id": f"msg_{tail}_1"})))
+        return Message("assistant", (thought, Text("x", {"item_id": f"msg_{tail}_1", "after": f"rs_{tail}"})))
 
     old, new = answer("a", "elsewhere"), answer("b", "model-1")
     await ask(o, request("?", old, "And?"))

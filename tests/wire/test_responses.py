@@ -38,9 +38,11 @@ HEARD: list[ProviderEvent] = [
     ReasoningDelta("Let me see…\n\nIt is a sum."),
     PartDone(Thinking("Let me see…\n\nIt is a sum.", "responses", ITEM)),
     TextDelta("Sure: "),
-    PartDone(Text("Sure: ", {"item_id": "msg_a1_1", "phase": "commentary"})),
-    PartDone(ToolCall("call_1", "add", {"a": 1, "b": "é"}, '{"a": 1, "b": "é"}', {"item_id": "fc_a1_2"})),
-    PartDone(ToolCall("call_2", "sub", {}, "", {"item_id": "fc_a1_3"})),
+    PartDone(Text("Sure: ", {"item_id": "msg_a1_1", "after": "rs_a1", "phase": "commentary"})),
+    PartDone(
+        ToolCall("call_1", "add", {"a": 1, "b": "é"}, '{"a": 1, "b": "é"}', {"item_id": "fc_a1_2", "after": "msg_a1_1"})
+    ),
+    PartDone(ToolCall("call_2", "sub", {}, "", {"item_id": "fc_a1_3", "after": "fc_a1_2"})),
     ResponseDone("tool_use", Usage(240, 42, 200, 0, 17)),
 ]
 
@@ -154,13 +156,23 @@ async def test_hidden_reasoning_goes_back_too(wire: WireServer, o: OpenAIProvide
     assert wire.requests[1].body["input"][1] == json.loads(item)
 
 
+async def test_reasoning_before_an_item_that_is_not_kept_stays_behind(wire: WireServer, o: OpenAIProvider) -> None:
+    """MSG-08: an empty message leaves no part, and the API does not take another item in its place."""
+    items = (api.reasoning(0, ["hm"], tail="a1"), api.message(1, tail="a1"), api.message(2, "ok", tail="a1"))
+    heard = await hear(wire, o, *api.whole(*items))
+    made = tuple(event.part for event in heard if isinstance(event, PartDone))
+    assert made[1:] == (Text("ok", {"item_id": "msg_a1_2", "after": "msg_a1_1"}),)
+    await ask(o, request("a", Message("assistant", made), "b"))
+    assert wire.requests[1].body["input"][1] == {"role": "assistant", "content": "ok"}
+
+
 async def test_reasoning_that_the_api_cannot_read_again_is_only_shown(wire: WireServer, o: OpenAIProvider) -> None:
     """MSG-08: without its encrypted content the item says nothing to a server that keeps nothing."""
     plain = api.reasoning(0, ["hm"], tail="a1", encrypted=False)
     heard = await hear(wire, o, *api.whole(plain, api.reasoning(1, tail="b2", encrypted=False), api.message(2, "ok")))
     assert [event.part for event in heard if isinstance(event, PartDone)] == [
         Thinking("hm", "responses"),
-        Text("ok", {"item_id": "msg_0_2"}),
+        Text("ok", {"item_id": "msg_0_2", "after": "rs_b2"}),
     ]
 
 
@@ -201,7 +213,8 @@ async def test_incomplete_answer_says_why(
     )
     heard = await hear(wire, o, *events)
     assert done(heard).stop_reason == expected
-    assert heard[2] == PartDone(ToolCall("call_1", "add", {"_raw": '{"a": '}, '{"a": ', {"item_id": "fc_0_1"}))
+    data = {"item_id": "fc_0_1", "after": "msg_0_0"}
+    assert heard[2] == PartDone(ToolCall("call_1", "add", {"_raw": '{"a": '}, '{"a": ', data))
 
 
 FAILURES: list[tuple[str, str, type[ProviderError]]] = [
