@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from chat import ids
-from chat.models.message import ChatMessage, MessageType, Speaker
+from chat.models.message import ChatMessage, MessageStatus, MessageType, Speaker
 from chat.models.session import Session
 
 
@@ -27,9 +27,10 @@ def may_have_files(message: ChatMessage) -> bool:
 
     Answers given here have a provider and no files: telling so without a query matters where they are streamed.
     """
-    return message.role == Speaker.USER or (
-        message.role == Speaker.ASSISTANT and message.type == MessageType.TEXT and not message.provider
-    )
+    if message.role == Speaker.USER:
+        return True
+    is_answer = message.role == Speaker.ASSISTANT and message.type == MessageType.TEXT
+    return is_answer and not message.provider and message.status == MessageStatus.COMPLETE
 
 
 class Attachment(models.Model):

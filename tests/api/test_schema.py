@@ -77,8 +77,16 @@ def planted(owner: User, word: str) -> dict[str, Any]:
     said = {**HI, "text": f"Said {word}", "sender": word}
     tool = {**TOOL, "result": f"Result {word}", "arguments": {"word": word}}
     rows = fill(session, START, said, tool, {**ANSWER, "text": f"Answer {word}"}, DONE)
+    # The file itself is lost, which is told and no failure.
     file = Attachment.objects.create(
-        session=session, user=owner, message=rows[1], name=f"{word}.txt", kind="text", media_type="text/plain", size=1
+        session=session,
+        user=owner,
+        message=rows[1],
+        name=f"{word}.txt",
+        kind="text",
+        media_type="text/plain",
+        size=1,
+        file=f"attachments/{session.pk}/lost",
     )
     say(session, owner, f"Queued {word}", status="queued")
     request = ModelRequest.objects.create(

@@ -24,6 +24,7 @@ def fill(session: Session, count: int, *, status: str = "complete") -> dict[str,
             sequence=number,
             revision=number,
             role="assistant",
+            provider="demo",
             text="ab",
             status=status,
         )
