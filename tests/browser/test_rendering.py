@@ -64,6 +64,8 @@ async def test_formulas_are_drawn_live_as_on_the_page(told: Person) -> None:
     """UI-01, LIVE-01: as MathML that the browser lays out, in the stream and after a reload; prices are text."""
     formulas = told.answers.locator("math")
     await expect(formulas).to_have_count(2)
+    # A block that costs more than its frame allows is drawn by another process, and shown as source until then.
+    await expect(told.answers.locator(".code pre span").first).to_be_visible()
     namespaces = "all => all.map(math => math.querySelector('mi, mfrac').namespaceURI)"
     live, bodies = await formulas.evaluate_all(namespaces), await told.bodies()
     assert live == ["http://www.w3.org/1998/Math/MathML"] * 2
