@@ -21,6 +21,7 @@ from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
 from chat.disconnects import watched  # noqa: E402  # likewise
+from chat.rendering import highlight  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
 from chat.socket_credentials import authenticated  # noqa: E402  # likewise
@@ -156,6 +157,7 @@ def _settle() -> None:
     """
     for name in {registry().preset().provider, *(model.provider for model in registry().known_models())}:
         registry().provider(name)
+    highlight.load_common()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

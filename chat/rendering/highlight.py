@@ -114,6 +114,8 @@ _CLASSES: dict[_TokenType, str] = {
     String.Regex: "sr",
 }
 CODE_CLASSES = frozenset(_CLASSES.values())
+# What most code in answers is written in.
+COMMON = ("bash", "javascript", "json", "python")
 # The languages whose lexers have been asked for on the event loop; set once they are there.
 _loading: dict[str, Event] = {}
 
@@ -179,6 +181,14 @@ def is_loaded(language: str) -> bool:
     _loading[name] = Event()
     Thread(target=_load, args=(name,), name=f"lexer {name}", daemon=True).start()
     return False
+
+
+def load_common() -> None:
+    """Load the lexers of the commonest languages: without them the first block of code is shown as source at first."""
+    for name in COMMON:
+        if name not in _loading:
+            _loading[name] = Event()
+            _load(name)
 
 
 def _load(name: str) -> None:
