@@ -1,5 +1,5 @@
 // Bringing in conversations from a file: it is sent, what is in it is chosen from, and what came in is told.
-import { token, signIn } from "./server.js";
+import { postForm, token, signIn } from "./server.js";
 import { formatter } from "./time.js";
 import { open as openDialog } from "./transfer_dialog.js";
 import { fill } from "./words.js";
@@ -137,13 +137,8 @@ async function bringSome(indexes, signal) {
   body.append("workspace", shownWorkspace());
   body.append("upload", upload);
   for (const index of indexes) body.append("conversation", index);
-  const headers = { "X-CSRFToken": token(), accept: "application/json" };
-  try {
-    const response = await fetch(dialog.dataset.address, { method: "POST", headers, body, signal });
-    return { status: response.status, answer: await response.json() };
-  } catch {
-    return { status: 0, answer: { message: signal.aborted ? dialog.dataset.stopped : dialog.dataset.failed } };
-  }
+  const { status, answer } = await postForm(dialog.dataset.address, body, signal);
+  return { status, answer: answer ?? { message: signal.aborted ? dialog.dataset.stopped : dialog.dataset.failed } };
 }
 
 function choose({ upload: kept, conversations, problems }) {

@@ -31,6 +31,14 @@ export async function post(address, values, failed, options = {}) {
   return said;
 }
 
+/** Posts a form; resolves to the status and the JSON of the answer, or to status 0 when there is none. */
+export async function postForm(address, body, signal) {
+  const headers = { "X-CSRFToken": token(), Accept: "application/json" };
+  const response = await asked(address, { method: "POST", headers, body, signal });
+  const answer = await response?.json().catch(() => null);
+  return answer ? { status: response.status, answer } : { status: 0, answer: null };
+}
+
 /** The answer, or null where none came. Another page is none; who has been signed out is led to signing in. */
 async function asked(address, options) {
   const answer = await fetch(address, options).catch(() => null);
