@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
-from django.db import DatabaseError
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
@@ -19,15 +18,11 @@ from chat.live.publish import publisher, sign_out
 from chat.running.runner import Runner
 from chat.services import maintenance
 from chat.services.batches import Deadline
-from chat.services.upkeep import delete_expired
 from chat.session_store import hash_key
 
 logger = logging.getLogger(__name__)
 
 LIST_INTERVAL = 60.0
-# Seconds: not while a server starts, late enough to find the imports of one that crashed, and then once a day.
-FIRST_UPKEEP = 300.0
-UPKEEP_INTERVAL = 86_400.0
 MAINTENANCE_INTERVAL = 60.0
 
 
@@ -74,7 +69,7 @@ async def start() -> None:
     publisher.open()
     hub = Hub()
     loop = asyncio.get_running_loop()
-    tasks = [loop.create_task(_list_models_forever()), loop.create_task(_delete_expired_forever(hub))]
+    tasks = [loop.create_task(_list_models_forever())]
     _node = Node(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
     try:
         await _node.hub.start()
@@ -84,6 +79,7 @@ async def start() -> None:
         for task in tasks:
             task.cancel()
         await _node.maintenance.stop()
+        await _node.hub.stop()
         _node = None
         raise
     user_logged_out.connect(_signed_out)
@@ -136,17 +132,6 @@ async def _list_models_forever() -> None:
     while True:
         await registry().models()
         await asyncio.sleep(LIST_INTERVAL)
-
-
-async def _delete_expired_forever(hub: Hub) -> None:
-    """Delete expired rows. Several servers may do it at once: each deletes what it finds."""
-    await asyncio.sleep(FIRST_UPKEEP)
-    while True:
-        try:
-            await hub.threads.run(delete_expired)
-        except DatabaseError as error:  # tomorrow is early enough
-            logger.warning("Expired rows could not be deleted: %s", error)
-        await asyncio.sleep(UPKEEP_INTERVAL)
 
 
 def _signed_out(request: HttpRequest, **_: object) -> None:

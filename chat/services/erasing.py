@@ -6,6 +6,7 @@ it was. There is no way back. What is only deleted comes back until it is purged
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.db import transaction
@@ -31,6 +32,8 @@ from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.errors import NoSuchSession
 from chat.services.log_scrubbing import scrub_session
 from chat.services.rows import OpenSession
+
+logger = logging.getLogger(__name__)
 
 
 def close(session_id: str) -> bool:
@@ -80,6 +83,15 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
     attachments.delete_folder(session_id)
     counts["sessions"] += 1
     return True
+
+
+def discard(session_id: str) -> None:
+    """Delete a session that was not completed. If the database is away, the maintenance job does it later."""
+    try:
+        if Session.objects.filter(pk=session_id, building_until__isnull=False).exists():
+            erase_rows(session_id)
+    except Exception:
+        logger.exception("The incomplete session %s could not be deleted", session_id)
 
 
 def _parts(session_id: str) -> list[tuple[str, QuerySet[Any]]]:

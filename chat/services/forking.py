@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,9 +26,8 @@ from chat.models import (
     Speaker,
     User,
 )
-from chat.services import incomplete
+from chat.services import erasing, incomplete
 from chat.services.batches import Pacer, batches
-from chat.services.erasing import erase_rows
 from chat.services.errors import Busy, NoSuchMessage, NoSuchSession, Refused
 from chat.services.limits import limited
 from chat.services.quotas import require_disk
@@ -37,8 +35,6 @@ from chat.services.rows import OpenSession
 from chat.services.runs import can_go_on, is_heard
 from chat.services.texts import storable
 from chat.services.turns import resume_turn
-
-logger = logging.getLogger(__name__)
 
 BATCH = 500
 # What a session takes over from the one that it was forked from.
@@ -126,17 +122,9 @@ def _fork_in_batches(
             incomplete.complete(made)
             _finish(made, author, copying, said)
     except BaseException:
-        _discard(made)
+        erasing.discard(made.pk)
         raise
     return made
-
-
-def _discard(made: Session) -> None:
-    """Delete an unfinished copy now; if the database is away, the maintenance job does it later."""
-    try:
-        erase_rows(made.pk)
-    except Exception:
-        logger.exception("The unfinished copy %s could not be deleted", made.pk)
 
 
 def _copying(session: Session, message_id: str, said: str | None, run: bool) -> Copying:

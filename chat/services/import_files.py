@@ -24,7 +24,7 @@ from chat.imports import reading
 from chat.imports.found import Source
 from chat.imports.reading import Error, Head, Outline, Problem
 from chat.models import Session, User, Workspace
-from chat.services import attachments, building
+from chat.services import attachments
 from chat.services.errors import Refused
 from chat.services.import_words import left_out, nothing_known, problem_words
 from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
@@ -129,7 +129,6 @@ def import_file(
     if limits is None:
         spend("import_requests" if is_kept else "imports", owner.pk)
         require_storage(owner, 0)
-    building.discard_abandoned()
     run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
         run.bring(chosen, keep_ids=keep_ids)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import ngettext
 
@@ -24,10 +25,11 @@ from chat.models import (
     ModelRequest,
     Participation,
     Session,
+    SessionRun,
     User,
     Workspace,
 )
-from chat.services import attachments, building
+from chat.services import attachments, erasing, incomplete
 from chat.services.errors import Refused
 from chat.services.fitting import fitted
 from chat.services.imported_rows import change_row, message_row, request_row, revision_row, session_row
@@ -105,7 +107,7 @@ class SessionImport:
         self._left_out = 0
 
     def take(self, kind: bytes, body: bytes) -> None:
-        """Take a part. Raises IdsTaken; what is written by then stays until `discard`."""
+        """Take a part. Raises IdsTaken, or NoSuchSession after too long. What is written stays until `discard`."""
         if kind == reading.IDS:
             self._keep = self._keep and not _is_in_use(reading.Ids.validate_json(body))
             return
@@ -120,7 +122,8 @@ class SessionImport:
         """Show the session to its owner."""
         session = self._session or self._begin()
         with transaction.atomic():
-            building.finish(session, self._head.session.status)
+            incomplete.complete(session, self._head.session.status)
+            SessionRun.objects.create(session=session)
             pinned_at = timezone.now() if self._head.pinned else None
             Participation.objects.create(
                 session=session, user=session.owner, read_revision=session.revision, pinned_at=pinned_at
@@ -132,11 +135,11 @@ class SessionImport:
     def discard(self) -> None:
         """Delete what is written, unless it is finished."""
         if self._session is not None:
-            building.discard(self._session.pk)
+            erasing.discard(self._session.pk)
 
     def _begin(self) -> Session:
         self._names = Names(keep=self._keep)
-        columns = self._fitted.columns
+        columns = self._fitted.columns | incomplete.new_columns()
         self._session = session_row(
             self._head.session,
             {**columns, "config": {**columns["config"], IMPORTED: True}},
@@ -145,28 +148,26 @@ class SessionImport:
             workspace=self._workspace,
             began=self._head.began,
         )
-        building.begin(self._session)
+        insertion([self._session]).run()
         return self._session
 
     def _write(self, kind: bytes, body: bytes, session: Session) -> None:
-        """Make rows ready before anything is locked, then write them."""
         names = self._names
         if kind == reading.MESSAGES:
             parts = [renamed_message(each, names) for each in reading.Messages.validate_json(body)]
             self._rows = [message_row(each, session, is_own=self._is_own) for each in parts]
-            building.write(session, [insertion(self._rows)])
+            _insert(session, self._rows)
         elif kind == reading.REVISIONS:
             records = reading.Revisions.validate_json(body)
             revised = [
                 (renamed_revision(each.revision, names, session.pk), self._rows[each.message]) for each in records
             ]
-            building.write(session, [insertion([revision_row(part, row) for part, row in revised])])
+            _insert(session, [revision_row(part, row) for part, row in revised])
         elif kind == reading.CHANGES:
-            changes = reading.Changes.validate_json(body)
-            building.write(session, [insertion([change_row(each, session) for each in changes])])
+            _insert(session, [change_row(each, session) for each in reading.Changes.validate_json(body)])
         elif kind == reading.REQUESTS:
             requests = [renamed_request(each, names) for each in reading.Requests.validate_json(body)]
-            building.write(session, [insertion([request_row(each, session) for each in requests])])
+            _insert(session, [request_row(each, session) for each in requests])
         elif kind == reading.FILE:
             self._file = FilePart.model_validate_json(body)
         elif kind == reading.DATA and self._file is not None:
@@ -180,7 +181,7 @@ class SessionImport:
         if contents is None:
             self._lost.append(file.name[:LONGEST_NAME])
             return
-        building.write(session)
+        incomplete.touch(session)
         attachments.keep_with(
             self._rows[file.message],
             author=session.owner,
@@ -220,6 +221,14 @@ class SessionImport:
         )
         names = ", ".join([*self._lost[:MOST_NAMED], *(["…"] if len(self._lost) > MOST_NAMED else [])])
         return [words % {"count": count, "most": MOST_FILES, "names": names} for words, count in told if count]
+
+
+def _insert(session: Session, rows: Sequence[Model]) -> None:
+    """Write some of a session's rows in a transaction of their own, prepared before it locks anything."""
+    prepared = insertion(rows)
+    with transaction.atomic():
+        incomplete.touch(session)
+        prepared.run()
 
 
 def _is_in_use(named: Sequence[tuple[str, str]]) -> bool:

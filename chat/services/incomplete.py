@@ -2,7 +2,7 @@
 
 Such a session has `building_until` and the status DELETED, so that no one can open, list or restore it. Each
 transaction sets `building_until` anew. A session whose time is over is left over from a crash, whatever it was to
-become: the maintenance job deletes the rest of it. Imports are written in this way too (services/building.py).
+become: the maintenance job deletes the rest of it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def touch(session: Session) -> None:
     _replace(session, building_until=until())
 
 
-def complete(session: Session) -> None:
+def complete(session: Session, status: str = Session.Status.ACTIVE) -> None:
     """Show a session to its owner now that all its rows are written. Raises NoSuchSession as `touch` does."""
-    _replace(session, building_until=None, status=Session.Status.ACTIVE)
+    _replace(session, building_until=None, status=status)
 
 
 def abandoned() -> QuerySet[Session]:

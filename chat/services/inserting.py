@@ -18,17 +18,18 @@ class Insertion:
     values: list[list[Any]]
 
     def run(self) -> None:
-        with connection.cursor() as cursor:
-            cursor.executemany(self.statement, self.values)
+        if self.values:
+            with connection.cursor() as cursor:
+                cursor.executemany(self.statement, self.values)
 
 
-def insertion(rows: Sequence[Model]) -> Insertion | None:
-    """Make rows of one model ready; None where there are none.
+def insertion(rows: Sequence[Model]) -> Insertion:
+    """Make rows of one model ready.
 
     Unlike `bulk_create` it leaves alone what Django would set when a row is added.
     """
     if not rows:
-        return None
+        return Insertion("", [])
     options = rows[0]._meta
     fields = [field for field in options.concrete_fields if not isinstance(field, AutoField)]
     quoted = connection.ops.quote_name

@@ -1,4 +1,4 @@
-"""What has to be done now and then, by one server process at a time: erasing, purging, cleaning up after crashes."""
+"""What has to be done now and then, by one server process at a time: erasing, purging, cleaning up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from chat.models import Erasure, JobLease
-from chat.services import erasures, incomplete, job_leases, overwriting, purging
+from chat.services import erasures, incomplete, job_leases, overwriting, purging, upkeep
 from chat.services.batches import Counts, Deadline
 from chat.services.security_log import Kind, record
 
@@ -33,6 +33,7 @@ def run(deadline: Deadline | None = None) -> bool:
             except Exception:  # the next round tries again; the others must not wait for it
                 logger.exception("Erasing %s failed", erasure)
         if _is_purge_due():
+            upkeep.delete_expired(deadline)
             purge(before=_purged_before(), deadline=deadline)
         elif incomplete.abandoned().exists():
             purging.purge(before=None, deadline=deadline)

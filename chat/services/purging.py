@@ -17,7 +17,6 @@ from chat.models import (
     Invitation,
     MessageRevision,
     Session,
-    SignInLink,
 )
 from chat.services import attachments, incomplete
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
@@ -114,4 +113,3 @@ def _purge_access(before: datetime, counts: Counts) -> None:
     ended = Q(revoked_at__lt=before) | Q(expires_at__lt=before)
     counts["tokens"] += ApiToken.objects.filter(ended).delete()[0]
     counts["invitations"] += Invitation.objects.filter(expires_at__lt=before).delete()[0]
-    counts["sign_in_links"] += SignInLink.objects.filter(expires_at__lt=before).delete()[0]

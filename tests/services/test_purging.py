@@ -16,13 +16,13 @@ from chat.models import (
     ChatMessage,
     Invitation,
     JobLease,
+    LoginSession,
     MessageRevision,
     ModelRequest,
     Session,
-    SignInLink,
     User,
 )
-from chat.services import accounts, api_tokens, job_leases, maintenance, purging
+from chat.services import api_tokens, job_leases, maintenance, purging
 from chat.services.editing import remove, restore
 from chat.services.organising import delete
 from chat.services.reading import changes_since, knows_history
@@ -145,14 +145,13 @@ def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: Use
     """Their names, and who made them for whom."""
     for days in (30, 30):
         api_tokens.create(user=ana, name="Script", scope="read", days=days)
-        accounts.sign_in_link(user=ana)
         invite(session=session, author=ana, role="viewer")
-    old = ApiToken.objects.earliest("pk"), Invitation.objects.earliest("pk"), SignInLink.objects.get()
+    old = ApiToken.objects.earliest("pk"), Invitation.objects.earliest("pk")
     for row in old:
         type(row)._default_manager.filter(pk=row.pk).update(expires_at=long_ago())
     purge()
-    counts = [model.objects.count() for model in (ApiToken, Invitation, SignInLink)]
-    assert counts == [1, 1, 0]
+    counts = [model.objects.count() for model in (ApiToken, Invitation)]
+    assert counts == [1, 1]
 
 
 def test_uploads_that_were_never_sent_go_after_a_day(session: Session, ana: User) -> None:
@@ -179,7 +178,9 @@ def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkey
         assert maintenance.run()
         return Session.objects.filter(pk=made.pk).exists()
 
+    LoginSession.objects.create(pk="expired", expire_date=long_ago())
     assert maintenance.run()
+    assert not LoginSession.objects.exists()
     assert not maintenance.run()  # once a day
     assert run_next_day()
     JobLease.objects.filter(name=maintenance.PURGE).update(created_at=long_ago())

@@ -20,7 +20,7 @@ from agents.process_pool import Limits, ProcessPool
 from chat.disconnects import Disconnect
 from chat.imports import reading
 from chat.models import Attachment, ChatMessage, Session, User
-from chat.services import building, import_files, importing
+from chat.services import import_files, importing, purging
 from chat.services.access import deleted_session_for, session_for_staff, sessions_of
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.import_files import contents, import_file
@@ -166,16 +166,16 @@ def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> No
         made.take(kind, body)
     left = Session.objects.get()
     assert Attachment.objects.count() == 1
-    assert building.discard_abandoned() == 0
+    assert not purging.purge(before=None)
     staff = User.objects.create_superuser("root")
     with pytest.raises(NoSuchSession):
         session_for_staff(staff, left.pk, needs_change=False)
     Session.objects.update(building_until=timezone.now())
-    assert building.discard_abandoned() == 1
+    assert purging.purge(before=None)["sessions"] == 1
     assert not Session.objects.exists()
     assert not ChatMessage.objects.exists()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    with pytest.raises(building.Abandoned):  # a batch that comes too late
+    with pytest.raises(NoSuchSession):  # a batch that comes too late
         made.finish()
 
 
