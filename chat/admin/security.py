@@ -140,7 +140,11 @@ class AboutFilter(admin.SimpleListFilter):
 
 
 class ReadOnly(LookedAt):
-    """Lists that nothing can be deleted from."""
+    """Long lists that nothing can be deleted from."""
+
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    list_per_page = list_max_show_all = 100
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
@@ -162,10 +166,7 @@ class SecurityEventAdmin(ReadOnly, Events):
         "=address",
         "=object_id",
     )
-    show_facets = admin.ShowFacets.NEVER
-    show_full_result_count = False
     ordering = ("-at", "-pk")
-    list_per_page = list_max_show_all = 100
 
     @admin.display(description=_("time"), ordering="at")
     def time(self, event: SecurityEvent) -> str:
@@ -201,10 +202,7 @@ class LogEntryAdmin(ReadOnly, Entries):
     list_filter = (ActionFilter, "content_type", "action_time", ("user", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("user", "content_type")
     search_fields = ("user__username", "user__display_name", "object_repr", "=object_id")
-    show_facets = admin.ShowFacets.NEVER
-    show_full_result_count = False
     ordering = ("-action_time", "-pk")
-    list_per_page = list_max_show_all = 100
 
     @admin.display(description=_("action"), ordering="action_flag")
     def action(self, entry: LogEntry) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from chat.api.auth import ApiRequest
@@ -11,7 +11,7 @@ from chat.api.responses import seen_by
 from chat.commands import AnyCommand, Ping, Request, Sync, checked
 from chat.services.amending import amend, amend_message
 from chat.services.commands import Json
-from chat.services.errors import NoSuchMessage
+from chat.services.errors import NoSuchMessage, Refused
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
@@ -43,8 +43,8 @@ def commands_about(
     return amend_message(user=request.user, session_id=session_id, message_id=message_id, commands=commands, seen=seen)
 
 
-def known(message_id: str) -> str:
-    """Take an id out of an address, where anything may stand. Raises NoSuchMessage."""
-    if not MESSAGE_ID.fullmatch(message_id):
-        raise NoSuchMessage
-    return message_id
+def known(name: str, refusal: Callable[[], Refused] = NoSuchMessage) -> str:
+    """Return an id from the request's address, where anything may stand. Raises `refusal` if it is not an id."""
+    if not MESSAGE_ID.fullmatch(name):
+        raise refusal()
+    return name

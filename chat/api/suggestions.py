@@ -107,7 +107,7 @@ def suggest_edit(request: ApiRequest, session_id: str, message_id: str, body: Ne
 )
 def accept_suggestion(request: ApiRequest, session_id: str, suggestion_id: str, body: Decision) -> HttpResponse:
     """The edit is yours, and names who suggested it."""
-    fields = {"id": _id(suggestion_id), **body.model_dump()}
+    fields = {"id": known(suggestion_id, NoSuchSuggestion), **body.model_dump()}
     return answer(request, obey(request, session_id, "accept_suggestion", **fields))
 
 
@@ -119,13 +119,5 @@ def accept_suggestion(request: ApiRequest, session_id: str, suggestion_id: str, 
 )
 def dismiss_suggestion(request: ApiRequest, session_id: str, suggestion_id: str) -> HttpResponse:
     """One for your message or session, or your own."""
-    obey(request, session_id, "dismiss_suggestion", id=_id(suggestion_id))
+    obey(request, session_id, "dismiss_suggestion", id=known(suggestion_id, NoSuchSuggestion))
     return nothing()
-
-
-def _id(suggestion_id: str) -> str:
-    """Take an id out of an address, where anything may stand. Raises NoSuchSuggestion."""
-    try:
-        return known(suggestion_id)
-    except NoSuchMessage:
-        raise NoSuchSuggestion from None

@@ -120,8 +120,7 @@ def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[Im
     Each conversation becomes a session that is yours alone; it comes in whole or not at all. For files with many
     conversations use `createImport`, which lists them first.
     """
-    if (file.size or 0) > import_files.limit_bytes():
-        raise import_files.TooLarge
+    _require_size(file)
     outcome = import_files.import_file(
         owner=request.user,
         workspace=workspace_named(request, form.workspace),
@@ -141,8 +140,7 @@ def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[Im
 )
 def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse:
     """The file is kept for an hour. Import its conversations with `importConversations`, in one request or several."""
-    if (file.size or 0) > import_files.limit_bytes():
-        raise import_files.TooLarge
+    _require_size(file)
     spend("imports", request.user.pk)
     contents = import_files.contents(file, disconnect_of(request))
     upload = import_uploads.keep(owner=request.user, file=file)
@@ -194,6 +192,11 @@ def delete_import(request: ApiRequest, import_id: str) -> HttpResponse:
     """The sessions that were imported from it stay."""
     import_uploads.discard(owner=request.user, upload_id=import_id)
     return nothing()
+
+
+def _require_size(file: UploadedFile) -> None:
+    if (file.size or 0) > import_files.limit_bytes():
+        raise import_files.TooLarge
 
 
 def _upload(upload: Upload, contents: Contents) -> dict[str, Any]:

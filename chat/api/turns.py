@@ -18,7 +18,6 @@ from chat.api.schemas import SESSION_ID
 from chat.commands import Number
 from chat.models import Role
 from chat.services.access import session_for
-from chat.services.errors import NoSuchMessage
 from chat.services.turn_attempts import NoSuchAttempt, attempts_of
 
 router = Router(tags=["Turns"])
@@ -162,11 +161,8 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query: Query[Limits]) -> HttpResponse:
     """Put it back in its place. What stands there now becomes an attempt, which the answer names."""
-    try:
-        name = known(attempt)
-    except NoSuchMessage:
-        raise NoSuchAttempt from None
-    return answer(request, obey(request, session_id, "restore_attempt", attempt=name, **query.model_dump()))
+    fields = {"attempt": known(attempt, NoSuchAttempt), **query.model_dump()}
+    return answer(request, obey(request, session_id, "restore_attempt", **fields))
 
 
 @router.post(

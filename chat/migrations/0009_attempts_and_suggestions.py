@@ -8,27 +8,10 @@ import chat.ids
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.models import F, OuterRef, Q, Subquery
 
 from chat import names
-
-
-class AddColumn(migrations.AddField):
-    """Add a column that is nullable or has a constant db_default, without rebuilding the table on any database."""
-
-    def database_forwards(self, app_label, schema_editor, from_state, to_state):
-        model = to_state.apps.get_model(app_label, self.model_name)
-        if self.allow_migrate_model(schema_editor.connection.alias, model):
-            BaseDatabaseSchemaEditor.add_field(schema_editor, model, model._meta.get_field(self.name))
-
-    def database_backwards(self, app_label, schema_editor, from_state, to_state):
-        if schema_editor.connection.vendor != 'sqlite':
-            super().database_backwards(app_label, schema_editor, from_state, to_state)
-            return
-        model = from_state.apps.get_model(app_label, self.model_name)
-        table, column = model._meta.db_table, model._meta.get_field(self.name).column
-        schema_editor.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
+from chat.sqlite.columns import AddColumn
 
 
 def name_editors(apps, schema_editor):

@@ -1,13 +1,10 @@
 """Whose turn runs, and what people use in a day."""
 
-from importlib import import_module
-
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-# Adds and drops a column without rebuilding the table, whose triggers would not survive that.
-AddColumn = import_module('chat.migrations.0009_attempts_and_suggestions').AddColumn
+from chat.sqlite.columns import AddColumn
 
 
 class Migration(migrations.Migration):

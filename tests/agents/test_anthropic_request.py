@@ -13,24 +13,13 @@ from agents.providers.anthropic_request import LONGEST_ID, default_max_tokens, t
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CallIds
 from tests.agents.conversations import conversations
+from tests.agents.messages import model, note, user
 from tests.wire import anthropic_rules
 from tests.wire.anthropic import sign
 
 CACHED = {"type": "ephemeral"}
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 SUB = ToolSpec("sub", "Subtracts.", {"type": "object", "properties": {}})
-
-
-def user(*parts: Text | ToolResult | str) -> Message:
-    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def model(*parts: Text | Thinking | ToolCall | str) -> Message:
-    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def note(text: str) -> Message:
-    return Message("system", (Text(text),))
 
 
 def text(said: str, **more: Any) -> Json:

@@ -15,21 +15,10 @@ from agents.providers.dialect import Dialect
 from agents.providers.openai_request import to_request
 from agents.reasoning import Reasoning
 from tests.agents.conversations import conversations
+from tests.agents.messages import model, note, user
 from tests.wire import openai_rules
 
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
-
-
-def user(*parts: Text | ToolResult | str) -> Message:
-    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def model(*parts: Text | Thinking | ToolCall | str) -> Message:
-    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def note(text: str) -> Message:
-    return Message("system", (Text(text),))
 
 
 def mapped(*messages: Message, dialect: Dialect | None = None, **fields: Any) -> Json:

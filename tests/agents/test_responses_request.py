@@ -15,23 +15,12 @@ from agents.providers.dialect import Dialect
 from agents.providers.responses_request import to_request
 from agents.reasoning import NO_REASONING, Reasoning
 from tests.agents.conversations import conversations
+from tests.agents.messages import model, note, user
 from tests.wire import responses_rules
 from tests.wire.responses import reasoning_item
 
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 MODEL = "gpt-x"
-
-
-def user(*parts: Text | File | ToolResult | str) -> Message:
-    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def model(*parts: Text | Thinking | ToolCall | str) -> Message:
-    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def note(text: str) -> Message:
-    return Message("system", (Text(text),))
 
 
 def mapped(*messages: Message, dialect: Dialect | None = None, **fields: Any) -> Json:
