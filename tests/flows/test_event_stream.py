@@ -9,24 +9,19 @@ import pytest
 
 from agents.providers.scripted import Gate
 from chat.live import hub as hubs
-from chat.live import outbox, step_stream
+from chat.live import outbox
 from chat.live.hub import Hub
 from chat.models import ApiToken, Session, Share, User
 from chat.running import embedded
 from chat.services import api_tokens, sessions, turn_attempts
 from chat.services.runs import retry_here
 from chat.services.turn_attempts import restore_attempt
-from tests.api.asking import token_of
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at, rows_state
 from tests.support.house import House, let_in
-from tests.support.step_viewer import EventViewer
+from tests.support.step_viewer import EventViewer, bearer
 
 Json = dict[str, Any]
-
-
-async def bearer(house: House, user: User) -> dict[str, str]:
-    return {"Authorization": f"Bearer {await house.do(token_of, user, 'read')}"}
 
 
 async def assert_follows(house: House, session: Session, *viewers: EventViewer) -> None:
@@ -166,21 +161,6 @@ async def test_error_queue_and_end_are_told(house: House, ana: User) -> None:
     gate.open()
     await viewer.until(lambda: viewer.client.types.count("turn_done") == 2)
     assert {"turn_start", "user_message", "response_done", "agent_status"} <= set(viewer.client.types)
-    await viewer.cut()
-
-
-async def test_silence_is_filled_and_nothing_holds_it_back(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LIVE-02: comments keep the connection alive; no cache, no compressor, no proxy keeps events."""
-    monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
-    session = await house.session(ana)
-    asked = {**await bearer(house, ana), "Accept-Encoding": "gzip"}
-    viewer = await EventViewer(session, asked=asked).open()
-    await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
-    assert viewer.headers["content-type"] == "text/event-stream"
-    assert (viewer.headers["cache-control"], viewer.headers["x-accel-buffering"]) == ("private, no-store", "no")
-    assert "content-encoding" not in viewer.headers
     await viewer.cut()
 
 

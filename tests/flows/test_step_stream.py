@@ -21,16 +21,11 @@ from chat.models import ApiToken, ChatMessage, Session, Share, User
 from chat.running import embedded
 from chat.services import api_tokens, editing, runs, sessions
 from chat.services.steps import steps_since
-from tests.api.asking import token_of
 from tests.live.conversation import converse
 from tests.support.house import House, let_in
-from tests.support.step_viewer import StepViewer
+from tests.support.step_viewer import StepViewer, bearer
 
 Json = dict[str, Any]
-
-
-async def bearer(house: House, user: User) -> dict[str, str]:
-    return {"Authorization": f"Bearer {await house.do(token_of, user, 'read')}"}
 
 
 async def follow(house: House, session: Session, user: User) -> StepViewer:
@@ -167,28 +162,6 @@ async def test_slow_client_gets_more_at_a_time(house: House, ana: User) -> None:
     cut_off.go_on()
     await cut_off.until(lambda: cut_off.over)
     assert "word" not in cut_off.text
-
-
-async def test_headers_say_that_it_streams(house: House, ana: User) -> None:
-    """LIVE-03: nobody keeps it, no proxy holds it back, nothing packs it."""
-    session = await house.session(ana)
-    asked = {**await bearer(house, ana), "Accept-Encoding": "gzip"}
-    viewer = await StepViewer(session, asked=asked).open()
-    await viewer.until(lambda: viewer.client.last_event_id)
-    assert viewer.status == 200
-    assert viewer.headers["content-type"] == "text/event-stream"
-    assert viewer.headers["cache-control"] == "private, no-store"
-    assert viewer.headers["x-accel-buffering"] == "no"
-    assert "content-encoding" not in viewer.headers
-    await viewer.cut()
-
-
-async def test_silence_is_filled_with_heartbeats(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-03: comments keep the connection alive."""
-    monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
-    viewer = await follow(house, await house.session(ana), ana)
-    await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
-    await viewer.cut()
 
 
 @pytest.mark.parametrize("how", ["share", "token", "person"])

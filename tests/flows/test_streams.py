@@ -1,0 +1,37 @@
+"""What the streams of steps and of events have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.live import step_stream
+from chat.models import User
+from tests.support.house import House
+from tests.support.step_viewer import EventViewer, StepViewer, bearer
+
+pytestmark = pytest.mark.parametrize("viewer_of", [StepViewer, EventViewer])
+
+
+async def test_headers_say_that_it_streams(
+    house: House, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
+) -> None:
+    """LIVE-02, LIVE-03: no cache keeps it, no proxy holds it back, no compressor packs it."""
+    asked = {**await bearer(house, ana), "Accept-Encoding": "gzip"}
+    viewer = await viewer_of(await house.session(ana), asked=asked).open()
+    await viewer.until(lambda: viewer.client.last_event_id)
+    assert viewer.status == 200
+    assert viewer.headers["content-type"] == "text/event-stream"
+    assert viewer.headers["cache-control"] == "private, no-store"
+    assert viewer.headers["x-accel-buffering"] == "no"
+    assert "content-encoding" not in viewer.headers
+    await viewer.cut()
+
+
+async def test_silence_is_filled_with_heartbeats(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch, viewer_of: type[StepViewer] | type[EventViewer]
+) -> None:
+    """LIVE-02, LIVE-03: comments keep the connection alive."""
+    monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
+    viewer = await viewer_of(await house.session(ana), asked=await bearer(house, ana)).open()
+    await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
+    await viewer.cut()
