@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 MOST_FRAMES = 1000
 MOST_CHARS = 8_000_000
 SEND_TIMEOUT = 10.0
+# A large frame has more time: a slow line takes at least so many characters a second.
+SLOWEST_CHARS_PER_SECOND = 8 * 1024
 RELOAD = '{"op":"reload"}'
 RESYNC = {"events": '{"type":"resync"}', "page": '{"op":"resync"}'}
 
@@ -33,7 +35,7 @@ class Outbox(Listener):
     """One viewer's socket as the hub sees it.
 
     A viewer that falls behind by too much loses what waits of the live stream and is told to `resync` once; one that
-    takes nothing for ten seconds is closed as too slow. Answers are bounded by who asks: see `answered`.
+    takes a frame too slowly is closed. Answers are bounded by who asks: see `answered`.
     `synced` is the revision that its last snapshot brought it to: it need not be told of earlier ones.
     """
 
@@ -184,7 +186,7 @@ class Outbox(Listener):
         try:
             while self._frames:
                 waiting = self._next()
-                async with asyncio.timeout(SEND_TIMEOUT):
+                async with asyncio.timeout(SEND_TIMEOUT + len(waiting.frame) / SLOWEST_CHARS_PER_SECOND):
                     await self._send(waiting.frame)
                 self._sent(waiting)
         except TimeoutError:

@@ -23,7 +23,7 @@ from chat.models import User
 from chat.services import accounts, guesses, limits
 from chat.services.errors import Invalid, Refused
 from chat.services.security_log import Kind, record
-from chat.services.texts import exact
+from chat.services.texts import exact, storable_object
 
 logger = logging.getLogger(__name__)
 Type = Authenticator.Type
@@ -287,10 +287,9 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(credential: str) -> dict[str, Any]:
-    answer = json.loads(credential) if len(credential) <= LONGEST_CREDENTIAL else None
-    if not isinstance(answer, dict):
-        raise TypeError("not an answer of WebAuthn")
-    return answer
+    if len(credential) > LONGEST_CREDENTIAL:
+        raise ValueError("too long for an answer of WebAuthn")
+    return storable_object(json.loads(credential))
 
 
 def _no_such_factor() -> Refused:

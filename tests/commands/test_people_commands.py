@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import zipfile
 from datetime import timedelta
 from io import StringIO
@@ -66,6 +67,7 @@ def test_exportperson(ana: User, tmp_path: Path) -> None:
     create_session(owner=ana, title="Plan")
     place = tmp_path / "ana.zip"
     assert run("exportperson", "ana", "--to", str(place)) == f"Written to {place}."
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600  # whatever the shell's umask is
     assert "account.json" in zipfile.ZipFile(place).namelist()
     for name, words in (("ana", "cannot be written: File exists"), ("zoe", "There is no user")):
         with pytest.raises(CommandError, match=words):

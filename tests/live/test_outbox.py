@@ -124,6 +124,18 @@ async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch
     assert await peer.closed() == 4408
 
 
+async def test_large_frame_has_as_long_as_a_slow_line_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: it was closed, synchronised with the same frame, and closed again."""
+    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.0)
+    peer = Peer()
+    peer.flowing.clear()
+    peer.outbox.answer("x" * 100 * outboxes.SLOWEST_CHARS_PER_SECOND)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the time of a small frame is over
+    peer.flowing.set()
+    await peer.has(1)
+
+
 async def test_socket_that_fails_is_closed_and_forgotten() -> None:
     """LIVE-02: a frame that cannot be sent must not leave a socket open that hears nothing."""
     peer = Peer()

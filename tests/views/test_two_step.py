@@ -361,6 +361,14 @@ def test_challenges_are_limited_by_address(browser: Client, settings: Settings) 
     assert [each < timezone.now() + timedelta(minutes=11) for each in lives] == [True, True]
 
 
+def test_passkey_that_cannot_be_stored_is_refused(browser: Client, ana: User) -> None:
+    """A member that WebAuthn does not know is kept, and PostgreSQL keeps no NUL."""
+    credential = json.loads(SoftPasskey().create(options_in(signed_in(browser, ana).get(ADD_PASSKEY))))
+    answer = browser.post(ADD_PASSKEY, {"name": "Laptop", "credential": json.dumps({**credential, "note": "\0"})})
+    assert (answer.status_code, "could not be added" in alert_in(answer)) == (422, True)
+    assert not Authenticator.objects.exists()
+
+
 def test_passkey_of_somebody_else_or_of_another_site_is_refused(browser: Client, ana: User, bo: User) -> None:
     passkey = with_passkey(signed_in(browser, ana))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from chat.management import private_files
 from chat.models import User
 from chat.services.errors import Refused
 from chat.services.personal_export import export_person
@@ -26,7 +27,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {name!r}.")
         place = Path(to or f"{name}.zip")
         try:
-            with place.open("xb") as file:
+            with private_files.create(place) as file:
                 file.writelines(export_person(user=user, author=None))
         except Refused as refused:
             place.unlink()

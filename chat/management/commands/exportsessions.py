@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet
 
 from chat.downloads import file_name
+from chat.management import private_files
 from chat.management.people import named_user, named_workspace
 from chat.models import Role, Session
 from chat.services.exporting import ENDINGS, Form, exported
@@ -63,10 +64,10 @@ def _sessions(*, owner: str | None, workspace: int | None, **_options: Any) -> Q
 @contextmanager
 def _target(to: Path) -> Iterator[Target]:
     if to.suffix.lower() != ".zip":
-        to.mkdir(parents=True, exist_ok=True)
+        to.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield _Folder(to)
         return
-    with zipfile.ZipFile(to, "x", zipfile.ZIP_DEFLATED) as archive:
+    with private_files.create(to) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         yield _Archive(archive)
 
 
@@ -75,8 +76,8 @@ class _Folder:
         self._folder = folder
 
     def write(self, name: str, pieces: Iterator[str]) -> None:
-        with (self._folder / name).open("x", encoding="utf-8") as file:
-            file.writelines(pieces)
+        with private_files.create(self._folder / name) as file:
+            file.writelines(piece.encode() for piece in pieces)
 
 
 class _Archive:
