@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,13 +64,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     server = ForkedServer(data)
     server.start()
     server.stop()
+    with closing(sqlite3.connect(data / "parley.sqlite3")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # each start would read the log again
     return data
 
 
 @pytest.fixture
 def data(tmp_path: Path, prepared: Path) -> Path:
-    """A data folder for one test's server."""
-    return Path(shutil.copytree(prepared, tmp_path / "data"))
+    """A data folder for one test's server; the thousand static files are those of all."""
+    data = Path(shutil.copytree(prepared, tmp_path / "data", ignore=shutil.ignore_patterns("static")))
+    (data / "static").symlink_to(prepared / "static")
+    return data
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -100,7 +106,6 @@ async def browser(chromium: Browser) -> AsyncIterator[Browser]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
     """The administrator, signed in by the printed link, in a session in which nothing has been said."""
-    person = await Person.enter(browser, server.link)
-    await person.begin()
+    person = await Person.in_a_session(browser, server.link)
     yield person
     person.complain()

@@ -1,4 +1,4 @@
-"""Start Python programs as forks of a process that has already imported the libraries.
+"""Start Parley's commands as forks of a process that has already imported it.
 
 A new interpreter spends most of a server's start on imports, and the browser tests start about two hundred servers.
 """
@@ -17,36 +17,6 @@ from io import TextIOWrapper
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-
-# What the server imports and needs no settings. Parley's own modules stay out: a fork imports them with its settings.
-LIBRARIES = (
-    "aiohttp",
-    "bs4",
-    "channels.consumer",
-    "channels.layers",
-    "django.contrib.auth.hashers",
-    "django.contrib.postgres",
-    "django.core.handlers.asgi",
-    "django.core.management",
-    "django.core.management.commands.migrate",
-    "django.db.migrations.executor",
-    "django.forms",
-    "django.test",
-    "httpx",
-    "jinja2",
-    "latex2mathml.converter",
-    "markdown_it",
-    "openai",
-    "openai.resources.chat.completions",
-    "openai.resources.responses",
-    "PIL.Image",
-    "pydantic",
-    "pygments.lexers",
-    "sqlparse",
-    "uvicorn.main",
-    "websockets",
-    "whitenoise",
-)
 
 
 class Fork:
@@ -83,12 +53,14 @@ class Fork:
 @cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(LIBRARIES))
+    context.set_forkserver_preload(["tests.support.template"])
     return context
 
 
 def _run(command: list[str], cwd: str, environment: dict[str, str], output: Connection) -> None:
     """Become the program: its environment, its output, its arguments."""
+    from tests.support.template import take_settings  # it is there: the process was forked from its importer
+
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
@@ -98,5 +70,6 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], output: Conn
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # the process's own, open to its end
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  # likewise
     sys.path[0:1] = [cwd]
+    take_settings()
     sys.argv = command
     runpy.run_path(command[0], run_name="__main__")

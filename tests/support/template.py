@@ -1,0 +1,84 @@
+"""A process that has imported Parley, of which servers are forked: `tests.support.forked` preloads this module there.
+
+Most of a server's start goes into imports. A fork reads the settings anew from its own environment (`take_settings`);
+what keeps settings from its import or creation, such as the middleware, is left for the fork to import.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import threading
+from typing import Any
+
+from asgiref.local import Local
+
+os.environ |= {
+    "DJANGO_SETTINGS_MODULE": "config.settings",
+    "PARLEY_DATA": "/nowhere",  # a fork that uses something of the template fails
+    "SECRET_KEY": "only for the imports: each fork has its own",
+}
+for name in ("DATABASE_URL", "REDIS_URL", "PARLEY_CONFIG"):
+    os.environ.pop(name, None)
+
+import django  # noqa: E402  # it reads the environment
+from django.conf import Settings, settings  # noqa: E402  # likewise
+from django.core.signals import setting_changed  # noqa: E402  # likewise
+from django.db import connections  # noqa: E402  # likewise
+
+MODULES = (
+    "aiohttp",
+    "chat.api.edge",
+    "chat.api.methods",
+    "chat.asgi.bodies",
+    "chat.asgi.health",
+    "chat.asgi.origins",
+    "chat.middleware",
+    "chat.rendering.highlight",
+    "chat.routing",
+    "chat.running.embedded",
+    "chat.servers.limits",
+    "chat.servers.responses",
+    "chat.socket_credentials",
+    "chat.static_files",
+    "chat.unavailable",
+    "config.urls",
+    "django.core.handlers.asgi",
+    "django.core.management.commands.migrate",
+    "django.db.migrations.executor",
+    "django.test.signals",
+    "openai.resources.chat.completions",
+    "openai.resources.responses",
+    "pygments.lexers",
+    "uvicorn.main",
+    "websockets",
+)
+
+
+def take_settings() -> None:
+    """Replace the settings by those of this process's environment, and forget what was made of the old ones."""
+    holder: Any = settings
+    databases: Any = connections  # what is replaced of both is Django's own affair
+    before = holder._wrapped
+    importlib.reload(importlib.import_module("config.settings"))
+    after = Settings("config.settings")
+    names = [name for name in dir(after) if name.isupper()]
+    changed = {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}
+    holder._wrapped = after
+    for name in changed:
+        holder.__dict__.pop(name, None)
+    if "DATABASES" in changed:
+        databases._settings = changed.pop("DATABASES")  # Django's signal warns that tests had better not change it
+        databases.__dict__.pop("settings", None)
+        databases._connections = Local(databases.thread_critical)
+    for name, value in changed.items():
+        setting_changed.send(sender=Settings, setting=name, value=value, enter=True)
+
+
+django.setup()
+for module in MODULES:
+    importlib.import_module(module)
+if threading.active_count() > 1:
+    raise RuntimeError("a process with threads cannot be forked")
+gc.freeze()  # a collection would copy the memory that forks share
