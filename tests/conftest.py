@@ -18,6 +18,7 @@ from chat.models import User, Workspace
 from chat.services import counters
 from tests.support.emptying import Emptying
 from tests.support.house import House, person
+from tests.support.prepared import copy, prepare
 
 
 def pytest_configure() -> None:
@@ -31,6 +32,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker(other)]
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with all tables and static files, to be copied."""
+    return prepare(tmp_path_factory.mktemp("prepared") / "data")
+
+
+@pytest.fixture
+def data(tmp_path: Path, prepared: Path) -> Path:
+    """A data folder for one test's server."""
+    return copy(prepared, tmp_path / "data")
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,26 +53,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 async def model() -> AsyncIterator[WireServer]:
     async with WireServer() as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of a Parley that has been started once: tables and static files are made, which takes longest."""
-    data = tmp_path_factory.mktemp("prepared") / "data"
-    server = ForkedServer(data)
-    server.start()
-    server.stop()
-    with closing(sqlite3.connect(data / "parley.sqlite3")) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # each start would read the log again
-    return data
-
-
-@pytest.fixture
-def data(tmp_path: Path, prepared: Path) -> Path:
-    """A data folder for one test's server; the thousand static files are those of all."""
-    data = Path(shutil.copytree(prepared, tmp_path / "data", ignore=shutil.ignore_patterns("static")))
-    (data / "static").symlink_to(prepared / "static")
-    return data
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -18,6 +18,7 @@ from openapi_spec_validator import validate
 
 from chat.api.root import api
 from tests.commands.process import manage
+from tests.support.prepared import copy
 from tests.support.server import ForkedServer
 
 HERE = Path(__file__).parent
@@ -41,9 +42,9 @@ def description(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def server(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address of a server, and a token of its only user."""
-    server = ForkedServer(tmp_path_factory.mktemp("data"))
+    server = ForkedServer(copy(prepared, tmp_path_factory.mktemp("clients") / "data"))
     server.start()
     try:
         made = manage("shell", "-c", MAKE_TOKEN, data=server.data)

@@ -11,15 +11,9 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientConnectorError, ClientSession
 
-from tests.commands.process import PATIENCE, environment, manage, running, serving, workers
+from tests.commands.process import PATIENCE, environment, running, serving, workers
 
 pytestmark = pytest.mark.server
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    assert manage("migrate", data=tmp_path).returncode == 0
-    return tmp_path
 
 
 def test_uvicorn_starts_and_stops_the_runner_by_lifespan(data: Path) -> None:

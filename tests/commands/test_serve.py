@@ -61,21 +61,21 @@ async def test_link_signs_in_once_and_lands_at_home(tmp_path: Path) -> None:
                 assert stranger.url.path == "/accounts/sign-in/"
 
 
-def test_restart_keeps_the_people_and_prints_a_new_link(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_restart_keeps_the_people_and_prints_a_new_link(data: Path) -> None:
+    with serving(data) as server:
         first = server.link
         assert server.end(signal.SIGTERM) == (0, "")
-    with serving(tmp_path) as server:
+    with serving(data) as server:
         assert server.link.rpartition("/")[2] != first.rpartition("/")[2]
 
 
 @pytest.mark.parametrize("kind", ["uvicorn", "daphne"])
 @pytest.mark.parametrize(("how", "command"), [(signal.SIGTERM, ()), (signal.SIGINT, AS_A_BACKGROUND_JOB)])
-async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals, command: tuple[str, ...], kind: str) -> None:
+async def test_signal_ends_it_cleanly(data: Path, how: signal.Signals, command: tuple[str, ...], kind: str) -> None:
     """RUN-15, LIVE-04: the lease is given back, sockets are closed with 1012, streams of steps end whole. Nothing is
     printed."""
-    with serving(tmp_path, *command, WEB_SERVER=kind) as server:
-        assert workers(tmp_path) == 1
+    with serving(data, *command, WEB_SERVER=kind) as server:
+        assert workers(data) == 1
         async with browser() as person:
             path = await enter(person, server.link)
             steps = f"{server.address}/api{path}steps/stream"
@@ -87,21 +87,21 @@ async def test_signal_ends_it_cleanly(tmp_path: Path, how: signal.Signals, comma
                     pass
                 assert (message.type, message.data) == (WSMsgType.CLOSE, 1012)
                 assert (await stream.content.read()).endswith(b": that is all\n\n")
-    assert workers(tmp_path) == 0
+    assert workers(data) == 0
 
 
-async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
+async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(data: Path) -> None:
     """RUN-15: what was running is given back, not waited for."""
-    with serving(tmp_path) as server:
+    with serving(data) as server:
         async with browser() as person:
             path = await enter(person, server.link)
             async with events(person, server, path) as socket:
                 await socket.send_json({"type": "send", "text": "slow", "key": "only once"})
                 await heard(socket, "text_delta")
                 assert server.end(signal.SIGTERM) == (0, "")
-    assert workers(tmp_path) == 0
+    assert workers(data) == 0
 
-    with serving(tmp_path) as server:
+    with serving(data) as server:
         async with browser() as person:
             await sign_in(person, server.link)
             async with events(person, server, path) as socket:

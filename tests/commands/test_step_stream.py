@@ -58,12 +58,12 @@ async def until_said(client: StepClient, length: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_killed_server_costs_a_stream_nothing(tmp_path: Path) -> None:
+async def test_killed_server_costs_a_stream_nothing(data: Path) -> None:
     """LIVE-03, RUN-15: in mid-answer Daphne dies; the client comes again, to uvicorn, which can be stopped
     while somebody listens."""
     client = StepClient()
-    with serving(tmp_path, LEASE_SECONDS=LEASE) as server:
-        made = manage("shell", "-c", MAKE_TOKEN, data=tmp_path)
+    with serving(data, LEASE_SECONDS=LEASE) as server:
+        made = manage("shell", "-c", MAKE_TOKEN, data=data)
         asked = {"Authorization": f"Bearer {made.stdout.split()[-1]}"}
         async with ClientSession(headers=asked) as person:
             async with person.post(f"{server.address}/api/sessions", json={"text": "markdown"}) as begun:
@@ -74,7 +74,7 @@ async def test_killed_server_costs_a_stream_nothing(tmp_path: Path) -> None:
             with pytest.raises(ClientPayloadError):
                 await following
     assert client.last_event_id
-    with serving(tmp_path, *UVICORN, ready="running on", LEASE_SECONDS=LEASE) as server:
+    with serving(data, *UVICORN, ready="running on", LEASE_SECONDS=LEASE) as server:
         async with ClientSession(headers=asked) as person:
             following = asyncio.create_task(read(person, server, session, client))
             await until_steps(person, server, session, client)

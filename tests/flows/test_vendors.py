@@ -18,13 +18,13 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-async def test_environment_alone_connects_a_model(vendor: str, tmp_path: Path) -> None:
+async def test_environment_alone_connects_a_model(vendor: str, data: Path) -> None:
     """RUN-01, RUN-04, CTX-02: text and a tool round through the real SDK, and the figures of the response."""
     async with WireServer() as model:
         address = {"OPENAI_BASE_URL": model.openai_url}
         if vendor == "anthropic":
             address = {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": "sk-test"}
-        server = Server(tmp_path, **address)
+        server = Server(data, **address)
         await asyncio.to_thread(server.start)
         try:
             answers, frames = await _ask(server, "calculate 6 * 7")

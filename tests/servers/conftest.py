@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import psutil
@@ -12,6 +13,7 @@ import pytest_asyncio
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 
 from tests.support.entering import enter
+from tests.support.prepared import copy
 from tests.support.server import Server
 
 SERVERS = ("uvicorn", "daphne")
@@ -59,8 +61,10 @@ class Person:
 
 
 @pytest.fixture(scope="session", params=SERVERS)
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    data = tmp_path_factory.mktemp(request.param)
+def running(
+    request: pytest.FixtureRequest, prepared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    data = copy(prepared, tmp_path_factory.mktemp(request.param) / "data")
     server = Running(data, ("-m", "tests.support.strict_server"), WEB_SERVER=request.param, **LIMITS)
     server.cookies = {}
     server.start()
