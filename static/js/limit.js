@@ -1,5 +1,5 @@
 // How long a message may be. A longer one is refused, and a much longer one would end the connection (MSG-12).
-import { notice, settle } from "./notice.js";
+import { notice, over } from "./notice.js";
 import { fill, words } from "./words.js";
 
 const limit = Number(document.getElementById("composer")?.dataset.limit);
@@ -11,7 +11,7 @@ export const isWithin = (text) => charactersOf(text) <= limit;
 /** Whether the server takes a text of this length; tells the person if not. */
 export function fits(text) {
   const isShort = isWithin(text);
-  if (isShort) settle("limit");
+  if (isShort) over("limit");
   else notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }), { about: "limit" });
   return isShort;
 }

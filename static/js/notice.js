@@ -8,7 +8,8 @@ on("dismiss", (button) => leave(button.closest(".notice")));
 
 /**
  * Shows a notice with an optional action; the next notice takes its place. `about` names what it is about, one or
- * several words: `settle` with one of them takes it away. Without it, it goes with the next thing that succeeds.
+ * several words: `settle` or `over` with one of them takes it away. Without it, it goes with the next thing that the
+ * reader does and that succeeds.
  */
 export function notice(text, { action = null, about = "" } = {}) {
   const element = document.getElementById("notice").content.firstElementChild.cloneNode(true);
@@ -18,11 +19,16 @@ export function notice(text, { action = null, about = "" } = {}) {
   if (action) addAction(element, action);
 }
 
-/** Takes the notice away that is about something which has succeeded or is over, and one that is about nothing special. */
+/** Something that the reader has done succeeded: takes the notice away that is about it, or about nothing special. */
 export function settle(about = "") {
+  over("");
+  over(about);
+}
+
+/** Something is over by itself: takes the notice away that is about it, and no other, which may not have been read. */
+export function over(about) {
   const shown = region?.firstElementChild;
-  const subjects = shown?.dataset.about.split(" ") ?? [];
-  if (shown && (subjects[0] === "" || subjects.includes(about))) leave(shown);
+  if (shown?.dataset.about.split(" ").includes(about)) leave(shown);
 }
 
 /** Removes a notice. Focus that was in it goes to the composer, but not where that would open a keyboard. */

@@ -1,5 +1,5 @@
 // The parts of the page that tell of the session itself: title, model, status, figures.
-import { say, settle } from "./notice.js";
+import { over, say } from "./notice.js";
 import { parse, patchChildren } from "./patch.js";
 import { refresh } from "./refresh.js";
 import { showInTab } from "./title.js";
@@ -30,7 +30,7 @@ export function setStatus(status) {
   const turned = (page.dataset.status === "idle") !== (status === "idle");
   page.dataset.status = status;
   if (stop) stop.disabled = status === "idle";
-  if (status === "idle") settle("agent");
+  if (status === "idle") over("agent");
   if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
   if (turned) refresh(document.getElementById("rail-list"));
 }

@@ -165,8 +165,16 @@ async def test_page_that_is_left_on_the_way_to_a_message_goes_on_to_it(ana: Pers
     await expect(numbered(ana, 20)).to_be_in_viewport()
 
 
-async def test_link_to_nothing_says_so(ana: Person) -> None:
+async def test_link_to_nothing_says_so(ana: Person, model: WireServer) -> None:
+    """And goes on saying so: what ends by itself, as an answer does, took the notice away before it was read."""
+    gate = asyncio.Event()
+    model.script(reply("So far", gate=gate))
+    await ana.say("Go")
+    await expect(ana.answers).to_contain_text("So far")
     await ana.page.evaluate("location.hash = '#m_000000000000000000000000'")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
+    gate.set()
+    await ana.sees_state("idle")
     await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
     ana.complaints = [text for text in ana.complaints if "404" not in text]  # the browser's own word on it
 
