@@ -51,6 +51,7 @@ words: dev-environment
 	@$(PYTHON_ENV)/python scripts/words
 
 test: export PARLEY_DATA = $(CHECK_DATA)
+# Tests wait for processes and pages as often as they compute: three workers keep two cores busy.
 test: test-needs lint
-	$(PYTHON_ENV)/pytest -n 2
-	$(PYTHON_ENV)/python scripts/on-postgres $(PYTHON_ENV)/pytest -n 2 $(ABOUT_ROWS)
+	$(PYTHON_ENV)/pytest -n 3
+	$(PYTHON_ENV)/python scripts/on-postgres $(PYTHON_ENV)/pytest -n 3 $(ABOUT_ROWS)

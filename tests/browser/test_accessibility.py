@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page
 
 from tests.browser.console import AS_SERVED, heed
 from tests.browser.gallery import SCREENS, House, leave, open_house, visit
+from tests.support.prepared import copy
 
 RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -84,9 +85,9 @@ ANSWERS = {
 }
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(data: Path) -> AsyncIterator[House]:
-    async with open_house(data) as house:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def house(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+    async with open_house(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as house:
         yield house
 
 
