@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from django.conf import settings
 
-from agents.events import TextDelta
+from agents.events import ResponseDone, TextDelta
 from agents.messages import Message, Text
 from agents.providers.base import Request
 from agents.reasoning import UNCHOSEN
@@ -55,8 +55,8 @@ class Namer:
     async def _name(self, session_id: str) -> None:
         untitled = await self._threads.run(titles.untitled, session_id)
         if untitled is not None:
-            title = titles.title_in(await _reply(untitled))
-            await self._threads.run(titles.retitle, session_id=session_id, title=title)
+            said, tokens = await _reply(untitled)
+            await self._threads.run(titles.retitle, session_id=session_id, title=titles.title_in(said), tokens=tokens)
 
 
 def request_of(untitled: Untitled) -> Request:
@@ -75,9 +75,9 @@ def request_of(untitled: Untitled) -> Request:
     )
 
 
-async def _reply(untitled: Untitled) -> str:
-    """What the model says, as far as a title may go; "" where it fails or takes too long."""
-    said, response = "", Response()
+async def _reply(untitled: Untitled) -> tuple[str, int]:
+    """Return what the model says, "" where it fails or takes too long, and the tokens that it counted."""
+    said, tokens, response = "", 0, Response()
     try:
         async with (
             asyncio.timeout(PATIENCE),
@@ -85,8 +85,10 @@ async def _reply(untitled: Untitled) -> str:
         ):
             async for event in events:
                 said += event.text if isinstance(event, TextDelta) else ""
+                if isinstance(event, ResponseDone):
+                    tokens = (event.usage.input_tokens or 0) + (event.usage.output_tokens or 0)
                 if len(said) > LONGEST_REPLY:
                     break
     except TimeoutError:
-        return ""
-    return "" if response.error else said
+        return "", tokens
+    return "" if response.error else said, tokens

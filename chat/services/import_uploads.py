@@ -1,7 +1,7 @@
 """Files of conversations that stay for an hour, so that a large one is imported in several requests and sent once.
 
-They are kept by their owner's id in the storage of attachments, without rows: nobody else can name them, and what is
-left over is deleted by the next upload.
+They are kept by their owner's id in the storage of attachments, without rows: nobody else can name them. What is left
+over is deleted by the next upload, or by the daily maintenance.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Upload:
 
 def keep(*, owner: User, file: File[Any]) -> Upload:
     """Keep a file for its owner; of more than a few, the oldest go. Raises DiskFull, QuotaExceeded."""
-    require_storage(owner, 0)
-    _delete_old()
+    require_storage(owner, file.size)
+    delete_expired()
     mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
     for name in mine[: max(0, len(mine) - MOST_KEPT + 1)]:
         default_storage.delete(name)
@@ -90,7 +90,7 @@ def _place(owner: User, upload_id: str) -> str:
     return f"{ROOT}/{owner.pk}/{upload_id}"
 
 
-def _delete_old() -> None:
+def delete_expired() -> None:
     """Delete all users' files whose time has passed."""
     for folder in _listed(ROOT)[0]:
         for name in _files(f"{ROOT}/{folder}"):

@@ -13,7 +13,7 @@ from agents.errors import AgentError
 from agents.loop import Agent
 from chat.agents_setup import registry
 from chat.models import ChatMessage, MessageType, Session, SessionRevision, Speaker
-from chat.services import presets
+from chat.services import presets, quotas
 from chat.services.changing import change, config_of
 from chat.services.rows import OpenSession
 
@@ -77,13 +77,14 @@ def untitled(session_id: str) -> Untitled | None:
 
 
 @transaction.atomic
-def retitle(*, session_id: str, title: str) -> None:
-    """Replace Parley's own title by a model's, unless somebody has given one meanwhile.
+def retitle(*, session_id: str, title: str, tokens: int) -> None:
+    """Replace Parley's own title by a model's, unless somebody has given one meanwhile, and count the model's tokens.
 
     With an empty one the present title is settled: nobody is asked again. Raises NoSuchSession.
     """
     opened = OpenSession.lock(session_id)
     session = opened.session
+    quotas.record_tokens(user_id=session.owner_id, tokens=tokens)
     if not _is_marked(session):
         return
     if title and title != session.title:

@@ -1,4 +1,4 @@
-"""Deletes rows that time has made useless: expired logins and links, old security events."""
+"""Deletes what time has made useless: expired logins and links, old security events, uploads of imports."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from chat.models import LoginSession, SecurityEvent, SignInLink
+from chat.services import import_uploads
 from chat.services.batches import Deadline
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ def delete_expired(deadline: Deadline) -> int:
 
     SECURITY_LOG_DAYS=0 keeps all events. What is left at the deadline goes the next time.
     """
+    import_uploads.delete_expired()
     now = timezone.now()
     count = _delete(LoginSession.objects.filter(expire_date__lt=now), deadline)
     count += _delete(SignInLink.objects.filter(expires_at__lt=now), deadline)

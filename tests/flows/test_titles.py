@@ -14,6 +14,7 @@ from agents.providers.scripted import Gate, HangUp, Reply
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import Session, SessionRevision, User
+from chat.services import quotas
 from chat.services.forking import fork
 from chat.services.sessions import begin_session, create_session, rename, set_model
 from chat.services.titles import MARK
@@ -209,3 +210,7 @@ async def test_title_through_the_real_wire(house: House, ana: User, vendor: str)
     assert "User: 梅花什么时候开？" in body
     assert "tools" not in model.requests[1].body
     await house.do(check_rest, session)
+    used = await house.do(quotas.usage_of, ana)
+    await house.do(session.refresh_from_db)
+    assert used.responses_today == 2
+    assert used.tokens_today > session.total_tokens > 0  # the title's count for the owner, not in the session

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from chat.models import Session, User
-from chat.services import import_uploads
+from chat.services import import_uploads, upkeep
+from chat.services.batches import Deadline
+from chat.services.quotas import QuotaExceeded
 from tests.api.asking import code, token_of
 from tests.transfer import samples
 
@@ -82,3 +86,19 @@ def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User) -> No
     assert client.get(last).status_code == 200
     import_uploads.discard_all(ana.pk)
     assert not list(path.parent.iterdir())
+
+
+def test_uploads_that_nobody_imports_go_once_a_day(client: Client, ana: User) -> None:
+    uploaded(client)
+    [path] = [each for each in Path(default_storage.path("imports")).rglob("*") if each.is_file()]
+    os.utime(path, (time.time() - 3601,) * 2)
+    upkeep.delete_expired(Deadline())
+    assert not path.exists()
+
+
+def test_uploads_count_as_stored(ana: User, settings: Settings) -> None:
+    """Before they are kept: a file that is too much is not kept at all."""
+    settings.QUOTAS = "stored_megabytes=1"
+    with pytest.raises(QuotaExceeded):
+        import_uploads.keep(owner=ana, file=ContentFile(b" " * (1024 * 1024 + 1)))
+    assert not default_storage.exists(f"imports/{ana.pk}")
