@@ -50,7 +50,10 @@ class QuotasOut(Schema):
 
 
 class MyUsageOut(Schema):
-    """What you have used. Tokens and responses count in the turns that you started, since midnight UTC."""
+    """What you have used. Tokens and responses are those of the turns that you started and of your sessions' titles.
+
+    They count from midnight UTC.
+    """
 
     stored_bytes: int = Field(description="The size of your files; a file in several sessions counts once")
     running_turns: int

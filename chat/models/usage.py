@@ -7,7 +7,7 @@ from django.db import models
 
 
 class DailyUsage(models.Model):
-    """What the models of one person's turns were sent and have written on one day, in UTC."""
+    """What models were sent and have written for one person on one day, in UTC: in turns, and for titles."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="daily_usage")
     day = models.DateField()

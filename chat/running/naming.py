@@ -75,9 +75,9 @@ def request_of(untitled: Untitled) -> Request:
     )
 
 
-async def _reply(untitled: Untitled) -> tuple[str, int]:
-    """Return what the model says, "" where it fails or takes too long, and the tokens that it counted."""
-    said, tokens, response = "", 0, Response()
+async def _reply(untitled: Untitled) -> tuple[str, int | None]:
+    """Return what the model says, "" where it fails or takes too long, and its tokens; None: the reply has no end."""
+    said, tokens, response = "", None, Response()
     try:
         async with (
             asyncio.timeout(PATIENCE),

@@ -186,6 +186,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._in_hand = 0
         self._ignored = 0
         self._given_up = False
+        # What the peer had not taken at the last look, in bytes.
+        self._unsent = 0
         self._abort_timer: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -240,7 +242,17 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self._abort_soon()
         await super().send(message)
 
+    def send_keepalive_ping(self) -> None:
+        super().send_keepalive_ping()
+        self._unsent = self.transport.get_write_buffer_size()
+
     def keepalive_timeout(self) -> None:
+        """Close, unless the peer is still taking what was written before the ping: the outbox bounds how slowly."""
+        left = self.transport.get_write_buffer_size()
+        if left < self._unsent and not self.transport.is_closing():
+            self._unsent = left
+            self.pong_timer = self.loop.call_later(PONG_SECONDS, self.keepalive_timeout)
+            return
         super().keepalive_timeout()
         self._abort_soon()
 

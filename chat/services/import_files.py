@@ -24,8 +24,8 @@ from chat.imports import reading
 from chat.imports.found import Source
 from chat.imports.reading import Error, Head, Outline, Problem
 from chat.models import Session, User, Workspace
-from chat.services import attachments
-from chat.services.errors import Refused
+from chat.services import attachments, erasing, incomplete
+from chat.services.errors import NoSuchSession, Refused
 from chat.services.import_words import left_out, nothing_known, problem_words
 from chat.services.importing import FileReader, IdsTaken, Imported, SessionImport
 from chat.services.limits import spend
@@ -129,6 +129,8 @@ def import_file(
     if limits is None:
         spend("import_requests" if is_kept else "imports", owner.pk)
         require_storage(owner, 0)
+    for session_id in incomplete.abandoned().filter(owner=owner).values_list("pk", flat=True):
+        erasing.discard(session_id)  # its ids are free again
     run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
         run.bring(chosen, keep_ids=keep_ids)
@@ -201,6 +203,10 @@ class _Import:
                     taken = self._take(made, kind, body)
             if not taken:
                 self.outcome.brought.append(_brought(head, made.finish()))
+        except IdsTaken:
+            return False
+        except NoSuchSession:  # it was so slow that it was taken for abandoned
+            raise _failed("time") from None
         finally:
             made.discard()
         return not taken

@@ -47,10 +47,11 @@ class Upload:
 
 def keep(*, owner: User, file: File[Any]) -> Upload:
     """Keep a file for its owner; of more than a few, the oldest go. Raises DiskFull, QuotaExceeded."""
-    require_storage(owner, file.size)
     delete_expired()
     mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
-    for name in mine[: max(0, len(mine) - MOST_KEPT + 1)]:
+    too_many = max(0, len(mine) - MOST_KEPT + 1)
+    require_storage(owner, file.size + sum(map(default_storage.size, mine[too_many:])))
+    for name in mine[:too_many]:
         default_storage.delete(name)
     upload_id = secrets.token_hex(12)
     file.seek(0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
@@ -111,15 +112,12 @@ class SessionImport:
         if kind == reading.IDS:
             self._keep = self._keep and not _is_in_use(reading.Ids.validate_json(body))
             return
-        try:
-            self._write(kind, body, self._session or self._begin())
-        except IntegrityError:
-            if not self._keep:
-                raise
-            raise IdsTaken from None
+        session = self._session or self._begin()
+        with self._noticing_taken_ids():
+            self._write(kind, body, session)
 
     def finish(self) -> Imported:
-        """Show the session to its owner."""
+        """Show the session to its owner. Raises IdsTaken and NoSuchSession as `take` does."""
         session = self._session or self._begin()
         with transaction.atomic():
             incomplete.complete(session, self._head.session.status)
@@ -140,7 +138,7 @@ class SessionImport:
     def _begin(self) -> Session:
         self._names = Names(keep=self._keep)
         columns = self._fitted.columns | incomplete.new_columns()
-        self._session = session_row(
+        session = session_row(
             self._head.session,
             {**columns, "config": {**columns["config"], IMPORTED: True}},
             session_id=self._names.session(self._head.session.id) or ids.session_id(),
@@ -148,8 +146,19 @@ class SessionImport:
             workspace=self._workspace,
             began=self._head.began,
         )
-        insertion([self._session]).run()
-        return self._session
+        with self._noticing_taken_ids():
+            insertion([session]).run()
+        self._session = session  # not before: another import's session of this id is not ours to discard
+        return session
+
+    @contextmanager
+    def _noticing_taken_ids(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            if not self._keep:
+                raise
+            raise IdsTaken from None
 
     def _write(self, kind: bytes, body: bytes, session: Session) -> None:
         names = self._names

@@ -33,7 +33,6 @@ def run(deadline: Deadline | None = None) -> bool:
             except Exception:  # the next round tries again; the others must not wait for it
                 logger.exception("Erasing %s failed", erasure)
         if _is_purge_due():
-            upkeep.delete_expired(deadline)
             purge(before=_purged_before(), deadline=deadline)
         elif incomplete.abandoned().exists():
             purging.purge(before=None, deadline=deadline)
@@ -45,8 +44,12 @@ def run(deadline: Deadline | None = None) -> bool:
 
 
 def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
-    """Purge, and note when that was; returns how much was deleted, by kind."""
+    """Delete what has expired, purge, and note when that was; returns how much was purged, by kind."""
     deadline = deadline or Deadline()
+    try:
+        upkeep.delete_expired(deadline)
+    except Exception:  # tomorrow is early enough; the purge must not wait for it
+        logger.exception("What has expired could not be deleted")
     counts = purging.purge(before=before, deadline=deadline)
     if not deadline.is_over:
         JobLease.objects.filter(name=PURGE).update(finished_at=timezone.now())

@@ -38,7 +38,7 @@ class Quotas:
     stored_megabytes: int = 20_000
     # Turns that the person has started and that are still running.
     running_turns: int = 50
-    # Tokens that models were sent and wrote in the person's turns since midnight UTC.
+    # Tokens that models were sent and wrote since midnight UTC, in the person's turns and for their sessions' titles.
     tokens_per_day: int = 100_000_000
 
 

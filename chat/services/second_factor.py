@@ -23,7 +23,7 @@ from chat.models import User
 from chat.services import accounts, guesses, limits
 from chat.services.errors import Invalid, Refused
 from chat.services.security_log import Kind, record
-from chat.services.texts import exact, storable_object
+from chat.services.texts import check_json, exact
 
 logger = logging.getLogger(__name__)
 Type = Authenticator.Type
@@ -287,9 +287,11 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(credential: str) -> dict[str, Any]:
-    if len(credential) > LONGEST_CREDENTIAL:
-        raise ValueError("too long for an answer of WebAuthn")
-    return storable_object(json.loads(credential))
+    answer = json.loads(credential) if len(credential) <= LONGEST_CREDENTIAL else None
+    if not isinstance(answer, dict):
+        raise TypeError("not an answer of WebAuthn")
+    check_json(answer)  # all of it is stored
+    return answer
 
 
 def _no_such_factor() -> Refused:

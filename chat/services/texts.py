@@ -44,7 +44,7 @@ def storable_object(value: object) -> dict[str, Any]:
     """Check that a tool's arguments can be kept exactly as they are. Raises Refused: no JSON object, as for texts."""
     if not isinstance(value, dict):
         raise Invalid(_("A tool’s arguments are a JSON object: {…}."))
-    _check(value)
+    check_json(value)
     try:
         bounded(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -52,15 +52,16 @@ def storable_object(value: object) -> dict[str, Any]:
     return value
 
 
-def _check(value: object, depth: int = 0) -> None:
+def check_json(value: object, depth: int = 0) -> None:
+    """Refuse a parsed JSON value that is nested too deeply or holds a text that cannot be kept. Raises Refused."""
     if depth > MAX_DEPTH:
         raise Invalid(_("The arguments are nested too deeply."))
     if isinstance(value, str):
         exact(value)
     elif isinstance(value, dict):
         for name, item in value.items():
-            _check(name, depth)
-            _check(item, depth + 1)
+            check_json(name, depth)
+            check_json(item, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            _check(item, depth + 1)
+            check_json(item, depth + 1)

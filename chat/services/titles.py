@@ -77,14 +77,15 @@ def untitled(session_id: str) -> Untitled | None:
 
 
 @transaction.atomic
-def retitle(*, session_id: str, title: str, tokens: int) -> None:
+def retitle(*, session_id: str, title: str, tokens: int | None) -> None:
     """Replace Parley's own title by a model's, unless somebody has given one meanwhile, and count the model's tokens.
 
     With an empty one the present title is settled: nobody is asked again. Raises NoSuchSession.
     """
     opened = OpenSession.lock(session_id)
     session = opened.session
-    quotas.record_tokens(user_id=session.owner_id, tokens=tokens)
+    if tokens is not None:
+        quotas.record_tokens(user_id=session.owner_id, tokens=tokens)
     if not _is_marked(session):
         return
     if title and title != session.title:

@@ -25,13 +25,13 @@ def delete_expired(deadline: Deadline) -> int:
 
     SECURITY_LOG_DAYS=0 keeps all events. What is left at the deadline goes the next time.
     """
-    import_uploads.delete_expired()
     now = timezone.now()
     count = _delete(LoginSession.objects.filter(expire_date__lt=now), deadline)
     count += _delete(SignInLink.objects.filter(expires_at__lt=now), deadline)
     if settings.SECURITY_LOG_DAYS:
         kept_since = now - timedelta(days=settings.SECURITY_LOG_DAYS)
         count += _delete(SecurityEvent.objects.filter(at__lt=kept_since), deadline)
+    import_uploads.delete_expired()
     if count:
         logger.info("Deleted %d rows that have expired", count)
     return count

@@ -1,4 +1,4 @@
-// Notices: why something was refused, what was kept. Each one stays until what it is about is over.
+// Notices: why something was refused, what was kept. Each one stays until what it is about is over, or the reader goes on.
 import { on } from "./actions.js";
 import { TOUCH } from "./field.js";
 
@@ -25,7 +25,7 @@ export function settle(about = "") {
   over(about);
 }
 
-/** Something is over by itself: takes the notice away that is about it, and no other, which may not have been read. */
+/** Something is over by itself: takes the notice about it away. Other notices stay: they may not have been read. */
 export function over(about) {
   const shown = region?.firstElementChild;
   if (shown?.dataset.about.split(" ").includes(about)) leave(shown);

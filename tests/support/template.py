@@ -16,7 +16,7 @@ from asgiref.local import Local
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
-    "PARLEY_DATA": "/nowhere",  # a fork that uses something of the template fails
+    "PARLEY_DATA": "/dev/null/nowhere",  # a fork that uses something of the template fails
     "SECRET_KEY": "only for the imports: each fork has its own",
 }
 for name in ("DATABASE_URL", "REDIS_URL", "PARLEY_CONFIG"):

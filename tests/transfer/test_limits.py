@@ -24,7 +24,7 @@ from chat.services import import_files, importing, purging
 from chat.services.access import deleted_session_for, session_for_staff, sessions_of
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.import_files import contents, import_file
-from chat.services.importing import FileReader, SessionImport
+from chat.services.importing import FileReader, IdsTaken, SessionImport
 from tests.support.files import picture
 from tests.transfer import samples
 from tests.transfer.test_strangers import talk_of
@@ -177,6 +177,38 @@ def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> No
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     with pytest.raises(NoSuchSession):  # a batch that comes too late
         made.finish()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_loser_of_the_same_ids_leaves_the_winner_s_session_alone(ana: User) -> None:
+    """MSG-02: two imports of the same file at the same time; it deleted the session that the first one was writing."""
+    talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
+    first, second = list(steps(talk, ana)), list(steps(talk, ana))
+    taken = 0
+    for parts in zip(first, second, strict=True):
+        for made, kind, body in parts:
+            try:
+                if kind != reading.END:
+                    made.take(kind, body)
+            except IdsTaken:
+                taken += 1
+                made.discard()
+    assert taken
+    assert first[0][0].finish().kept_ids
+    assert Session.objects.get().pk == talk["session"]["id"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
+    """MSG-02: the next import of the same file keeps them, without waiting for the maintenance."""
+    talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
+    for made, kind, body in steps(talk, ana):
+        if kind != reading.END:
+            made.take(kind, body)
+    Session.objects.update(building_until=timezone.now())
+    [again] = import_file(owner=ana, file=file_of(talk)).brought
+    assert again.kept_ids
+    assert Session.objects.get().pk == talk["session"]["id"]
 
 
 def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
