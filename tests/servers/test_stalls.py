@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from chat.servers import uvicorn_server
 
@@ -25,6 +26,9 @@ class Transport(asyncio.Transport):
         self.unsent = max(0, self.unsent - self.takes)
         return self.unsent
 
+    def is_closing(self) -> bool:
+        return False
+
     def abort(self) -> None:
         self.aborted.set()
 
@@ -40,6 +44,23 @@ async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> No
     assert not slow.aborted.is_set()
     for timer in timers:
         timer.cancel()
+
+
+async def test_keepalive_waits_while_a_large_frame_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ping stands behind the frame: its pong cannot come before a slow line has taken all of that."""
+    monkeypatch.setattr(uvicorn_server, "PONG_SECONDS", 0.001)
+    failed = asyncio.Event()
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "keepalive_timeout", lambda self: failed.set())
+    socket: Any = uvicorn_server.SocketProtocol.__new__(uvicorn_server.SocketProtocol)
+    socket.transport, socket.loop, socket._abort_timer = Transport(1000, takes=100), asyncio.get_running_loop(), None
+    socket._unsent = 1000
+
+    socket.keepalive_timeout()
+    while socket.transport.unsent:  # its own timer asks
+        assert not failed.is_set()
+        await asyncio.sleep(0)
+    await failed.wait()  # all is taken, and still there is no pong
+    socket._abort_timer.cancel()
 
 
 async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
