@@ -468,10 +468,15 @@ def _unsent(transport: Any) -> int:
     return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
 
+def stop_at_sigint() -> None:
+    """Let SIGINT end the process where it is ignored, as in the background of a script: Twisted would keep that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def serve(listening: socket, ready: Callable[[], Awaitable[None]]) -> bool:
     """Serve until SIGINT or SIGTERM; await `ready` once the runner runs. Return whether it did run."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; Twisted would keep that
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    stop_at_sigint()
     server = BoundedServer(application, endpoints=["the socket that listens already"])
     server.endpoints.clear()  # Daphne wants one to be named, and would open it itself
     server.ready_callable = lambda: _adopt(listening, server)

@@ -4,6 +4,7 @@ import { isAfter, isBefore } from "./edges.js";
 import { dress } from "./faces.js";
 import { callsMe } from "./mentions.js";
 import { parse, patchElement } from "./patch.js";
+import { arrived } from "./pending.js";
 import { localise } from "./time.js";
 import { words } from "./words.js";
 
@@ -24,6 +25,7 @@ export function upsert(frame) {
   prepare(fresh);
   if (old && old.parentElement === placeOf(sequence) && old.dataset.sequence === fresh.dataset.sequence) update(old, fresh);
   else insert(fresh, sequence, old);
+  if (!old && fresh.matches(".mine")) arrived(fresh);
   const element = document.getElementById(id);
   arrange(element.parentElement === list ? element : list.lastElementChild);
   return element;

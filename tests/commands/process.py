@@ -62,6 +62,13 @@ class Started:
         return self.process.returncode, "".join(lines)
 
 
+def in_the_background(*command: str) -> tuple[str, ...]:
+    """Return a Python command as a shell starts the background jobs of a script: with SIGINT ignored."""
+    ignore = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    code = f"{ignore}; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    return ("-c", code, *command)
+
+
 @contextmanager
 def running(command: Sequence[str], environ: Mapping[str, str], pass_fds: tuple[int, ...] = ()) -> Iterator[Popen[str]]:
     """Run a Python command; kill what is left of it."""

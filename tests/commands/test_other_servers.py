@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientConnectorError, ClientSession
 
-from tests.commands.process import PATIENCE, environment, running, serving, workers
+from tests.commands.process import PATIENCE, environment, in_the_background, running, serving, workers
 
 pytestmark = pytest.mark.server
 
@@ -48,7 +48,7 @@ async def test_developers_server_runs_the_agents_and_gives_them_back(data: Path)
     """`manage.py runserver` is Daphne; the reloader is left out, which watches files."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = ("-u", "manage.py", "runserver", "--noreload", str(port))
+    command = in_the_background("-u", "manage.py", "runserver", "--noreload", str(port))
     with serving(data, *command, ready="Quit the server") as server:
         async with ClientSession() as person:
             async with asyncio.timeout(PATIENCE):

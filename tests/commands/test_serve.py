@@ -16,16 +16,10 @@ from pytest_django import Settings
 
 from chat.management.commands.serve import Command
 from chat.models import User
-from tests.commands.process import Started, manage, serving, workers
+from tests.commands.process import Started, in_the_background, manage, serving, workers
 from tests.support.entering import enter, sign_in
 
 pytestmark = pytest.mark.server
-# A shell starts the background jobs of a script with SIGINT ignored.
-AS_A_BACKGROUND_JOB = (
-    "-c",
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-    "os.execv(sys.executable, [sys.executable, 'manage.py', 'serve'])",
-)
 
 
 def browser() -> ClientSession:
@@ -70,7 +64,9 @@ def test_restart_keeps_the_people_and_prints_a_new_link(data: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uvicorn", "daphne"])
-@pytest.mark.parametrize(("how", "command"), [(signal.SIGTERM, ()), (signal.SIGINT, AS_A_BACKGROUND_JOB)])
+@pytest.mark.parametrize(
+    ("how", "command"), [(signal.SIGTERM, ()), (signal.SIGINT, in_the_background("manage.py", "serve"))]
+)
 async def test_signal_ends_it_cleanly(data: Path, how: signal.Signals, command: tuple[str, ...], kind: str) -> None:
     """RUN-15, LIVE-04: the lease is given back, sockets are closed with 1012, streams of steps end whole. Nothing is
     printed."""

@@ -10,7 +10,7 @@ from daphne.management.commands.runserver import Command as DaphneCommand
 from daphne.server import twisted_loop
 from django.utils.autoreload import file_changed
 
-from chat.servers.daphne_server import BoundedServer
+from chat.servers.daphne_server import BoundedServer, stop_at_sigint
 from config.asgi import application
 
 STOP_SECONDS = 5.0
@@ -30,6 +30,10 @@ class Command(DaphneCommand):
     """Daphne's command, with the bounds of Parley's servers."""
 
     server_cls = DevelopmentServer
+
+    def run(self, **options: Any) -> None:
+        stop_at_sigint()
+        super().run(**options)
 
     def inner_run(self, *args: Any, **options: Any) -> None:
         file_changed.connect(_stop, dispatch_uid="parley")
