@@ -113,6 +113,26 @@ async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServ
     await expect(ana.queue).to_have_count(0)
 
 
+async def test_message_is_shown_once_where_its_answer_is_late(ana: Person, model: WireServer) -> None:
+    """LIVE-04: it has come as a message, and its command has not been answered yet."""
+    model.script(reply("Got it"))
+
+    async def without_answers(route: WebSocketRoute) -> None:
+        def pass_on(frame: str | bytes) -> None:
+            if '"send:' not in str(frame):
+                route.send(frame)
+
+        route.connect_to_server().on_message(pass_on)
+
+    await ana.page.route_web_socket("**/ws/**", without_answers)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.say("Once")
+    await expect(ana.answers.first).to_contain_text("Got it")
+    await expect(ana.messages.filter(has_text="Once")).to_have_count(1)
+    await expect(ana.queue).to_have_count(0)
+
+
 async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: WireServer) -> None:
     """MSG-12: said before it is sent, counted in characters as the server does; what just fits goes out."""
     model.script(reply("Read"))
