@@ -13,6 +13,7 @@ let saidAt = 0;
 let told = said;
 let timer = 0;
 let sentAt = 0;
+let mirrored = null; // what another tab wrote, as long as nobody writes on here
 
 /** Begins with the newest draft: this browser's, or the server's as it was when this page was made there. */
 export function start() {
@@ -54,6 +55,7 @@ function known(text) {
 }
 
 function edited() {
+  mirrored = null;
   keep();
   if (field.value) soon();
   else flush();
@@ -67,12 +69,16 @@ function keep({ text, at } = { text: field.value, at: Date.now() }) {
   store.keep(NAME, text || said ? JSON.stringify({ text, said, at, saidAt }) : "");
 }
 
-/** Another tab wrote: who has nothing of their own here follows. */
+/**
+ * Another tab wrote: who has nothing of their own here follows. What stood in the storage before is not always what this
+ * tab has seen of it, because tabs write there at the same time.
+ */
 function followed(event) {
   if (event.key !== NAME) return;
   const [before, after] = [store.parsed(event.oldValue), store.parsed(event.newValue)];
   said = told = after?.said ?? "";
-  if (field.value === (before?.text ?? "") && field.value !== (after?.text ?? "")) follow(after?.text ?? "");
+  const isFollowing = field.value === mirrored || field.value === (before?.text ?? "");
+  if (isFollowing && field.value !== (after?.text ?? "")) follow(after?.text ?? "");
 }
 
 /** What became a message on another device is no draft any more; the server has forgotten it, too. */
@@ -88,6 +94,7 @@ function sentElsewhere({ id, html }) {
 
 /** Writes what was written elsewhere. */
 function follow(text) {
+  mirrored = text;
   field.removeEventListener("input", edited);
   write(text);
   field.addEventListener("input", edited);

@@ -111,6 +111,24 @@ async def test_two_tabs_do_not_fight_over_a_draft(ana: Person, browser: Browser)
     await expect(other.composer).to_have_value("")
 
 
+async def test_tab_that_follows_goes_on_following(ana: Person, browser: Browser) -> None:
+    """UI-09: tabs write to the storage at the same time, and may find older words there than those in their fields."""
+    other = await beside(ana, browser)
+    await other.composer.fill("Written")
+    await expect(ana.composer).to_have_value("Written")
+    await ana.page.evaluate(
+        """() => {
+            const key = Object.keys(localStorage).find((each) => each.startsWith("parley:draft:"));
+            const draft = (text) => JSON.stringify({ text, said: "", at: Date.now(), saidAt: 0 });
+            const change = { key, oldValue: draft("Writ"), newValue: draft("Written there") };
+            dispatchEvent(new StorageEvent("storage", change));
+        }"""
+    )
+    await expect(ana.composer).to_have_value("Written there")
+    await ana.composer.press("!")
+    await expect(other.composer).to_have_value("Written there!")
+
+
 async def test_arrow_up_brings_back_what_was_sent(ana: Person, model: WireServer) -> None:
     """UI-09: the newest first, and down again to the empty field; words that are being written are left alone."""
     model.script(reply("A"), reply("B"))
