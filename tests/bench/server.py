@@ -26,6 +26,9 @@ class Server:
         self.port = _free_port()
         self._environment = {
             **os.environ,
+            # One person has all sessions.
+            "LIMITS": "sends=0, sessions=0, changes=0",
+            "QUOTAS": "running_turns=0, tokens_per_day=0",
             "PARLEY_DATA": str(data),
             "PARLEY_CONFIG": str(config),
             "PORT": str(self.port),
