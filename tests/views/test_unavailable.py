@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.test import Client
 from django.urls import reverse
 
@@ -20,9 +20,25 @@ def client(ana: User) -> Client:
     return client
 
 
+def with_state(state: str) -> Exception:
+    """Return an error as Django wraps psycopg's."""
+    error, cause = InternalError("ended"), Exception()
+    cause.sqlstate = state  # type: ignore[attr-defined]  # psycopg's errors have it
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "status", "retry_after"),
-    [(OperationalError("gone"), 503, "2"), (InterfaceError("closed"), 503, "2"), (DataError("wrong"), 500, None)],
+    [
+        (OperationalError("gone"), 503, "2"),
+        (InterfaceError("closed"), 503, "2"),
+        (with_state("25006"), 503, "2"),  # a primary that has become a standby
+        (with_state("25P03"), 503, "2"),  # the server has ended a transaction that was idle
+        (with_state("25P02"), 500, None),
+        (DataError("wrong"), 500, None),
+    ],
+    ids=["gone", "closed", "standby", "idle", "aborted", "wrong"],
 )
 def test_database_that_is_away_is_a_matter_of_time(
     client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, retry_after: str | None
