@@ -126,7 +126,7 @@ async def test_held_message_is_not_waited_for(house: House, ana: User, secret: s
     session = await house.session(ana)
     first = Waiter(session, secret, {"text": "First"})
     await gate.reached()
-    second = Waiter(session, secret, {"text": "Second"}, seconds=600)
+    second = Waiter(session, secret, {"text": "Second"})
     await second.begun()
     await house.cancel(session, ana)
     assert (await first.answer())["outcome"] == "interrupted"
