@@ -100,6 +100,16 @@ def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
         assert step.tool_call_id is None or step.tool_call_id in called
 
 
+def test_steps_say_which_agent_they_are_of() -> None:
+    """CTX-04: words, calls and results alike."""
+    made_by = {"role": "assistant", "mode": "plan", "agent_id": "coder", "workflow_id": "w_1", "response_id": "r_1"}
+    call = {"type": "tool_group", "tool_call_id": "c1", "tool_name": "add", "result": "2", "status": "complete"}
+    rows = [row(1, type="text", role="user", text="Hi"), row(2, type="text", text="So", **made_by)]
+    rows.append(row(3, **call, **made_by))
+    found = [(step.role, step.mode, step.agent_id, step.workflow_id) for step in projected(rows)[1:]]
+    assert found == [("assistant", "plan", "coder", "w_1"), ("tool", "plan", "coder", "w_1")]
+
+
 @settings(max_examples=60, deadline=None)
 @given(rows=any_rows(), at=st.integers(0, 8))
 def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[ChatMessage], at: int) -> None:
