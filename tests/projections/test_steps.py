@@ -123,6 +123,17 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
     assert end == [step for step in projected(rows) if step.sequence > 2 * at + 1]
 
 
+def test_call_with_the_id_of_an_earlier_one_has_the_same_name_in_a_part_of_the_session() -> None:
+    """CTX-03, CTX-04: some servers number their calls anew in each response."""
+    call = {"type": "tool_group", "role": "assistant", "tool_call_id": "c1", "tool_name": "add", "result": "2"}
+    said = {"type": "text", "role": "user", "text": "Go"}
+    rows = [row(1, **said), row(2, **call, response_id="r_1"), row(3, **said), row(4, **call, response_id="r_2")]
+    people = frozenset({named(rows[0])})
+    part = [each.step for each in steps(rows[2:], Around(people, call_ids([(rows[1].id, "c1")])))]
+    assert part == [step for step in projected(rows) if step.sequence > 5]
+    assert part[-1].tool_call_id == "call_m_4"
+
+
 def test_response_and_its_tools_are_steps_of_the_model() -> None:
     """CTX-04, MSG-06: the fields of each, with the response's figures and the tool's."""
     call = {"response_id": "r_1", "role": "assistant", "model": "one", "provider": "scripted"}
