@@ -38,7 +38,7 @@ def test_claim_is_lost_with_its_epoch_or_its_owner(worker: str, found: dict[str,
 def test_claim_of_nobody_is_lost_at_the_second_look() -> None:
     """RUN-15: the first one may see what the worker is about to hear of, such as its own release."""
     first = compare("w", {"s": MINE}, row(owner=None), frozenset())
-    assert (first.lost, first.suspects) == ([], {MINE})
+    assert (first.lost, first.suspects) == ([], frozenset([MINE]))
     second = compare("w", {"s": MINE}, row(owner=None), first.suspects)
     assert (second.lost, second.suspects) == ([MINE], frozenset())
 
@@ -46,7 +46,7 @@ def test_claim_of_nobody_is_lost_at_the_second_look() -> None:
 def test_session_without_service_is_found_at_the_second_look() -> None:
     """RUN-15: the answer to a claim may be on its way, or lost for good."""
     first = compare("w", {}, row(), frozenset())
-    assert (first.unserved, first.suspects) == ([], {MINE})
+    assert (first.unserved, first.suspects) == ([], frozenset([MINE]))
     assert compare("w", {}, row(), first.suspects).unserved == [MINE]
     assert compare("w", {}, row(epoch=4), first.suspects).unserved == []
     assert compare("w", {"s": MINE}, row(), first.suspects).unserved == []
