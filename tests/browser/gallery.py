@@ -37,7 +37,20 @@ from tests.browser.screens import (
 )
 from tests.support.server import ROOT, ForkedServer
 
-__all__ = ["SCREENS", "House", "files", "keepers", "leave", "over", "past", "places", "shared", "staff", "talk", "teams"]
+__all__ = [
+    "SCREENS",
+    "House",
+    "files",
+    "keepers",
+    "leave",
+    "over",
+    "past",
+    "places",
+    "shared",
+    "staff",
+    "talk",
+    "teams",
+]
 Json = dict[str, Any]
 DESKTOP: Json = {"viewport": {"width": 1280, "height": 800}}
 PHONE: Json = {

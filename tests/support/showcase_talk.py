@@ -147,6 +147,10 @@ def fill_shared(people: dict[str, User], session: Session, now: datetime) -> Non
     for author, other in ((jonas, "Shorter, please"), (mei, "Shorter, and name the cause first")):
         text = second.text.replace("Shorter, and name the cause", other)
         suggestions.suggest(session=session, author=author, message_id=second.pk, text=text)
-    for user, words in ((ana, "Then send it to the five largest customers"), (priya, "请先给我看一下"), (jonas, "Wait")):
+    for user, words in (
+        (ana, "Then send it to the five largest customers"),
+        (priya, "请先给我看一下"),
+        (jonas, "Wait"),
+    ):
         values = {"status": "queued", "held": True, "type": "text", "role": "user"}
         session.chat_messages.create(text=words, user=user, sender=user.sender, **values)
