@@ -104,8 +104,11 @@ class House:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for something in the rows to be true."""
-        async with asyncio.timeout(20):
-            while not await self.do(condition):  # noqa: ASYNC110  # rows have no event to wait for
+        async with asyncio.timeout(20) as limit:
+            while not await self.do(condition):
+                # A cancellation that comes with the end of the thread's work is lost in `do`.
+                if limit.expired():
+                    raise TimeoutError
                 await asyncio.sleep(0.005)
 
     async def snapshot(self, session: Session) -> Changes:
