@@ -22,8 +22,9 @@ from tests.wire import openai as chat_api
 from tests.wire.vendors import OPENAI
 
 
-def start_process(model: WireServer, **provider: Any) -> None:
+async def start_process(model: WireServer, **provider: Any) -> None:
     """Configure the agents as a new process does, which remembers nothing."""
+    await agents_setup.registry().close()
     wire = {"type": "openai", "base_url": model.openai_url, "max_retries": 0, "options": {"temperature": 0.3}}
     config = {
         "providers": {"wire": {**wire, "models": {"wire-large": {}}, **provider}},
@@ -51,22 +52,22 @@ async def temperatures(house: House, session: Session, author: User, model: Wire
 async def test_refusal_outlives_the_process_but_not_the_day(house: House, ana: User) -> None:
     """RUN-10: another process does not ask for what was refused; after a day the server is asked in full again."""
     async with WireServer() as model:
-        start_process(model)
+        await start_process(model)
         session = await house.session(ana)
         script(model)
         assert await temperatures(house, session, ana, model) == [True, False]
-        start_process(model)
+        await start_process(model)
         found = await house.do(lambda: next_request(Session.objects.get(pk=session.pk)))
         assert found.agent is not None
         assert found.agent.provider.dialect_for("wire-large").omitted == {"temperature"}  # type: ignore[attr-defined]  # it is an SdkProvider
         assert await temperatures(house, session, ana, model) == [False]
-        start_process(model, api="responses")
+        await start_process(model, api="responses")
         changed = await house.do(lambda: next_request(Session.objects.get(pk=session.pk)))
         assert changed.agent is not None
         assert changed.agent.provider.dialect_for("wire-large").responses  # type: ignore[attr-defined]  # as above
         long_ago = timezone.now() - timedelta(seconds=LIFETIME)
         await house.do(lambda: LearnedDialect.objects.update(learned_at=long_ago))
-        start_process(model)
+        await start_process(model)
         assert await temperatures(house, session, ana, model) == [True]
 
 
@@ -90,7 +91,7 @@ async def test_turn_goes_on_where_nothing_can_be_stored(
 
     monkeypatch.setattr(dialects, "keep", fail)
     async with WireServer() as model:
-        start_process(model)
+        await start_process(model)
         session = await house.session(ana)
         script(model)
         assert await temperatures(house, session, ana, model) == [True, False]
