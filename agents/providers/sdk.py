@@ -223,7 +223,11 @@ class SdkProvider(abc.ABC, Generic[Client]):
                     raise
                 tried.append(dialect)
             else:
-                await self._learn(request.model, tried[0], dialect)
+                try:
+                    await self._learn(request.model, tried[0], dialect)
+                except BaseException:  # the task was cancelled: nothing else would close the response
+                    await response.aclose()
+                    raise
                 return response, dialect
 
     async def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
