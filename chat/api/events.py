@@ -10,7 +10,7 @@ from ninja import Header, Query, Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest
-from chat.api.streams import entry_of, streamed
+from chat.api.streams import entry_of, require_room, streamed
 from chat.commands import Number
 from chat.live.event_stream import EventStream
 from chat.services.access import session_for
@@ -37,6 +37,7 @@ def stream_events(
 ) -> StreamingHttpResponse:
     """The events of the WebSocket, one JSON object in each `data:` line. See docs/protocol.md, section 1."""
     session, role = session_for(request.user, session_id)
+    require_room(request.user.pk)
     since = (last_event if last_event is not None else query.since) or 0
     stream = EventStream(request.user, since, role, entry_of(request), get_language() or "en")
     return streamed(session.pk, stream, stream.follow)
