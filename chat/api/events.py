@@ -10,6 +10,7 @@ from ninja import Header, Query, Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest
+from chat.api.event_schemas import EVENT, SCHEMAS
 from chat.api.streams import entry_of, require_room, streamed
 from chat.commands import Number
 from chat.live.event_stream import EventStream
@@ -19,6 +20,20 @@ router = Router(tags=["Events"])
 LastEvent = Annotated[Number | None, Header(alias="Last-Event-ID", description="The revision of the last event")]
 STREAM: dict[int, dict[str, Any]] = {
     200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+EVENTS: dict[int, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events. Each `data:` line is one `Event` as JSON, each `id:` line is a revision",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "string",
+                    "contentMediaType": "text/event-stream",
+                    "contentSchema": {"$ref": f"{SCHEMAS}{EVENT}"},
+                }
+            }
+        },
+    }
 }
 
 
@@ -30,7 +45,7 @@ class StreamQuery(Schema):
     "/sessions/{session_id}/events",
     operation_id="streamEvents",
     summary="Follow a session's events",
-    openapi_extra={"responses": STREAM},
+    openapi_extra={"responses": EVENTS},
 )
 def stream_events(
     request: ApiRequest, session_id: str, query: Query[StreamQuery], last_event: LastEvent = None

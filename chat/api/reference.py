@@ -15,7 +15,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from chat.api.openapi import SCHEMAS, TAGS
+from chat.api.event_schemas import SCHEMAS
+from chat.api.openapi import TAGS
 from chat.api.root import api
 
 Json = Mapping[str, Any]
