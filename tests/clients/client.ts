@@ -14,10 +14,12 @@ function ok<T>(answer: { data?: T; error?: unknown }): T {
   return answer.data;
 }
 
-async function firstEvent(stream: ReadableStream<Uint8Array>): Promise<Event> {
-  let text = "";
-  for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
-    text += piece;
+async function firstEvent(stream: ReadableStream<Uint8Array> | null): Promise<Event> {
+  if (stream === null) throw new Error("There is no stream");
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  for (let text = "", piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    text += decoder.decode(piece.value, { stream: true });
     const data = /^data: (.*)\n/m.exec(text);
     if (data?.[1]) return JSON.parse(data[1]) as Event;
   }
