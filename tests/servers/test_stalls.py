@@ -83,7 +83,7 @@ async def test_uvicorn_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest
 
 
 async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one ping at a time: Autobahn would forget the timer of the one before, and close in spite of its pong."""
+    """One ping at a time: with two, Autobahn forgets the timer of the first, and closes in spite of its pong."""
     from chat.servers import daphne_server  # it installs an event loop of Twisted's beside that of the tests
 
     dropped, timers, pings = [], [], []
