@@ -86,8 +86,8 @@ async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.
     """One ping at a time: with two, Autobahn forgets the timer of the first, and closes in spite of its pong."""
     from chat.servers import daphne_server  # it installs an event loop of Twisted's beside that of the tests
 
+    base: Any = daphne_server.SocketProtocol.__base__
     dropped, timers, pings = [], [], []
-    base = daphne_server.WebSocketProtocol
     monkeypatch.setattr(base, "onAutoPingTimeout", lambda self: dropped.append(self))
 
     def ping(self: Any) -> None:
