@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
@@ -57,6 +58,15 @@ class PersonConsumer(AsyncWebsocketConsumer):
     outbox: Outbox | None = None
     allowance = float(BURST)
     allowed_at = 0.0
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler of a message.
+
+        Channels first looks, in the one thread that synchronous views share, for database connections that are too
+        old: a frame then waits for whatever that thread does. Consumers use other threads, which look for themselves
+        (`chat/db.py`).
+        """
+        await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
         """Accept everybody; tell those who may not stay by close code why not."""

@@ -18,11 +18,15 @@ def authenticated(sockets: Application, check_origin: Callable[[Application], Ap
     browsers act for others without being asked, and their sockets cannot send `Authorization`; an `Origin` that is
     there is checked all the same. The consumer checks the token itself, which it finds as `api_token` in the scope.
     """
-    with_cookie = cast("Application", AuthMiddlewareStack(sockets))  # the stubs allow for ASGI 2 as well
 
     async def by_credential(scope: Any, receive: Any, send: Any) -> None:
-        application = with_cookie if scope["api_token"] is None else sockets
-        await application(scope, receive, send)
+        async def sending_directly(scope: Any, receive: Any, _send: Any) -> None:
+            # Channels' session middleware looks at each message whether to save the session, for HTTP responses:
+            # at 6 % of the CPU of a stream.
+            await sockets(scope, receive, send)
+
+        with_cookie = cast("Application", AuthMiddlewareStack(sending_directly))  # the stubs allow for ASGI 2 as well
+        await (with_cookie if scope["api_token"] is None else sockets)(scope, receive, send)
 
     checked = check_origin(by_credential)
 

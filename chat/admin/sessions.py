@@ -44,6 +44,7 @@ LONGEST_WORDS = 200
 PAGING = {"p", "all"}
 
 names.call(Session, _("session"), _("sessions"))
+names.call_fields(Session, owner=_("owner"), model=_("model"), workspace=_("workspace"))
 
 
 @admin.register(Session)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Prefetch, prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -102,6 +103,8 @@ def _add(opened: OpenSession, row: ChatMessage, attachment_ids: Sequence[str]) -
     opened.place(row)
     if attachment_ids:
         attachments.claim(message=row, attachment_ids=attachment_ids)
+    else:  # known without a query
+        prefetch_related_objects([row], Prefetch("attachments", Attachment.objects.none()))
 
 
 @transaction.atomic

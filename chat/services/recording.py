@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from chat.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
 from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
@@ -33,6 +34,7 @@ from chat.services.senders import sender_in
 from chat.services.turns import deliver_queued
 
 SAVED = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
+SAVED_OF_RUN = ("written", "attempts", "state", "turn_id", "turn_started_at", "stopped_by", "done", "owner")
 # DNS allows no longer names.
 LONGEST_HOST = 253
 
@@ -105,19 +107,22 @@ class Batch:
 class _Run(NamedTuple):
     """The columns of a locked run that decide who may write."""
 
-    session_id: str
+    pk: str
     epoch: int
-    owner: str | None
+    owner_id: str | None
     claimant: str
     written: int
 
     def admits(self, claim: Claim) -> bool:
-        return (self.epoch, self.owner) == (claim.epoch, claim.worker_id)
+        return (self.epoch, self.owner_id) == (claim.epoch, claim.worker_id)
 
     def has(self, job: Job) -> bool:
         """Return whether a job is written already; its claim may have been released since."""
         claim = job.claim
         return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= job.number
+
+
+_columns_of = attrgetter(*_Run._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +201,11 @@ def _carry_out(
 
 def _save(written: Sequence[Job], locked: _Locked) -> None:
     """Write what the jobs have changed in the rows of their sessions and runs."""
-    numbers = {job.claim.session_id: job.number for job in written}
-    for session_id in numbers:
-        locked.sessions[session_id].session.save(update_fields=SAVED)
-    if numbers:
-        table = SessionRun._meta.db_table
-        values = [(number, locked.sessions[name].run.attempts, name) for name, number in numbers.items()]
-        with connection.cursor() as cursor:
-            cursor.executemany(f"UPDATE {table} SET written = %s, attempts = %s WHERE session_id = %s", values)  # noqa: S608  # a name of the model's own
+    for session_id, number in {job.claim.session_id: job.number for job in written}.items():
+        opened = locked.sessions[session_id]
+        opened.run.written = number
+        opened.session.save(update_fields=SAVED)
+        opened.run.save(update_fields=SAVED_OF_RUN)
 
 
 def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
@@ -211,16 +213,19 @@ def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
 
     Texts alone, which are most of what is written, need the run only.
     """
-    sessions = Session.objects.select_for_update(skip_locked=not wait).filter(pk__in=with_rows).order_by("pk")
-    found = {session.pk: session for session in sessions}
+    rows = Session.objects.select_for_update(skip_locked=not wait).filter(pk__in=with_rows).order_by("pk")
+    found = {session.pk: session for session in rows} if with_rows else {}
     names = found.keys() | (with_text - with_rows)
     locking = SessionRun.objects.select_for_update(skip_locked=not wait).filter(pk__in=names).order_by("pk")
-    runs = {row[0]: _Run(*row) for row in locking.values_list("pk", "epoch", "owner_id", "claimant", "written")}
+    # Texts alone need a few columns; one query for both kinds keeps the locks in one order.
+    opened = {run.pk: run for run in locking} if with_rows else {}
+    columns = map(_columns_of, opened.values()) if with_rows else locking.values_list(*_Run._fields)
+    runs = {run.pk: run for run in map(_Run._make, columns)}
     missing = (with_rows | with_text) - runs.keys()
     # What is missing although all locks were waited for is deleted.
     busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
-    opened = SessionRun.objects.filter(pk__in=with_rows & runs.keys()) if with_rows else ()
-    return _Locked({run.pk: OpenSession(found[run.pk], run) for run in opened}, runs, busy)
+    sessions = {name: OpenSession(found[name], opened[name]) for name in found.keys() & opened.keys()}
+    return _Locked(sessions, runs, busy)
 
 
 def _in_vain(opened: OpenSession, job: Job) -> bool:
@@ -334,5 +339,4 @@ def _close_turn(opened: OpenSession) -> str:
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None
-    run.save(update_fields=["state", "turn_id", "turn_started_at", "stopped_by", "done", "owner"])
     return ""

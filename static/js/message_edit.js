@@ -80,7 +80,7 @@ class Edit {
   /** Asks what goes before anything is saved: how many messages may, "fork" for a fork instead, null for nothing. */
   #askToRetry(submitter) {
     const redo = async () => this.form.requestSubmit(submitter);
-    return insist(() => askToRetry(this.message.id), { label: words.stopAndSave, redo, about: `edit:${this.message.id}` });
+    return insist(() => askToRetry(this.message.id), { label: words.stopAndRetry, redo, about: `edit:${this.message.id}` });
   }
 
   async #fork(text) {

@@ -3,6 +3,7 @@ import { on } from "./actions.js";
 import { notice, settle } from "./notice.js";
 import { live } from "./page.js";
 import { parse } from "./patch.js";
+import { leave } from "./scroll.js";
 import { textAt } from "./server.js";
 import { localise } from "./time.js";
 import { toast } from "./toast.js";
@@ -15,9 +16,11 @@ const boxOf = (message) => message.querySelector(":scope > .suggestions");
 export async function toggle(button) {
   const message = button.closest("article.message");
   if (boxOf(message)) return close(message);
+  leave(); // following the end of the list would move the suggestions out of sight
   await draw(message);
   follow(message);
   boxOf(message)?.querySelector(".difference")?.focus({ preventScroll: true });
+  boxOf(message)?.querySelector(".suggestion").scrollIntoView({ block: "nearest" });
 }
 
 async function draw(message) {

@@ -10,6 +10,7 @@ const QUICK = ["copy", "edit", "retry"];
 const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
 const log = document.getElementById("log");
 const list = document.getElementById("messages");
+const page = document.getElementById("main");
 const status = document.getElementById("status");
 const hovering = draw("message-actions");
 const resting = draw("message-actions resting");
@@ -27,7 +28,7 @@ export function start() {
   list.addEventListener("pointerdown", press);
   list.addEventListener("contextmenu", (event) => event.pointerType === "touch" && !event.target.closest("a") && event.preventDefault());
   new MutationObserver(rest).observe(list, { childList: true });
-  new MutationObserver(rest).observe(document.getElementById("main"), { attributeFilter: ["data-status"] });
+  new MutationObserver(rest).observe(page, { attributeFilter: ["data-status"] });
   rest();
 }
 
@@ -106,6 +107,8 @@ function spare(message) {
 /** The last message has its actions below it, where else the agent's status stands. */
 function rest() {
   const last = lastMessage();
+  // The bar is hidden while the agent works; a keyboard's focus in it goes to its message.
+  if (page.dataset.status !== "idle" && resting.querySelector(":focus-visible")) last?.focus({ preventScroll: true });
   resting.hidden = !last;
   if (last) dress(resting, last);
   const hovered = messageOf(hovering);

@@ -11,7 +11,7 @@ AS_SERVED = """document.addEventListener("readystatechange", () => {
     const isInline = ({ name, value }) => name === "style" || name.startsWith("on") || /^\\s*javascript:/i.test(value);
     const check = (root) => {
         for (const element of root.querySelectorAll("*")) {
-            const isCode = element.matches("style, script:not([src])");
+            const isCode = element.matches("style, script:not([src], [type='application/json'])");
             const isForbidden = isCode || [...element.attributes].some(isInline);
             if (isForbidden) console.error("Inline:", element.outerHTML.slice(0, 200));
             if (element.content instanceof DocumentFragment) check(element.content);

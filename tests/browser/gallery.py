@@ -29,6 +29,7 @@ from tests.browser.screens import (
     over,
     past,
     places,
+    shared,
     sign_in_as,
     staff,
     talk,
@@ -36,11 +37,24 @@ from tests.browser.screens import (
 )
 from tests.support.server import ROOT, ForkedServer
 
-__all__ = ["SCREENS", "House", "files", "keepers", "leave", "over", "past", "places", "staff", "talk", "teams"]
+__all__ = [
+    "SCREENS",
+    "House",
+    "files",
+    "keepers",
+    "leave",
+    "over",
+    "past",
+    "places",
+    "shared",
+    "staff",
+    "talk",
+    "teams",
+]
 Json = dict[str, Any]
-DESKTOP: Json = {"viewport": {"width": 1280, "height": 860}}
+DESKTOP: Json = {"viewport": {"width": 1280, "height": 800}}
 PHONE: Json = {
-    "viewport": {"width": 375, "height": 740},
+    "viewport": {"width": 390, "height": 844},
     "device_scale_factor": 2,
     "has_touch": True,
     "is_mobile": True,

@@ -7,7 +7,7 @@ import re
 
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
-from tests.browser.person import Person
+from tests.browser.person import VIEWPORT, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_messages import choose, talk
@@ -62,6 +62,12 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await bo.say("Wait for me")
     await expect(ana.queue).to_have_count(1)
     await expect(ana.page.locator("#toasts")).to_contain_text("5 messages removed")
+    toast = await ana.page.locator("#toasts .toast").last.bounding_box()
+    dock = await ana.page.locator(".dock").bounding_box()
+    assert toast
+    assert dock
+    assert dock["x"] < toast["x"]
+    assert toast["y"] + toast["height"] <= dock["y"]
     await button(ana, "Undo").click()
     for person in (ana, bo):
         await expect(person.answers).to_have_text(texts("First", "Second", "Third"))
@@ -72,10 +78,11 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     assert await ana.transcript() == before
 
     model.script(reply("Better"))
-    last = ana.answers.last
-    await last.focus()
-    await last.press("r")
+    await ana.composer.focus()
+    await ana.page.keyboard.press("Shift+Tab")
+    await ana.page.locator(".resting").get_by_role("button", name="Retry from here").press("Enter")
     await expect(bo.answers).to_have_text(texts("First", "Second", "Better"))
+    await expect(ana.page.locator("#messages article:focus")).to_be_visible()
     await bo.sees_state("idle")
     await button(ana, "Undo").click()
     await expect(bo.answers).to_have_text(texts("First", "Second", "Third"))
@@ -160,8 +167,12 @@ async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: Wire
     await field.fill("A better question")
     await button(bo, "Send suggestion").click()
     await expect(field).to_have_count(0)
-    await mine.get_by_role("button", name="1 suggested edit").click()
+    await ana.page.set_viewport_size({"width": 1200, "height": 400})
+    await mine.get_by_role("button", name="1 suggested edit").press("Enter")
     await expect(mine.locator(".suggestion")).to_contain_text("Bo suggests this edit")
+    await expect(mine.locator(".difference")).to_be_focused()
+    await expect(mine.locator(".difference")).to_be_in_viewport(ratio=1)
+    await ana.page.set_viewport_size(VIEWPORT)
     await expect(mine.locator(".suggestion ins").first).to_be_visible()
     assert await violations(ana.page) == []
     await theirs.get_by_role("button", name="1 suggested edit").click()

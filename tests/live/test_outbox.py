@@ -124,6 +124,23 @@ async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch
     assert await peer.closed() == 4408
 
 
+async def test_frame_is_late_by_its_own_time_and_not_by_that_of_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: one timer serves all frames; a quiet socket stays open when it ends, a stuck one does not."""
+    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.01)
+    peer = Peer()
+    peer.outbox.put("first")
+    await peer.has(1)
+    its_time_is_over = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.05, its_time_is_over.set)
+    await its_time_is_over.wait()
+    peer.outbox.put("second")
+    await peer.has(2)
+    peer.flowing.clear()
+    peer.outbox.put("third")
+    assert await peer.closed() == 4408
+    assert peer.taken == ["first", "second"]
+
+
 async def test_large_frame_has_as_long_as_a_slow_line_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: it was closed, synchronised with the same frame, and closed again."""
     monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from agents.providers.scripted import Gate
 from chat.live import catchup, wire
@@ -42,6 +44,30 @@ async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
     assert other["id"] != first["id"]
     await house.idle(session)
     assert await house.do(ChatMessage.objects.filter(session=session, text="Once").count) == 2
+
+
+async def test_frame_does_not_wait_for_the_thread_of_the_views(house: House, ana: User) -> None:
+    """LIVE-02: a synchronous view that takes its time held up every frame of every socket."""
+    house.script([["Yes."]])
+    session = await house.session(ana)
+    is_busy, is_done = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def take_its_time() -> None:
+        loop.call_soon_threadsafe(is_busy.set)
+        is_done.wait()
+
+    async with Socket(path_of(session), ana) as socket:
+        await socket.let_in()
+        view = asyncio.create_task(sync_to_async(take_its_time)())
+        await is_busy.wait()
+        try:
+            await socket.let_in()
+            assert (await socket.ask(type="send", text="Hello"))["type"] == "ack"
+            await house.idle(session)
+        finally:
+            is_done.set()
+            await view
 
 
 async def test_key_of_another_person_is_refused(house: House, ana: User, bo: User) -> None:

@@ -67,7 +67,7 @@ def renewed_in_time(worker_id: str) -> bool:
 
 def same_epoch(run: recording._Run, claim: lease.Claim) -> bool:
     """A claim is recognised by its epoch alone."""
-    return run.epoch == claim.epoch and run.owner is not None
+    return run.epoch == claim.epoch and run.owner_id is not None
 
 
 def unnumbered(jobs: Iterable[Job], locked: recording._Locked) -> Iterator[Outcome]:

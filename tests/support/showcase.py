@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from tests.support.showcase_talk import Writer, fill, fill_small
+from tests.support.showcase_talk import Writer, fill, fill_shared, fill_small
 
 if TYPE_CHECKING:
     from chat.models import Session, User, Workspace
@@ -49,7 +49,7 @@ TITLES = [
 
 def house(now: datetime) -> Json:
     """Make all of it; returns cookies by person and the addresses worth a look."""
-    from chat.models import AgentPreset, Membership
+    from chat.models import AgentPreset, Membership, User
     from chat.services.accounts import first_administrator
     from chat.services.workspaces import current_workspace
     from tests.bench.rows import cookie
@@ -59,13 +59,16 @@ def house(now: datetime) -> Json:
     people = {name: _person(name, shown, first) for name, shown in PEOPLE.items()}
     for user in people.values():
         Membership.objects.get_or_create(workspace=workspace, user=user)
+    guest = _person("gil", "Gil Amsalem", first)
+    User.objects.filter(pk=guest.pk).update(can_own_workspace=False)
+    Membership.objects.create(workspace=workspace, user=guest, role=Membership.Role.GUEST)
     AgentPreset.objects.create(name="reviewer", title="审校 · Reviewer of releases and their notes", position=1)
-    addresses = _rooms(people, workspace, now)
+    addresses = _rooms({**people, "gil": guest}, workspace, now)
     _earlier(people, workspace, now)
     _elsewhere(people, now)
     _looked_after(people, workspace, now)
     link = _signing_in(people)
-    cookies = {name: cookie(user) for name, user in {**people, "admin": first}.items()}
+    cookies = {name: cookie(user) for name, user in {**people, "gil": guest, "admin": first}.items()}
     return {"cookies": cookies, "link": link, **addresses, **_pages(people["ana"])}
 
 
@@ -81,11 +84,14 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
     _let_in(main, *[people[name] for name in PEOPLE if name not in ("ana", "kenta")])
     _let_in(main, people["kenta"], role="viewer")
     scratch = _session(ana, workspace, "Scratch", now - timedelta(days=2))
-    _let_in(scratch, *[user for user in people.values() if user != ana])
+    shared = _session(ana, workspace, "A note to customers", now - timedelta(minutes=12))
+    _let_in(shared, *[people[name] for name in ("mei", "jonas", "priya", "gil")])
+    _let_in(scratch, *[people[name] for name in PEOPLE if name != "ana"])
     _let_in(small, mei, people["jonas"])
     _let_in(read_only, ana, role="viewer")
     fill(people, main, now)
     fill_small(small, ana, now)
+    fill_shared(people, shared, now)
     for session, author in ((read_only, mei), (archived, ana)):
         _greet(session, author, now)
     archive(ana, archived.pk)
@@ -97,6 +103,7 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
         "read_only": read_only,
         "archived": archived,
         "scratch": scratch,
+        "shared": shared,
     }
     return {name: f"/sessions/{session.pk}/" for name, session in rooms.items()}
 

@@ -118,3 +118,39 @@ def fill_small(session: Session, author: User, now: datetime) -> None:
     writer.agent(text="Two **pictures**, a runbook of two pages and a table with `60` in all.", duration_ms=2_100)
     writer.done(5)
     writer.close()
+
+
+def fill_shared(people: dict[str, User], session: Session, now: datetime) -> None:
+    """Say what several people worked on: edits, suggestions, a stop that left messages on hold, an error."""
+    from chat.services import editing, suggestions
+
+    ana, mei, jonas, priya = (people[name] for name in ("ana", "mei", "jonas", "priya"))
+    writer = Writer(session, now - timedelta(minutes=12))
+    first = writer.said(ana, "Please draft a note on the outage of last Friday for all customers in Europe.")
+    writer.agent(text="On Friday, checkout was slow between 16:30 and 17:10 UTC.")
+    answer = session.chat_messages.latest("sequence")
+    writer.done(4)
+    second = writer.said(ana, "Shorter, and name the cause.\n\nKeep the times, but leave the figures out.")
+    error = {"error": {"code": "request_rejected", "remedy": "model"}}
+    writer.agent("error", text="The provider refused the request: this model takes no tools.", provider_data=error)
+    writer.done(1)
+    writer.said(ana, "And in Chinese?")
+    writer.agent(text="周五下午，由于数据库中的一把锁，结账速度", status="interrupted", duration_ms=900)
+    stopped = {"end_reason": "stopped", "stopped_by": jonas, "stopped_by_name": jonas.sender}
+    writer.done(3, status="interrupted", **stopped)
+    writer.close()
+    session.refresh_from_db()
+    editing.edit(session=session, author=mei, message_id=answer.pk, text=f"{answer.text} A lock was the cause.")
+    text = "Please draft a short note on the outage of last Friday for all customers in Europe and the UK."
+    given = suggestions.suggest(session=session, author=mei, message_id=first.pk, text=text)
+    suggestions.accept(session=session, author=ana, suggestion_id=given.pk)
+    for author, other in ((jonas, "Shorter, please"), (mei, "Shorter, and name the cause first")):
+        text = second.text.replace("Shorter, and name the cause", other)
+        suggestions.suggest(session=session, author=author, message_id=second.pk, text=text)
+    for user, words in (
+        (ana, "Then send it to the five largest customers"),
+        (priya, "请先给我看一下"),
+        (jonas, "Wait"),
+    ):
+        values = {"status": "queued", "held": True, "type": "text", "role": "user"}
+        session.chat_messages.create(text=words, user=user, sender=user.sender, **values)

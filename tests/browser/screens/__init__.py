@@ -21,6 +21,7 @@ class House:
     small: str
     empty: str
     scratch: str
+    shared: str
     read_only: str
     archived: str
     invitation: str

@@ -57,3 +57,11 @@ async def staff_refused(page: Page, house: House) -> None:
     await page.get_by_label("Arguments").fill('{"n": }')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_be_visible()
+
+
+@screen
+async def staff_erase(page: Page, house: House) -> None:
+    """What an erasure takes is listed before it is confirmed."""
+    await _of_session(page, house)
+    await page.get_by_role("button", name="Erase…").click()
+    await expect(page.get_by_label("Erase all of this for good")).to_be_visible()
