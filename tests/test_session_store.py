@@ -69,6 +69,15 @@ def test_async_methods_do_the_same(ana: User) -> None:
     assert async_to_sync(use)() == ({"_auth_user_id": str(ana.pk)}, True, False)
 
 
+def test_expired_row_signs_nobody_in(ana: User) -> None:
+    """It may be there until the next maintenance."""
+    client = signed_in(ana)
+    LoginSession.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
+    assert SessionStore(key_of(client)).load() == {}
+    assert async_to_sync(SessionStore(key_of(client)).aload)() == {}
+    assert client.get("/").status_code == 302
+
+
 @pytest.mark.parametrize("others", [1, 30])
 def test_signing_out_elsewhere_costs_the_same_whoever_else_is_signed_in(
     ana: User, bo: User, others: int, django_assert_num_queries: Callable[[int], Any]

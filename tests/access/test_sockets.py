@@ -237,10 +237,12 @@ async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
         await socket.let_in()
 
 
-async def test_foreign_host_opens_no_socket(house: House, people: People) -> None:
-    """LIVE-06: a name that somebody else has pointed here is its own origin to a browser."""
+@pytest.mark.parametrize("origin", [b"http://evil.example", b"https://trusted.example"])
+async def test_foreign_host_opens_no_socket(house: House, people: People, origin: bytes, settings: Settings) -> None:
+    """LIVE-06: to a browser, a name that somebody else has pointed here is an origin of its own."""
+    settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
     cookie = await house.do(cookie_of, people[OWNER])
-    headers = [cookie, (b"host", b"evil.example"), (b"origin", b"http://evil.example")]
+    headers = [cookie, (b"host", b"evil.example"), (b"origin", origin)]
     async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
         assert await socket.closed() is not None
         assert not socket.accepted

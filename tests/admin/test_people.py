@@ -110,9 +110,15 @@ def test_nobody_takes_more_rights_than_they_were_given(
     """LIVE-06: who may change people changes no rights, and no account that has any."""
     clerk = staff_with("view_user", "change_user", "delete_user")
     client = signed_in(clerk)
-    client.post(page_of(ana), values_of(ana, is_superuser="on", is_staff="on", display_name="Anna"))
+    rights = {
+        "groups": [Group.objects.get(name=staff.MANAGERS).pk],
+        "user_permissions": [Permission.objects.get(codename="view_chatmessage").pk],
+    }
+    client.post(page_of(ana), values_of(ana, is_superuser="on", is_staff="on", display_name="Anna", **rights))
     changed = User.objects.get(pk=ana.pk)
     assert (changed.display_name, changed.is_staff, changed.is_superuser) == ("Anna", False, False)
+    assert not changed.groups.exists()
+    assert not changed.user_permissions.exists()
     boss = User.objects.get(username="root")
     password = reverse("admin:auth_user_password_change", args=[boss.pk])
     for other in (boss, clerk):

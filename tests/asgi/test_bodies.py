@@ -92,7 +92,7 @@ async def test_more_than_a_megabyte_is_for_those_who_are_signed_in(house: House,
     cookie = await house.do(cookie_of, ana)
     chunked = (b"transfer-encoding", b"chunked")
 
-    for headers in ([chunked], size, [chunked, (b"authorization", b"Bearer parley_" + b"x" * 43)]):
+    for headers in ([chunked], size, declared(5), [chunked, (b"authorization", b"Bearer parley_" + b"x" * 43)]):
         assert (await ask("/api/sessions", *much, headers=headers))[0] == 413
     for headers in ([chunked, cookie], [*size, (b"authorization", f"Bearer {secret}".encode())]):
         assert await ask("/api/sessions", *much, headers=headers) == (200, [1_200_000, "1200000"])

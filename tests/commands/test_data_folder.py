@@ -58,6 +58,26 @@ def test_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert [path.name for path in data.iterdir()] == ["secret_key"]
 
 
+def test_key_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut leaves the whole key or none, and a key that was used is still there."""
+    fsync, link = os.fsync, os.link
+    synced: list[tuple[int, int]] = []
+
+    def sync(handle: int) -> None:
+        synced.append((os.fstat(handle).st_ino, os.fstat(handle).st_size))
+        fsync(handle)
+
+    def name(source: Path, target: Path) -> None:
+        assert (source.stat().st_ino, source.stat().st_size) in synced
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "link", name)
+
+    assert secret_key(tmp_path)
+    assert synced[-1][0] == tmp_path.stat().st_ino
+
+
 def test_key_of_another_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two first starts at once agree on one key."""
     other = "k" * 60

@@ -53,6 +53,16 @@ def test_database_of_a_newer_version_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("_older_database")
+def test_database_of_another_branch_is_refused(data: Path) -> None:
+    """It lacks a migration of this version and has one of its own: nothing is applied to it."""
+    MigrationRecorder(connection).record_applied("chat", "9998_other")
+
+    with pytest.raises(WrongSchemaError, match=r"newer version of Parley \(chat.9998_other\)"):
+        update()
+    assert list(data.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_older_database")
 def test_server_that_does_not_migrate_asks_for_it() -> None:
     with pytest.raises(WrongSchemaError, match=r"lacks 1 migrations\. Run manage.py migrate first"):
         schema.require_current()
@@ -81,8 +91,13 @@ def _rows(transactional_db: None) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("_rows", "_older_database")
-def test_existing_database_is_copied_before_it_is_updated(data: Path) -> None:
+def test_existing_database_is_copied_before_it_is_updated(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite: the file is all there is. The copy is whole, private and said."""
+
+    def migrate(*args: object, **options: object) -> None:
+        User.objects.create_user("made-by-the-update")
+
+    monkeypatch.setattr(updating, "call_command", migrate)
     (line,) = update()
 
     (copy,) = (data / "backups").iterdir()

@@ -35,3 +35,24 @@ async def test_silence_is_filled_with_heartbeats(
     viewer = await viewer_of(await house.session(ana), asked=await bearer(house, ana)).open()
     await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
     await viewer.cut()
+
+
+async def test_last_event_id_counts_more_than_the_address(
+    house: House, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
+) -> None:
+    """LIVE-02, LIVE-03: a client comes again with the address that it began with."""
+    house.script([["One."], ["Two."]])
+    session = await house.session(ana)
+    viewer = await viewer_of(session, asked=await bearer(house, ana), since=0).open()
+    await house.send(session, ana, "First words")
+    await house.idle(session)
+    revision = str((await house.snapshot(session)).revision)
+    await viewer.until(lambda: viewer.client.last_event_id == revision)
+    await viewer.cut()
+    before = len(viewer.text)
+    await house.send(session, ana, "Second words")
+    await viewer.open()
+    await viewer.until(lambda: "Second words" in viewer.text[before:])
+    assert "First words" not in viewer.text[before:]
+    await viewer.cut()
+    await house.idle(session)

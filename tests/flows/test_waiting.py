@@ -124,14 +124,17 @@ async def test_queued_message_is_waited_for(house: House, ana: User, secret: str
     assert [row["text"] for row in told[1]["messages"] if row["type"] == "text"] == ["Second", "Two"]
 
 
-async def test_held_message_is_not_waited_for(house: House, ana: User, secret: str) -> None:
+async def test_held_message_is_not_waited_for(
+    house: House, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """RUN-06: after a stop nothing happens to it until a person sends it; the request is told so at once."""
+    monkeypatch.setattr(waiting, "KEEP_ALIVE", 600.0)
     gate = Gate()
     house.script([["One", gate], ["Two"]])
     session = await house.session(ana)
     first = Waiter(session, secret, {"text": "First"})
     await gate.reached()
-    second = Waiter(session, secret, {"text": "Second"}, seconds=600)
+    second = Waiter(session, secret, {"text": "Second"})
     await second.begun()
     await house.cancel(session, ana)
     assert (await first.answer())["outcome"] == "interrupted"

@@ -50,3 +50,14 @@ async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
     stream.put(json.dumps(frame, separators=(",", ":")), frame.get("revision"))
     told = await anext(pieces)
     assert (rows.synced, frame["type"] in told) == ((2, False) if is_gap else (1, True))
+
+
+async def test_event_that_the_client_has_is_not_sent_again() -> None:
+    """LIVE-02: what the rows have told may still come from the layer; folded twice, a text would be doubled."""
+    stream, rows = EventStream(User(pk=1), 0, Role.VIEWER, None, "en"), Rows()
+    pieces = stream.follow(rows)
+    await anext(pieces)
+    for frame, revision in ((FIRST, 1), (FIRST, 1), ({"type": "session_updated", "revision": 2}, 2)):
+        stream.put(json.dumps(frame, separators=(",", ":")), revision)
+    told = await anext(pieces)
+    assert (told.count("text_delta"), told.count("session_updated"), rows.synced) == (1, 1, 1)

@@ -100,6 +100,16 @@ def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
         assert step.tool_call_id is None or step.tool_call_id in called
 
 
+def test_steps_say_which_agent_they_are_of() -> None:
+    """CTX-04: words, calls and results alike."""
+    made_by = {"role": "assistant", "mode": "plan", "agent_id": "coder", "workflow_id": "w_1", "response_id": "r_1"}
+    call = {"type": "tool_group", "tool_call_id": "c1", "tool_name": "add", "result": "2", "status": "complete"}
+    rows = [row(1, type="text", role="user", text="Hi"), row(2, type="text", text="So", **made_by)]
+    rows.append(row(3, **call, **made_by))
+    found = [(step.role, step.mode, step.agent_id, step.workflow_id) for step in projected(rows)[1:]]
+    assert found == [("assistant", "plan", "coder", "w_1"), ("tool", "plan", "coder", "w_1")]
+
+
 @settings(max_examples=60, deadline=None)
 @given(rows=any_rows(), at=st.integers(0, 8))
 def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[ChatMessage], at: int) -> None:
@@ -111,6 +121,17 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
     around = Around(people, call_ids((each.id, each.tool_call_id) for each in before if each.type == "tool_group"))
     end = [each.step for each in steps(rows[at:], around)]
     assert end == [step for step in projected(rows) if step.sequence > 2 * at + 1]
+
+
+def test_call_with_the_id_of_an_earlier_one_has_the_same_name_in_a_part_of_the_session() -> None:
+    """CTX-03, CTX-04: some servers number their calls anew in each response."""
+    call = {"type": "tool_group", "role": "assistant", "tool_call_id": "c1", "tool_name": "add", "result": "2"}
+    said = {"type": "text", "role": "user", "text": "Go"}
+    rows = [row(1, **said), row(2, **call, response_id="r_1"), row(3, **said), row(4, **call, response_id="r_2")]
+    people = frozenset({named(rows[0])})
+    part = [each.step for each in steps(rows[2:], Around(people, call_ids([(rows[1].id, "c1")])))]
+    assert part == [step for step in projected(rows) if step.sequence > 5]
+    assert part[-1].tool_call_id == "call_m_4"
 
 
 def test_response_and_its_tools_are_steps_of_the_model() -> None:

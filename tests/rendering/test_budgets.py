@@ -123,6 +123,18 @@ def test_references_expand_by_their_source_at_most() -> None:
     assert paragraph.count("[a]") > 6_000
     many = "[a]: http://x/y\n\n" + "- [a]\n" * 20_000
     assert draw_all(many)[0].count("<a ") == LONGEST_MARKDOWN // len("http://x/y")
+    title = "t" * 5_000
+    [paragraph] = draw_all(f'[a]: http://x/y "{title}"\n\n' + "[a] " * 1_000)
+    assert paragraph.count("<a ") == budget.MOST_EXPANDED // len("http://x/y" + title)
+
+
+def test_many_blocks_that_are_small_each_are_much_together() -> None:
+    """MSG-12: an empty code block is drawn with its buttons, forty times as long as it is written."""
+    text = "```\n```\n\n" * 2_000
+    blocks = draw_all(text)
+    assert_not_much_larger(blocks, text)
+    assert not is_plain(blocks[0])
+    assert is_plain(blocks[-1])
 
 
 def test_a_text_that_is_too_long_is_markdown_up_to_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
 from chat.running import lease, nudge
 from chat.running.changes import CloseTurn, InsertMessage
 from chat.running.lease import Claim
-from chat.running.opening import open_claim
+from chat.running.opening import open_claim, open_turn
 from chat.services.messages import send_message
 from chat.services.recording import Job, Outcome, record
 from chat.services.runs import cancel
@@ -184,6 +185,15 @@ def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
     assert close(claim)
     run.refresh_from_db()
     assert (run.state, run.owner_id, run.done) == ("idle", None, run.wanted)
+
+
+def test_epoch_alone_opens_nothing(ana: User) -> None:
+    """RUN-15: after a failover another worker may have been given the same epoch."""
+    due(ana)
+    (claim,) = lease.claim(lease.enlist(), 10)
+    for opening in (open_claim, open_turn):
+        assert opening(replace(claim, worker_id=lease.enlist()), 0.0) is None
+        assert opening(claim, 0.0) is not None
 
 
 def test_claim_without_work_is_given_back(ana: User) -> None:

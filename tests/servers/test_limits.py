@@ -34,6 +34,8 @@ def test_connections_are_bounded_by_address_and_in_all() -> None:
     assert [limit.admit(each) for each in ("2001:db8::1", "2001:db8::2", "192.0.2.9")] == [True, False, False]
     limit.release("192.0.2.1")
     assert limit.admit("2001:db8::ffff")
+    limit.release("2001:db8::1")
+    assert limit.admit("2001:db8::3")
 
 
 def test_no_limit_is_no_limit() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection
@@ -23,6 +24,7 @@ from chat.models import (
     Participation,
     Session,
     SessionRun,
+    Share,
     User,
 )
 from chat.running import lease
@@ -80,6 +82,11 @@ def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> No
     staff = User.objects.create_superuser("staff")
     journal.note(staff, session, journal.ARCHIVED)
     LogEntry.objects.log_actions(staff.pk, [session.shares.get()], CHANGE, single_object=True)
+    for model, words in ((Share, "Bo in {} (editor)"), (Invitation, "invitation to {} (viewer)")):
+        kind = ContentType.objects.get_for_model(model)  # earlier versions named the title
+        LogEntry.objects.create(
+            user=staff, content_type=kind, object_id="1", object_repr=words.format(session.title), action_flag=CHANGE
+        )
     files = list(Attachment.objects.values_list("file", flat=True))
     assert {"ChatMessage", "MessageRevision", "SessionRevision", "Share", "Attachment"} <= tables_with_rows_of(session)
     erasure = erasures.request_session(session_id=session.pk, author=staff)

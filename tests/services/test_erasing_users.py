@@ -21,12 +21,13 @@ from chat.models import (
     SessionRevision,
     SessionRun,
     Share,
+    SignInLink,
     Suggestion,
     User,
     Workspace,
 )
 from chat.projections.context import context
-from chat.services import api_tokens, batches, erasing_users, erasures
+from chat.services import accounts, api_tokens, batches, erasing_users, erasures, import_uploads
 from chat.services.access import session_for
 from chat.services.batches import Deadline
 from chat.services.editing import edit, remove
@@ -136,18 +137,20 @@ def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: Us
     accept(session=theirs, author=ana, suggestion_id=accepted.pk)
     edit(session=theirs, author=ana, message_id=rows[1].pk, text="One")
     suggest(session=theirs, author=bo, message_id=rows[2].pk, text=SECRET)
+    ChatMessage.objects.filter(pk=rows[4].pk).update(stopped_by=bo, stopped_by_name=SECRET)
     before = Session.objects.get(pk=theirs.pk).revision
     erase(bo)
     present = live(theirs)
     assert [row.text for row in present[1:4]] == ["One", "two", "Edited"]
     assert (present[3].edited_by, present[3].edited_by_name) == (None, "Deleted user")
+    assert (present[4].stopped_by, present[4].stopped_by_name) == (None, "Deleted user")
     assert present[2].open_suggestions == 0
     assert not Suggestion.objects.exists()
     assert SECRET not in str(list(MessageRevision.objects.values_list("before", flat=True)))
     assert SECRET not in str(list(ChatMessage.objects.values_list("edited_by_name", "suggested_by_name", "sender")))
     changes = changes_since(theirs.pk, before)
     assert changes is not None
-    assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk}
+    assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk, rows[4].pk}
 
 
 def test_copies_of_their_words_in_forks_are_replaced(ana: User, bo: User) -> None:
@@ -182,7 +185,7 @@ def test_shared_sessions_go_to_the_editor_in_them_longest(ana: User, bo: User, w
 
 
 def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_on_commit_callbacks: Any) -> None:
-    """LIVE-06: password, logins, tokens, links, drafts, shares, invitations, picture."""
+    """LIVE-06: password, logins, tokens, links, drafts, shares, invitations, picture, uploads."""
     theirs = create_session(owner=ana)
     share(session=theirs, author=ana, user=bo, role="editor")
     save_draft(session=theirs, user=bo, text=SECRET)
@@ -190,17 +193,23 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
     invite(session=own, author=bo, role="viewer")
     _token, secret = api_tokens.create(user=bo, name=SECRET, scope="read", days=0)
     bo.picture.save("picture", ContentFile(b"face"))
+    accounts.sign_in_link(user=bo)
+    unsent = Attachment(session=theirs, user=bo, name=SECRET, kind="text", size=1)
+    unsent.file.save("a", ContentFile(b"a"))
+    upload = import_uploads.keep(owner=bo, file=ContentFile(b"[]"))
     client = Client()
     client.force_login(bo)
     erasure = erasures.request_user(user=bo, author=None)
     assert client.get("/settings/").status_code == 302  # at once, whatever time the rest takes
     assert api_tokens.recognised(secret) is None
+    assert not SignInLink.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
         assert erasures.carry_out(erasure)
     assert not User.objects.filter(pk=bo.pk).exists()
     assert not ApiToken.objects.exists()
     assert not Share.objects.exists()
-    assert not default_storage.exists(bo.picture.name or "")
+    stored = [bo.picture.name, unsent.file.name, f"imports/{erasure.target}/{upload.id}"]
+    assert [name for name in stored if default_storage.exists(name or "")] == []
     assert (erasure.target, erasure.finished_at is not None) == (str(bo.pk), True)
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from chat.commands import Fork
 from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
 from chat.services.access import session_for
+from chat.services.amending import amend
 from chat.services.errors import NoSuchSession, Refused
 from chat.services.forking import fork
 from chat.services.reading import changes_since
@@ -52,6 +54,20 @@ def test_fork_copies_up_to_a_message(session: Session, ana: User, bo: User) -> N
     assert list(ChatMessage.objects.filter(session=session).values()) == before
     assert context(copies) == context(rows[:7])
     check_rest(made)
+
+
+def test_key_is_one_of_its_user_and_message(session: Session, ana: User, bo: User) -> None:
+    """MSG-02: repeated, it finds its fork; the same key of another message or user makes another one."""
+    let_in(session, bo, "viewer")
+    first, second = (row.pk for row in fill(session, *WHOLE)[4:6])
+
+    def ask(user: User, message_id: str) -> Any:
+        command = Fork(type="fork", id=message_id, key="k")
+        return amend(user=user, session_id=session.pk, commands=[command])[0]
+
+    made = [ask(ana, first), ask(ana, second), ask(bo, first)]
+    assert len({each["session"] for each in made}) == 3
+    assert ask(ana, first) == {**made[0], "repeated": True}
 
 
 def test_fork_is_its_makers_alone(session: Session, ana: User, bo: User) -> None:

@@ -46,6 +46,12 @@ def test_requests_beyond_the_limit_are_refused_with_the_time_to_wait(settings: S
     assert 0 < refused.value.details["retry_after"] <= 60
 
 
+@pytest.mark.parametrize(("seconds", "wait"), [(0.0, 1), (1.0, 1), (1.01, 2), (59.5, 60)])
+def test_time_to_wait_is_never_too_short(seconds: float, wait: int) -> None:
+    """A client that comes back after so many seconds is let in."""
+    assert RateLimited(seconds).details["retry_after"] == wait
+
+
 def test_cost_is_counted_and_one_large_request_is_taken_alone(settings: Settings) -> None:
     settings.LIMITS = "upload_megabytes=10/minute"
     assert limits.count("upload_megabytes", 1, cost=30).is_admitted

@@ -30,7 +30,7 @@ from chat.services.requests_made import past_request
 from chat.services.runs import retry_here
 from chat.services.sessions import create_session
 from chat.services.sharing import invite
-from tests.support.filled import ANSWER, DONE, HI, START, fill, live
+from tests.support.filled import ANSWER, DONE, HI, START, THOUGHT, fill, live
 
 pytestmark = pytest.mark.django_db
 DAYS = timedelta(days=31)
@@ -103,6 +103,9 @@ def test_what_a_retry_withdrew_stays(session: Session, ana: User) -> None:
     age(rows[2].pk)
     purge()
     assert ChatMessage.objects.filter(pk=rows[2].pk).exists()
+    MessageRevision.objects.filter(message=rows[2].pk).delete()  # an import may lack the record
+    purge()
+    assert ChatMessage.objects.filter(pk=rows[2].pk).exists()
 
 
 def test_clients_that_were_away_for_long_begin_anew(session: Session, ana: User) -> None:
@@ -120,6 +123,11 @@ def test_clients_that_were_away_for_long_begin_anew(session: Session, ana: User)
     told = changes_since(session.pk, before)
     assert told is not None
     assert (told.is_known, told.removed) == (False, [])
+    remove(session=session, author=ana, message_id=rows[0].pk)
+    age(rows[0].pk)
+    purge()  # of a later removal
+    present = Session.objects.get(pk=session.pk)
+    assert [knows_history(present, since) for since in (before, after, present.revision)] == [False, False, True]
 
 
 def test_requests_name_what_is_left(session: Session, ana: User) -> None:
@@ -141,6 +149,17 @@ def test_requests_name_what_is_left(session: Session, ana: User) -> None:
     assert past.lost == [rows[3].pk]
 
 
+def test_request_stays_with_the_rest_of_its_response(session: Session, ana: User) -> None:
+    """MSG-01: one row of a response is purged, another one can still say what the model was asked."""
+    rows = fill(session, HI, {**THOUGHT, "response_id": "r_1"}, {**ANSWER, "response_id": "r_1"})
+    ModelRequest.objects.create(response_id="r_1", session=session, revision=1, shared=0, rows=[[rows[0].pk, 1]])
+    remove(session=session, author=ana, message_id=rows[1].pk)
+    age(rows[1].pk)
+    purge()
+    assert not ChatMessage.objects.filter(pk=rows[1].pk).exists()
+    assert past_request(session, "r_1") is not None
+
+
 def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: User) -> None:
     """Their names, and who made them for whom."""
     for days in (30, 30):
@@ -149,6 +168,8 @@ def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: Use
     old = ApiToken.objects.earliest("pk"), Invitation.objects.earliest("pk")
     for row in old:
         type(row)._default_manager.filter(pk=row.pk).update(expires_at=long_ago())
+    revoked, _secret = api_tokens.create(user=ana, name="Revoked", scope="read", days=30)
+    ApiToken.objects.filter(pk=revoked.pk).update(revoked_at=long_ago())
     purge()
     counts = [model.objects.count() for model in (ApiToken, Invitation)]
     assert counts == [1, 1]

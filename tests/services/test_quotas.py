@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import namedtuple
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,10 +15,11 @@ from pytest_django.fixtures import Settings
 
 from agents.events import Usage
 from agents.providers.scripted import Gate
-from chat.models import Attachment, DailyUsage, Session, SessionRun, User
+from chat.models import Attachment, ChatMessage, DailyUsage, Session, SessionRun, User
 from chat.services import attachments, forking, messages, quotas, runs, sessions
 from chat.services.quotas import DiskFull, QuotaExceeded, usage_of
 from tests.api.asking import Asker, code, token_of
+from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
 from tests.support.house import House
 from tests.support.socket import Socket, path_of
 
@@ -90,6 +92,39 @@ def test_tokens_of_yesterday_are_over(ana: User, session: Session, settings: Set
     DailyUsage.objects.create(user=ana, day=yesterday, tokens=10**9)
     messages.send_message(session=session, author=ana, text="Hi")
     assert usage_of(ana).tokens_today == 0
+
+
+@pytest.mark.django_db
+def test_last_token_of_the_day_is_the_last(ana: User, session: Session, settings: Settings) -> None:
+    """A person has exactly as many as the quota says."""
+    settings.QUOTAS = "tokens_per_day=100"
+    quotas.record_tokens(user_id=ana.pk, tokens=99)
+    quotas.require_turn(ana)
+    quotas.record_tokens(user_id=ana.pk, tokens=1)
+    with pytest.raises(QuotaExceeded):
+        quotas.require_turn(ana)
+
+
+@pytest.mark.django_db
+def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, settings: Settings) -> None:
+    """RUN-06, RUN-12: sending, sending what a stop has held, answering again; nothing is changed by the refusal."""
+    rows = fill(session, START, HI, ANSWER, TOOL, DONE)
+    held = ChatMessage.objects.create(session=session, role="user", text="Wait", user=ana, status="queued", held=True)
+    settings.QUOTAS = "tokens_per_day=100"
+    quotas.record_tokens(user_id=ana.pk, tokens=100)
+    about: dict[str, Any] = {"session": session, "author": ana}
+    ways: list[Callable[[], object]] = [
+        lambda: messages.send_message(**about, text="Hi"),
+        lambda: messages.send_now(**about, message_id=held.pk),
+        lambda: messages.send_now(**about),
+        lambda: runs.retry_here(**about, message_id=rows[2].pk),
+        lambda: runs.run_tools(**about, message_id=rows[3].pk),
+    ]
+    for begin in ways:
+        with pytest.raises(QuotaExceeded):
+            begin()
+    assert live(session) == rows
+    assert SessionRun.objects.get(pk=session.pk).state == "idle"
 
 
 # --- turns ---------------------------------------------------------------------------------------------------------

@@ -120,6 +120,14 @@ def test_claim_that_was_lost_writes_nothing(ana: User, worker: str) -> None:
             transaction.set_rollback(True)
 
 
+def test_job_of_another_worker_with_the_same_epoch_is_not_taken_for_written(ana: User, worker: str) -> None:
+    """RUN-15: after a failover an epoch may be given out twice; the numbers are those of the present claim."""
+    claim = begin(ana, worker)
+    write(claim, insert("m_a"))
+    lost = Job(replace(claim, worker_id="w_another"), 1, [insert("m_b")])
+    assert record([lost], []).jobs[0].outcome is Outcome.FENCED
+
+
 def test_claim_that_was_given_back_writes_nothing(ana: User, worker: str) -> None:
     """RUN-15: the epoch is still the same, but the session is free for anybody."""
     claim = begin(ana, worker)

@@ -8,6 +8,7 @@ import pytest
 
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.errors import Refused
+from chat.services.messages import send_message
 from chat.services.runs import cancel, retry, retry_here
 from chat.services.sessions import create_session
 from tests.support.filled import ANSWER, CUT, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live
@@ -148,6 +149,17 @@ def test_stop_of_an_idle_session_is_harmless(session: Session, ana: User) -> Non
     """RUN-07: nothing runs, nothing changes."""
     assert not cancel(session=session, author=ana)
     assert SessionRun.objects.get(pk=session.pk).state == "idle"
+
+
+def test_each_stop_holds_what_is_queued_then(session: Session, ana: User, bo: User) -> None:
+    """RUN-06, RUN-07: a person who stops again, while the turn ends, means what was sent meanwhile too."""
+    send_message(session=session, author=ana, text="Go")
+    held = []
+    for text in ("First", "Second"):
+        send_message(session=session, author=bo, text=text)
+        assert cancel(session=session, author=ana)
+        held.append([row.text for row in ChatMessage.objects.queued(session.pk) if row.held])
+    assert held == [["First"], ["First", "Second"]]
 
 
 def test_stop_is_a_state(session: Session, ana: User) -> None:

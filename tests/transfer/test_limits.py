@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 import struct
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,6 +123,26 @@ def test_files_of_an_import_are_bounded(
     assert Attachment.objects.count() == kept
     assert [len(each.notes) for each in made] == ([0, 1] if kept else [1, 1])
     assert "were left out: an import takes up to" in made[1].notes[0]
+
+
+def test_time_for_the_files_of_an_import_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file alone takes all of it; each of these takes 25 seconds by the clock."""
+    clock = itertools.count(0, 25)
+    monkeypatch.setattr(importing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    reader = FileReader(User(pk=1))
+    is_spent = []
+    for _ in range(3):
+        assert reader.read(b"Hi there") is not None
+        is_spent.append(reader.is_spent)
+    assert is_spent == [False, False, True]
+
+
+@pytest.mark.parametrize("status", ["queued", "streaming"])
+def test_removed_messages_need_no_note(ana: User, status: str) -> None:
+    """MSG-11: an importer is told of messages that were to be seen."""
+    gone = {"role": "user", "text": "Gone", "status": status, "removed_at": "2026-01-01T00:00:00Z"}
+    (made,) = import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "Hi"}, gone))).brought
+    assert (made.notes, made.messages) == ([], 1)
 
 
 def steps(talk: Json, owner: User, **options: Any) -> Iterator[tuple[SessionImport, bytes, bytes]]:

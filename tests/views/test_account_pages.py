@@ -146,6 +146,15 @@ def test_right_password_makes_up_for_wrong_ones(client: Client, ana: User) -> No
         client.logout()
 
 
+def test_right_password_makes_up_for_wrong_ones_in_a_known_browser(ana: User) -> None:
+    """The browser has a count of its own, which is the one to be forgotten."""
+    page, known = reverse("sign-in"), Client()
+    for _ in range(3):
+        assert known.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
+        known.post(reverse("sign-out"))
+        assert all(wrong(known) for _ in range(RATES["sign_ins_of_name"].amount - 1))
+
+
 def test_links_are_not_guessed(client: Client, settings: Settings) -> None:
     settings.LIMITS = "links=2/minute"
     answers = [client.get(reverse("sign-in-link", args=["no"])).status_code for _ in range(3)]

@@ -429,12 +429,18 @@ def boss(db: None) -> User:
     return User.objects.create_superuser("boss", password=PASSWORD)
 
 
-@pytest.mark.parametrize(("required", "held_up"), [("none", []), ("staff", ["boss"]), ("all", ["ana", "boss"])])
+@pytest.mark.parametrize(
+    ("required", "held_up"),
+    [("none", []), ("staff", ["boss", "clerk", "root"]), ("all", ["ana", "boss", "clerk", "root"])],
+)
 def test_setting_says_who_must_have_one(
     settings: Settings, ana: User, boss: User, required: str, held_up: list[str]
 ) -> None:
+    """Staff are all who have rights in the admin: a superuser has every permission without being staff."""
     settings.REQUIRE_MFA = required
-    led = {user.username: sign_in_and_look(user) for user in (ana, boss)}
+    clerk = User.objects.create_user("clerk", password=PASSWORD, is_staff=True)
+    root = User.objects.create_user("root", password=PASSWORD, is_superuser=True)
+    led = {user.username: sign_in_and_look(user) for user in (ana, boss, clerk, root)}
     assert [name for name, location in led.items() if location == TWO_STEP] == held_up
 
 
@@ -470,11 +476,13 @@ def test_link_does_not_get_around_it(settings: Settings, browser: Client, boss: 
 
 
 def test_last_factor_stays_where_one_is_required(settings: Settings, browser: Client, boss: User) -> None:
+    """Recovery codes beside it are no factor of their own."""
     settings.REQUIRE_MFA = "staff"
     secret = give_app(boss)
+    give_codes(boss)
     sign_in(browser, boss)
     browser.post(SECOND_STEP, {"code": code_of(secret)})
-    row = Authenticator.objects.get()
+    row = Authenticator.objects.get(type=Authenticator.Type.TOTP)
     answer = browser.post(TWO_STEP, {"part": "remove", "id": str(row.pk)})
     assert (answer.status_code, "must keep" in alert_in(answer)) == (422, True)
 

@@ -88,6 +88,19 @@ async def test_deltas_alone_are_an_answer(wire: WireServer, o: OpenAIProvider) -
     assert heard == [TextDelta("ab"), PartDone(Text("ab")), ResponseDone("end", Usage(11, 7, 0, 0, 0))]
 
 
+async def test_arguments_of_parallel_calls_are_kept_apart(wire: WireServer, o: OpenAIProvider) -> None:
+    """RUN-11: from servers whose items repeat nothing, the deltas of two calls come in turns."""
+    one, two = api.function_call(0, "c1", "add", '{"a":', "1}"), api.function_call(1, "c2", "add", '{"a":', "2}")
+    grown = [event for pair in zip(one, two, strict=True) for event in pair if event["type"].endswith(".delta")]
+    ends = [{**event, "item": {**event["item"], "arguments": ""}} for event in (one[-1], two[-1])]
+    last = {"type": "response.completed", "response": api.response((), "completed", usage=api.usage())}
+    calls = [event.part for event in await hear(wire, o, *grown, *ends, last) if isinstance(event, PartDone)]
+    assert [(call.id, call.arguments) for call in calls if isinstance(call, ToolCall)] == [
+        ("c1", {"a": 1}),
+        ("c2", {"a": 2}),
+    ]
+
+
 @pytest.mark.parametrize("kind", ["delta", "output_item.done", "completed"])
 async def test_no_kind_of_event_counts_for_nothing(wire: WireServer, o: OpenAIProvider, kind: str) -> None:
     """RUN-02: with all three missing there is no answer; the other kinds stand in for one that is."""

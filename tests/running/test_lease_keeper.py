@@ -1,0 +1,58 @@
+"""What a worker concludes from the rows about the claims that it serves; pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from chat.models import RunState
+from chat.running.lease import Claim, Standing
+from chat.running.lease_keeper import compare
+
+MINE = Claim("s", 3, "w")
+RUNNING, CANCELLING, IDLE = RunState.RUNNING, RunState.CANCELLING, RunState.IDLE
+
+
+def row(epoch: int = 3, owner: str | None = "w", state: str = RUNNING) -> dict[str, Standing]:
+    return {"s": Standing(epoch, owner, state, "t")}
+
+
+@pytest.mark.parametrize(
+    ("worker", "found", "lost"),
+    [
+        ("w", row(), False),
+        ("w", {}, True),
+        ("w", row(epoch=4), True),
+        ("w", row(epoch=2), True),
+        ("w", row(owner="w_other"), True),
+        ("w_new", row(), True),  # it had been declared dead, and has another id since
+        ("w", row(owner=None, state=IDLE), False),  # the turn has just ended
+    ],
+)
+def test_claim_is_lost_with_its_epoch_or_its_owner(worker: str, found: dict[str, Standing], lost: bool) -> None:
+    """RUN-15: either of them alone may be the same after a failover."""
+    compared = compare(worker, {"s": MINE}, found, frozenset())
+    assert (compared.lost, compared.stops) == ([MINE] if lost else [], {})
+    assert compared.suspects == frozenset()
+
+
+def test_claim_of_nobody_is_lost_at_the_second_look() -> None:
+    """RUN-15: the first one may see what the worker is about to hear of, such as its own release."""
+    first = compare("w", {"s": MINE}, row(owner=None), frozenset())
+    assert (first.lost, first.suspects) == ([], frozenset([MINE]))
+    second = compare("w", {"s": MINE}, row(owner=None), first.suspects)
+    assert (second.lost, second.suspects) == ([MINE], frozenset())
+
+
+def test_session_without_service_is_found_at_the_second_look() -> None:
+    """RUN-15: the answer to a claim may be on its way, or lost for good."""
+    first = compare("w", {}, row(), frozenset())
+    assert (first.unserved, first.suspects) == ([], frozenset([MINE]))
+    assert compare("w", {}, row(), first.suspects).unserved == [MINE]
+    assert compare("w", {}, row(epoch=4), first.suspects).unserved == []
+    assert compare("w", {"s": MINE}, row(), first.suspects).unserved == []
+
+
+def test_stop_is_read_for_own_claims_alone() -> None:
+    """RUN-07: another worker's turn is another worker's to stop."""
+    assert compare("w", {"s": MINE}, row(state=CANCELLING), frozenset()).stops == {"s": "t"}
+    assert compare("w", {"s": MINE}, row(epoch=4, state=CANCELLING), frozenset()).stops == {}
