@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from chat.snapshots import MessageSnapshot, context_percent
+from chat.snapshots import AgentStatus, MessageSnapshot, context_percent
 
 Json = dict[str, Any]
 
@@ -92,7 +92,7 @@ class TextAppended:
 class StatusChanged:
     """agent_status (RUN-03)."""
 
-    status: str
+    status: AgentStatus
     tool_name: str = ""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from agents.errors import Remedy
 from agents.reasoning import Reasoning
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 Json = dict[str, Any]
+AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +273,7 @@ def context_percent(used: int | None, window: int | None) -> float | None:
     return round(used * 100 / window, 1)
 
 
-def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[str, str]:
+def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[AgentStatus, str]:
     """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name."""
     if run.state == RunState.IDLE:
         return "idle", ""

@@ -234,8 +234,8 @@ MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
 # PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
 PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
-# SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets and event streams one user may have open at once, in each
-# process; 0: any number.
+# SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets, and how many event streams and API requests that wait for a
+# turn, a user may have open at once in each process; 0: any number.
 SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)
 STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=6)
 # CONNECTIONS_PER_ADDRESS: how many connections one address may have, 0: any number. With HTTPS=1 all of them come from

@@ -31,12 +31,21 @@ OPENING = "(The conversation begins here.)"
 SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def to_request(request: Request, provider: str, dialect: Dialect = USUAL, *, is_asked: bool = True) -> Json:
+def to_request(
+    request: Request,
+    provider: str,
+    dialect: Dialect = USUAL,
+    *,
+    is_asked: bool = True,
+    given_back: list[Thinking] | None = None,
+) -> Json:
     """Map it. Thinking goes back only to the model that made it; `provider` is the name of this endpoint.
 
     Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    The reasoning that the body contains is appended to `given_back`.
     """
-    messages = _messages(request, provider, is_asked)
+    back: list[Thinking] = [] if given_back is None else given_back
+    messages = _messages(request, provider, is_asked, back)
     tools = _tools(request)
     options = dict(request.options)
     thinking = _thinking(request, options, messages, dialect)
@@ -122,7 +131,7 @@ def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
     return (ToolSpec(name, "No longer available.", {"properties": {}}) for name in sorted(names))
 
 
-def _messages(request: Request, provider: str, is_asked: bool) -> list[Json]:
+def _messages(request: Request, provider: str, is_asked: bool, given_back: list[Thinking]) -> list[Json]:
     """Alternate user and assistant, beginning and ending with user, without a block that the vendor refuses.
 
     One that is not asked may be empty, or end with the assistant.
@@ -130,7 +139,12 @@ def _messages(request: Request, provider: str, is_asked: bool) -> list[Json]:
     ids = CallIds(LONGEST_ID)
     sides: list[Json] = []
     for is_model, group in turns(request.messages):
-        blocks = _model_blocks(group, provider, request.model, ids) if is_model else _people_blocks(group, ids)
+        if is_model:
+            made = _model_blocks(group, provider, request.model, ids)
+            given_back += [part for part, _block in made if isinstance(part, Thinking)]
+            blocks = [block for _part, block in made]
+        else:
+            blocks = _people_blocks(group, ids)
         _append(sides, "assistant" if is_model else "user", blocks)
     if (is_asked and not sides) or (sides and sides[0]["role"] != "user"):
         sides.insert(0, {"role": "user", "content": [{"type": "text", "text": OPENING}]})
@@ -179,10 +193,11 @@ def _file(file: File) -> Json:
     return {"type": "document", "source": source, "title": file.name}
 
 
-def _model_blocks(messages: Iterable[Message], provider: str, model: str, ids: CallIds) -> list[Json]:
+def _model_blocks(messages: Iterable[Message], provider: str, model: str, ids: CallIds) -> list[tuple[Part, Json]]:
+    """Return the blocks of the model's side, each with the part that it is made from."""
     parts = (part for message in messages for part in message.parts)
-    blocks = [block for part in parts for block in _answered(part, provider, model, ids)]
-    while blocks and "thinking" in blocks[-1]["type"]:
+    blocks = [(part, block) for part in parts for block in _answered(part, provider, model, ids)]
+    while blocks and isinstance(blocks[-1][0], Thinking):
         blocks.pop()  # An answer may not end with thinking: it was interrupted before it said anything.
     return blocks
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from agents.messages import Json
+from agents.messages import Json, Thinking
 from agents.providers import anthropic_request, openai_request, responses_request
 from agents.providers.base import Provider, Request
 from agents.providers.dialect import USUAL, Dialect
@@ -46,26 +46,39 @@ def form_of(provider: Provider | None, model: str) -> str:
     return "responses" if form == "openai" and dialect_of(provider, model).responses else form
 
 
+def without_refused(provider: Provider | None, request: Request) -> Request:
+    """Leave out the reasoning that the provider's endpoint has refused, as the provider does when it sends."""
+    leave_out: Callable[[Request], Request] | None = getattr(provider, "without_refused", None)
+    return leave_out(request) if leave_out else request
+
+
 def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> VendorRequest:
     """Map a request to a form, without the additions that only make a model answer, and without cache marks.
 
     `provider` is the name of the configured endpoint, to which reasoning is given back; `dialect` is what it takes.
     """
-    return FORMS[form](request, provider, dialect)
+    to_body, divide = FORMS[form]
+    return divide(to_body(request, provider, dialect, is_asked=False))
 
 
-def _openai(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
-    return _divided(openai_request.to_request(request, provider, dialect, is_asked=False), None)
+def given_back(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> list[Thinking]:
+    """Return the reasoning that the request has in a form: the very objects among the parts of its messages."""
+    found: list[Thinking] = []
+    FORMS[form][0](request, provider, dialect, is_asked=False, given_back=found)
+    return found
 
 
-def _responses(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
-    body = responses_request.to_request(request, provider, dialect, is_asked=False)
+def _openai(body: Json) -> VendorRequest:
+    return _divided(body, None)
+
+
+def _responses(body: Json) -> VendorRequest:
     body["messages"] = body.pop("input")
     return _divided(body, body.pop("instructions", None))
 
 
-def _anthropic(request: Request, provider: str, dialect: Dialect) -> VendorRequest:
-    body = _without_cache_marks(anthropic_request.to_request(request, provider, dialect, is_asked=False))
+def _anthropic(body: Json) -> VendorRequest:
+    body = _without_cache_marks(body)
     system = body.pop("system", None)
     return _divided(body, "".join(block["text"] for block in system) if system else None)
 
@@ -83,8 +96,23 @@ def _without_cache_marks(value: Any) -> Any:
     return [_without_cache_marks(each) for each in value] if isinstance(value, list) else value
 
 
-FORMS: dict[str, Callable[[Request, str, Dialect], VendorRequest]] = {
-    "openai": _openai,
-    "responses": _responses,
-    "anthropic": _anthropic,
+class Mapping(Protocol):
+    """The function of a form that maps a request to a body."""
+
+    def __call__(
+        self,
+        request: Request,
+        provider: str,
+        dialect: Dialect,
+        /,
+        *,
+        is_asked: bool = True,
+        given_back: list[Thinking] | None = None,
+    ) -> Json: ...
+
+
+FORMS: dict[str, tuple[Mapping, Callable[[Json], VendorRequest]]] = {
+    "openai": (openai_request.to_request, _openai),
+    "responses": (responses_request.to_request, _responses),
+    "anthropic": (anthropic_request.to_request, _anthropic),
 }

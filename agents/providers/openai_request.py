@@ -16,12 +16,20 @@ LONGEST_NAME = 64
 NAMELESS = "call"
 
 
-def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: bool = True) -> Json:
+def to_request(
+    request: Request,
+    provider: str,
+    dialect: Dialect,
+    *,
+    is_asked: bool = True,
+    given_back: list[Thinking] | None = None,
+) -> Json:
     """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
 
     Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    The reasoning that the body contains is appended to `given_back`.
     """
-    messages = _messages(request, provider)
+    messages = _messages(request, provider, [] if given_back is None else given_back)
     if is_asked and messages and messages[-1]["role"] == "assistant":
         messages.append({"role": "user", "content": CONTINUE})
     body: Json = {"model": request.model, "messages": messages, "stream": True}
@@ -45,12 +53,15 @@ def _tool(spec: ToolSpec) -> Json:
     return {"type": "function", "function": {"name": name, "description": spec.description, "parameters": parameters}}
 
 
-def _messages(request: Request, provider: str) -> list[Json]:
+def _messages(request: Request, provider: str, given_back: list[Thinking]) -> list[Json]:
     groups = turns(request.messages)
     last_words = max((index for index, (_, group) in enumerate(groups) if _has_words(group)), default=-1)
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for index, (is_model, group) in enumerate(groups):
-        messages += _model_side(group, provider, index > last_words) if is_model else _people_side(group)
+        if is_model:
+            messages += _model_side(group, provider, index > last_words, given_back)
+        else:
+            messages += _people_side(group)
     return messages
 
 
@@ -91,7 +102,9 @@ def _data_url(file: File) -> str:
     return f"data:{file.media_type};base64,{file.data}"
 
 
-def _model_side(messages: Sequence[Message], provider: str, in_this_turn: bool) -> Iterator[Json]:
+def _model_side(
+    messages: Sequence[Message], provider: str, in_this_turn: bool, given_back: list[Thinking]
+) -> Iterator[Json]:
     text = "\n\n".join(message.text for message in messages if message.text)
     calls = [_tool_call(call) for message in messages for call in message.tool_calls]
     if not text and not calls:
@@ -100,7 +113,7 @@ def _model_side(messages: Sequence[Message], provider: str, in_this_turn: bool) 
     if calls:
         side["tool_calls"] = calls
         if in_this_turn:
-            side |= _reasoning(messages, provider)
+            side |= _reasoning(messages, provider, given_back)
     yield side
 
 
@@ -109,11 +122,12 @@ def _tool_call(call: ToolCall) -> Json:
     return {"id": call.id or NAMELESS, "type": "function", "function": function}
 
 
-def _reasoning(messages: Iterable[Message], provider: str) -> Json:
+def _reasoning(messages: Iterable[Message], provider: str, given_back: list[Thinking]) -> Json:
     """Give reasoning back in the field that it came in, within a tool round only.
 
     DeepSeek and Kimi think across tool rounds and refuse a request without it; in later turns they want none.
     """
     parts = (part for message in messages for part in message.parts if isinstance(part, Thinking))
     own = [part for part in parts if part.provider == provider and "field" in part.data]
+    given_back += own
     return {own[0].data["field"]: "".join(part.text for part in own)} if own else {}

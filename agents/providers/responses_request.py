@@ -27,13 +27,21 @@ RENAMED = {
 ENCRYPTED = "reasoning.encrypted_content"
 
 
-def to_request(request: Request, provider: str, dialect: Dialect, *, is_asked: bool = True) -> Json:
+def to_request(
+    request: Request,
+    provider: str,
+    dialect: Dialect,
+    *,
+    is_asked: bool = True,
+    given_back: list[Thinking] | None = None,
+) -> Json:
     """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
 
     Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
+    The reasoning that the body contains is appended to `given_back`.
     """
     options = _options(request.options)
-    items = _input(request, provider)
+    items = _input(request, provider, [] if given_back is None else given_back)
     if is_asked and (not items or items[-1].get("role") == "assistant"):
         items.append({"role": "user", "content": [{"type": "input_text", "text": CONTINUE}]})
     body: Json = {"model": request.model, "input": items, "stream": True, "store": False}
@@ -77,7 +85,7 @@ def _tool(spec: ToolSpec) -> Json:
     }
 
 
-def _input(request: Request, provider: str) -> list[Json]:
+def _input(request: Request, provider: str, given_back: list[Thinking]) -> list[Json]:
     ids = CallIds(LONGEST_ID)
     sent: set[str] = set()
     items: list[Json] = []
@@ -86,6 +94,7 @@ def _input(request: Request, provider: str) -> list[Json]:
             items += _people_items(group, ids)
         for message in group if is_model else ():
             own = _replayed(message.parts, provider, request.model, sent)
+            given_back += [part for place in sorted(own) if isinstance(part := message.parts[place], Thinking)]
             items += _model_items(message.parts, own, ids)
     return items
 

@@ -6,7 +6,8 @@ import abc
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Iterable
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Generic, Protocol, TypeGuard, TypeVar
@@ -29,6 +30,7 @@ from agents.providers.decoding import (
 )
 from agents.providers.dialect import USUAL, Dialect, Refusal, difference
 from agents.providers.failures import Endpoint, read_complaint
+from agents.providers.learned import LIFETIME, Learned, Store, key_of
 from agents.providers.patience import Patience
 from agents.providers.transport import body_of, is_long_wait
 
@@ -82,6 +84,9 @@ class SdkProvider(abc.ABC, Generic[Client]):
     refused_reasoning: re.Pattern[str]
     # What is tried first with a model that nothing is known of.
     dialect: Dialect = USUAL
+    form: str
+    # Where to keep what is learned; None keeps it in memory only.
+    store: Store | None = None
 
     def __init__(
         self,
@@ -94,6 +99,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         first_timeout: float = 120.0,
         connect_timeout: float = 10.0,
         max_retries: int = 2,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.endpoint = Endpoint(name, base_url or self.default_url, api_key, key_hint)
         self.timeout = timeout
@@ -101,7 +107,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         self.connect_timeout = connect_timeout
         self.max_retries = max_retries
         self._client: Client | None = None
-        self._dialects: dict[str, Dialect] = {}
+        self._learned: dict[str, Learned] = {}
+        self._clock = clock
         self._refused: dict[int, None] = {}
 
     @property
@@ -150,7 +157,20 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     def dialect_for(self, model: str) -> Dialect:
         """Return how the model is asked, with what has been learned of it."""
-        return self._dialects.get(model, self.dialect)
+        learned = self._learned.get(model)
+        is_known = learned is not None and self._clock() - learned.at < LIFETIME
+        return learned.dialect if learned is not None and is_known else self.dialect
+
+    @property
+    def endpoint_key(self) -> str:
+        return key_of(self.form, self.endpoint.url)
+
+    def recall(self, kept: Mapping[str, tuple[Json, float]]) -> None:
+        """Take over what a store has of the models, where this process knows nothing newer."""
+        for model, (values, at) in kept.items():
+            found, own = Learned.of(values, at, self.dialect), self._learned.get(model)
+            if found is not None and (own is None or own.at < at):
+                self._learned[model] = found
 
     async def close(self) -> None:
         """Close the connections; a later use makes new ones."""
@@ -184,7 +204,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         What the server refuses of its form is left out or put differently, once each, and from then on for this model.
         """
         dialect = self.dialect_for(request.model)
-        request = self._without_refused(request)
+        request = self.without_refused(request)
         tried = [dialect]
         while True:
             try:
@@ -195,7 +215,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             except self.refusal_error as error:
                 refusal = _refusal(error)
                 if self._refuses_reasoning(refusal, request):
-                    request = self._without_refused(request)
+                    request = self.without_refused(request)
                     continue
                 others = self._other_dialects(dialect, refusal, body) if refusal.status in REFUSALS else ()
                 dialect = next((other for other in others if other not in tried), dialect)
@@ -203,14 +223,21 @@ class SdkProvider(abc.ABC, Generic[Client]):
                     raise
                 tried.append(dialect)
             else:
-                self._learn(request.model, tried[0], dialect)
+                try:
+                    await self._learn(request.model, tried[0], dialect)
+                except BaseException:  # the task was cancelled: nothing else would close the response
+                    await response.aclose()
+                    raise
                 return response, dialect
 
-    def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
-        if after != before:
-            self._dialects[model] = after
-            words = "%s refuses what it was asked with; %s is asked %s from now on"
-            logger.warning(words, self.name, model, difference(before, after))
+    async def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
+        if after == before:
+            return
+        words = "%s refuses what it was asked with; %s is asked %s from now on"
+        logger.warning(words, self.name, model, difference(before, after))
+        self._learned[model] = learned = Learned(after, self._clock())
+        if self.store is not None:
+            await self.store.keep(self.endpoint_key, model, learned.to_json(self.dialect))
 
     def _refuses_reasoning(self, refusal: Refusal, request: Request) -> bool:
         """Whether the server refuses reasoning that goes back to it, and may be asked without.
@@ -227,7 +254,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
             logger.info("%s refuses reasoning of %s; it is left out from now on", self.name, request.model)
         return bool(made)
 
-    def _without_refused(self, request: Request) -> Request:
+    def without_refused(self, request: Request) -> Request:
+        """Leave out the reasoning that the endpoint has refused."""
         if not self._refused:
             return request
         messages = tuple(

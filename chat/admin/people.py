@@ -171,7 +171,8 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
         with transaction.atomic():
             response = super().user_change_password(request, id, form_url)
             if user is not None and request.method == "POST" and response.status_code == FOUND:
-                accounts.password_was_changed(user=user, author=request.user)
+                key = request.session.session_key
+                accounts.password_was_changed(user=user, author=request.user, keep=key)
         return response
 
     def has_erase_permission(self, request: HttpRequest) -> bool:

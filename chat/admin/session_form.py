@@ -10,11 +10,14 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
+from agents.reasoning import LARGEST_BUDGET, Reasoning
 from chat.admin import journal
 from chat.admin.fields import BigField, Clash, WrittenField, lines
 from chat.agents_setup import registry
 from chat.models import Session, User
+from chat.rendering.levels import LEVELS
 from chat.services import presets, sessions
+from chat.services.changing import config_of
 from chat.services.errors import Refused
 from chat.services.rows import OpenSession
 
@@ -26,6 +29,8 @@ LOGGED = {
     "mode": gettext_noop("Mode"),
     "tools": gettext_noop("Tools"),
     "max_rounds": gettext_noop("Tool rounds"),
+    "reasoning_effort": gettext_noop("Reasoning effort"),
+    "thinking_budget": gettext_noop("Thinking budget"),
     "system_prompt": gettext_noop("System prompt"),
 }
 
@@ -49,6 +54,18 @@ class SessionForm(forms.Form):
         show_hidden_initial=True,
     )
     max_rounds = WrittenField(max_length=4, label=gettext_lazy("Tool rounds in one turn"), show_hidden_initial=True)
+    reasoning_effort = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Reasoning effort"),
+        choices=[("", gettext_lazy("The model’s default")), *LEVELS.items()],
+        show_hidden_initial=True,
+    )
+    thinking_budget = WrittenField(
+        max_length=len(str(LARGEST_BUDGET)),
+        label=gettext_lazy("Thinking budget"),
+        help_text=gettext_lazy("In tokens, for models that take it; empty for the model’s default."),
+        show_hidden_initial=True,
+    )
     system_prompt = BigField(
         label=gettext_lazy("System prompt"),
         help_text=gettext_lazy("What the model is told before all else, from its next response on."),
@@ -71,7 +88,8 @@ class SessionForm(forms.Form):
         self._offer("model", [(name, name) for name in known])
         for name in ("title", "tools"):
             self.fields[name].widget.attrs.update({"class": "vTextField", "dir": "auto"})
-        self.fields["max_rounds"].widget.attrs.update({"class": "vIntegerField", "inputmode": "numeric"})
+        for name in ("max_rounds", "thinking_budget"):
+            self.fields[name].widget.attrs.update({"class": "vIntegerField", "inputmode": "numeric"})
         if not with_text:
             del self.fields["title"], self.fields["system_prompt"]
         for field in self.fields.values():
@@ -86,7 +104,7 @@ class SessionForm(forms.Form):
 
 def values_of(session: Session) -> dict[str, str]:
     """A session's fields as the form has them."""
-    config = presets.kept(session)
+    config, reasoning = presets.kept(session), Reasoning.of(config_of(session))
     return {
         "title": session.title,
         "agent": session.agent,
@@ -94,6 +112,8 @@ def values_of(session: Session) -> dict[str, str]:
         "mode": session.mode,
         "tools": ", ".join(config.tools),
         "max_rounds": str(config.max_rounds),
+        "reasoning_effort": reasoning.effort,
+        "thinking_budget": str(reasoning.budget or ""),
         "system_prompt": lines(session.system_prompt),
     }
 
@@ -158,7 +178,16 @@ def _change(form: SessionForm, name: str, author: User) -> None:
             names = (name.strip() for name in wanted.split(","))
             sessions.configure(**about, tools=[name for name in names if name])
         case "max_rounds":
-            is_number = wanted.isascii() and wanted.isdigit()
-            sessions.configure(**about, max_rounds=int(wanted) if is_number else 0)
+            sessions.configure(**about, max_rounds=_number(wanted) or 0)
+        case "reasoning_effort":
+            sessions.configure(**about, reasoning_effort=wanted)
+        case "thinking_budget":
+            # The service refuses -1, as it does any number that is no budget; 0 is the model's default.
+            budget = _number(wanted) if wanted.strip() else 0
+            sessions.configure(**about, thinking_budget=-1 if budget is None else budget)
         case "system_prompt":
             sessions.set_system_prompt(**about, system_prompt=wanted)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -29,7 +29,7 @@ from chat.admin.states import run_of, state_of
 from chat.models import RunState, Session
 from chat.services.access import role_in
 
-CONFIGURATION = [("agent", "model"), ("mode", "max_rounds"), "tools"]
+CONFIGURATION = [("agent", "model"), ("reasoning_effort", "thinking_budget"), ("mode", "max_rounds"), "tools"]
 FIELDSETS: list[Any] = [(None, {"fields": ["title", *CONFIGURATION, "system_prompt"]})]
 # For staff who may not read messages: titles and system prompts are made of what people write.
 FIELDSETS_WITHOUT_TEXT: list[Any] = [(None, {"fields": CONFIGURATION})]

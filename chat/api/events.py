@@ -10,7 +10,8 @@ from ninja import Header, Query, Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest
-from chat.api.streams import entry_of, streamed
+from chat.api.event_schemas import EVENT, SCHEMAS
+from chat.api.streams import entry_of, require_room, streamed
 from chat.commands import Number
 from chat.live.event_stream import EventStream
 from chat.services.access import session_for
@@ -19,6 +20,20 @@ router = Router(tags=["Events"])
 LastEvent = Annotated[Number | None, Header(alias="Last-Event-ID", description="The revision of the last event")]
 STREAM: dict[int, dict[str, Any]] = {
     200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+EVENTS: dict[int, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events. Each `data:` line is one `Event` as JSON, each `id:` line is a revision",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "string",
+                    "contentMediaType": "text/event-stream",
+                    "contentSchema": {"$ref": f"{SCHEMAS}{EVENT}"},
+                }
+            }
+        },
+    }
 }
 
 
@@ -30,13 +45,14 @@ class StreamQuery(Schema):
     "/sessions/{session_id}/events",
     operation_id="streamEvents",
     summary="Follow a session's events",
-    openapi_extra={"responses": STREAM},
+    openapi_extra={"responses": EVENTS},
 )
 def stream_events(
     request: ApiRequest, session_id: str, query: Query[StreamQuery], last_event: LastEvent = None
 ) -> StreamingHttpResponse:
     """The events of the WebSocket, one JSON object in each `data:` line. See docs/protocol.md, section 1."""
     session, role = session_for(request.user, session_id)
+    require_room(request.user.pk)
     since = (last_event if last_event is not None else query.since) or 0
     stream = EventStream(request.user, since, role, entry_of(request), get_language() or "en")
     return streamed(session.pk, stream, stream.follow)

@@ -15,6 +15,7 @@ from chat.api.doing import commands_about, known, obey, obey_about
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
 from chat.api.schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
+from chat.api.streams import require_room
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number
 from chat.services import reading
@@ -113,8 +114,11 @@ def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: 
     """Begin a turn, or queue the message while the agent works. 200: a request with this key has sent it before.
 
     With `wait` the answer comes when the turn is at rest: completed, failed, interrupted, or waiting for a person,
-    who has to answer the agent or to send a message that a stop has held.
+    who has to answer the agent or to send a message that a stop has held. Such a request counts as an event stream:
+    if you have too many open, it is refused as `too_many_streams` and sends nothing.
     """
+    if query.wait:
+        require_room(request.user.pk)  # before anything is written: a refused request can be repeated with its key
     sent = obey(request, session_id, "send", **body.model_dump())
     location = reverse("api:get_message", args=[session_id, sent["id"]])
     if query.wait:

@@ -15,10 +15,10 @@ from ninja.openapi import get_schema
 from ninja.openapi.schema import OpenAPISchema
 from pydantic.json_schema import models_json_schema
 
+from chat.api.event_schemas import SCHEMAS, event_schemas
 from chat.api.problems import MEDIA_TYPE, Problem
 
 Json = dict[str, Any]
-SCHEMAS = "#/components/schemas/"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 ALWAYS = {
     401: PROBLEM,
@@ -89,7 +89,7 @@ def complete(schema: Json) -> None:
     """Add what all operations have in common, and bring names and schemas into the form that generators read."""
     components = schema["components"]
     _refs, definitions = models_json_schema([(Problem, "serialization")], ref_template=SCHEMAS + "{model}")
-    components["schemas"] |= definitions["$defs"]
+    components["schemas"] = event_schemas() | components["schemas"] | definitions["$defs"]
     components["responses"] = {
         "Problem": _problem("A problem (RFC 9457): `code` is stable and for programs, `detail` is for people."),
         "TooManyRequests": _problem("Too many requests.", RETRY_AFTER),

@@ -169,7 +169,7 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
     found = next_request(session, reader=read if query.file_data else _reference)
     provider = found.agent.provider if found.agent else None
     form = query.form or form_of(provider, found.request.model)
-    name = provider.name if provider else session.provider
+    name = found.provider_name
     body = preview(form, found.request, name, dialect_of(provider, found.request.model))
     context = {
         "form": form,

@@ -15,7 +15,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from chat.api.openapi import SCHEMAS, TAGS
+from chat.api.event_schemas import SCHEMAS
+from chat.api.openapi import TAGS
 from chat.api.root import api
 
 Json = Mapping[str, Any]
@@ -69,10 +70,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """A schema with its fields."""
+    """A schema with its fields; `type` is what it stands for where it has none."""
 
     name: str
     description: SafeString
+    type: SafeString
     fields: list[Field]
 
 
@@ -97,7 +99,12 @@ def reference() -> tuple[list[Group], list[Object]]:
     ]
     groups = [Group(name, text, [each for tag, each in operations if tag == name]) for name, text in TAGS.items()]
     objects = [
-        Object(name, coded(each.get("description", "")), list(_fields(each)))
+        Object(
+            name,
+            coded(each.get("description", "")),
+            type_of(each) if "oneOf" in each else SafeString(),
+            list(_fields(each)),
+        )
         for name, each in schema["components"]["schemas"].items()
     ]
     return groups, objects
@@ -114,7 +121,7 @@ def type_of(schema: Json) -> SafeString:
     if (reference := schema.get("$ref")) is not None:
         name = reference.removeprefix(SCHEMAS)
         return format_html('<a href="#{0}">{0}</a>', name)
-    if (options := schema.get("anyOf")) is not None:
+    if (options := schema.get("anyOf", schema.get("oneOf"))) is not None:
         return _either(map(type_of, options))
     if "const" in schema or "enum" in schema:
         return _either(_code(f'"{value}"') for value in schema.get("enum", [schema.get("const")]))
@@ -162,12 +169,13 @@ def _content(described: Json) -> SafeString:
     content = described.get("content", {})
     if len(content) == 1 and "application/json" in content:
         return type_of(content["application/json"]["schema"])
-    return _either(
-        format_html("{} ({})", _code(media_type), _form(each["schema"]))
-        if each["schema"].get("properties")
-        else _code(media_type)
-        for media_type, each in content.items()
-    )
+    return _either(_media(media_type, each["schema"]) for media_type, each in content.items())
+
+
+def _media(media_type: str, schema: Json) -> SafeString:
+    if (part := schema.get("contentSchema")) is not None:
+        return format_html("{} of {}", _code(media_type), type_of(part))
+    return format_html("{} ({})", _code(media_type), _form(schema)) if "properties" in schema else _code(media_type)
 
 
 def _form(schema: Json) -> SafeString:

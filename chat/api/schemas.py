@@ -19,6 +19,7 @@ from chat.services import presets
 from chat.services.errors import Invalid
 from chat.services.listing import Listed, ListedSession
 from chat.services.reading import session_snapshot
+from chat.snapshots import AgentStatus
 
 Json = dict[str, Any]
 SESSION_ID = "s_0123456789abcdef01234567"
@@ -30,7 +31,6 @@ MICROSECOND = timedelta(microseconds=1)
 SessionStatus = Literal["active", "archived", "deleted"]
 SessionRole = Literal["viewer", "editor", "owner"]
 Mode = Literal["chat", "agent", "run"]
-AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
 MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
 MessageRole = Literal["user", "assistant", "system", ""]
 MessageStatus = Literal["queued", "streaming", "pending", "running", "waiting", "complete", "interrupted", "failed"]
@@ -47,11 +47,10 @@ class SessionConfig(Schema):
     thinking_budget: int | None = Field(description="In tokens; null: the model decides")
 
 
-class SessionOut(Schema):
-    """The present state of a session."""
+class SessionState(Schema):
+    """The present state of a session, as events send it."""
 
     id: str = Field(examples=[SESSION_ID])
-    workspace: int
     title: str
     status: SessionStatus
     mode: Mode = Field(description=MODE)
@@ -62,7 +61,6 @@ class SessionOut(Schema):
     reasoning_effort: str = Field(description="That of `config`, if the model takes it; empty otherwise")
     thinking_budget: int | None = Field(description="That of `config`, if the model takes one; null otherwise")
     system_prompt: str
-    config: SessionConfig
     owner_id: int
     revision: int = Field(description="Counts the changes of the session and its messages")
     context_used: int | None
@@ -71,6 +69,13 @@ class SessionOut(Schema):
     session_total_tokens: int
     agent_status: AgentStatus
     tool_name: str = Field(description="The tool that is running; empty otherwise")
+
+
+class SessionOut(SessionState):
+    """The present state of a session."""
+
+    workspace: int
+    config: SessionConfig
     role: SessionRole = Field(description="Your role in the session")
     forked_from: str | None = Field(description="The session that this one was forked from, while it exists")
     created_at: datetime

@@ -15,7 +15,7 @@ from chat.api.auth import ApiRequest, session_of
 from chat.api.events import STREAM, LastEvent, StreamQuery
 from chat.api.responses import answer
 from chat.api.schemas import Mode
-from chat.api.streams import entry_of, streamed
+from chat.api.streams import entry_of, require_room, streamed
 from chat.commands import Number
 from chat.live.step_stream import StepStream
 from chat.services import steps as reading
@@ -149,5 +149,6 @@ def stream_steps(
     if not knows_history(session, known):
         words = _("The session has no such revision. Forget all steps and start again without one.")
         raise Refused("stale", words, revision=session.revision)
+    require_room(request.user.pk)
     stream = StepStream(request.user, known, role, entry_of(request))
     return streamed(session.pk, stream, stream.follow)

@@ -1,9 +1,8 @@
-"""Answers that are sent while things happen: who follows, and what they hold meanwhile, which is nothing."""
+"""Responses that stay open while things happen: how many a user may have, and what they hold, which is nothing."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import nullcontext
 from typing import ClassVar
 
 from asgiref.sync import SyncToAsync, sync_to_async
@@ -31,7 +30,7 @@ class TooManyStreams(Refused):
     CODE: ClassVar[str] = "too_many_streams"
 
     def __init__(self) -> None:
-        words = _("You have too many event streams open. Close one, or try again later.")
+        words = _("You have too many event streams and waiting requests open. Close one, or try again later.")
         super().__init__(self.CODE, words, retry_after=STREAM_RETRY_SECONDS)
 
 
@@ -43,6 +42,12 @@ def entry_of(request: ApiRequest) -> Entry | None:
     return Login(hash_key(key), request.user.pk, request.user.get_session_auth_hash()) if key else None
 
 
+def require_room(user_id: int) -> None:
+    """Raise TooManyStreams if the user has as many streams and waiting requests open as are allowed."""
+    if not embedded.may_stream(user_id):
+        raise TooManyStreams
+
+
 def streamed(
     session_id: str,
     listener: Listener,
@@ -50,23 +55,27 @@ def streamed(
     *,
     content_type: str = SSE,
     status: int = 200,
-    is_limited: bool = True,
+    without_room: Callable[[], AsyncIterator[str]] | None = None,
 ) -> StreamingHttpResponse:
-    """Answer with what `pieces` yields while the listener watches the session.
+    """Answer with what `pieces` yields while the listener watches the session. Call `require_room` first.
 
-    `is_limited`: count it among the streams of the user. Raises TooManyStreams if the user has as many as are allowed.
+    Requests that arrive together may all pass `require_room`. Those that are too many then answer with what
+    `without_room` yields, or with an empty body.
     """
-    if is_limited and not embedded.may_stream(listener.user_id):
-        raise TooManyStreams
-    content = _watched(session_id, listener, pieces, is_limited=is_limited)
+    content = _watched(session_id, listener, pieces, without_room)
     return StreamingHttpResponse(content, status=status, content_type=content_type, headers=HEADERS)
 
 
-async def _watched(session_id: str, listener: Listener, pieces: Pieces, *, is_limited: bool) -> AsyncIterator[str]:
+async def _watched(
+    session_id: str, listener: Listener, pieces: Pieces, without_room: Callable[[], AsyncIterator[str]] | None
+) -> AsyncIterator[str]:
     await _release_request_resources()
     hub = embedded.hub()
-    with hub.streaming(listener.user_id) if is_limited else nullcontext(True) as has_room:
-        if not has_room:  # other streams have begun since the check in `streamed`
+    with hub.streaming(listener.user_id) as has_room:
+        if not has_room:
+            if without_room is not None:
+                async for piece in without_room():
+                    yield piece
             return
         feed = hub.watch(session_id, listener)
         try:

@@ -40,7 +40,7 @@ def wait_for_turn(
     wait = _Wait(request.user, session_id, sent, seconds, listener)
     status = 200 if sent["repeated"] else 201
     response = streamed(
-        session_id, listener, wait.pieces, content_type="application/json", status=status, is_limited=False
+        session_id, listener, wait.pieces, content_type="application/json", status=status, without_room=wait.at_once
     )
     response.headers["Location"] = location
     return response
@@ -70,6 +70,15 @@ class _Wait:
             answer = self._unknown() if self._listener.closed else await self._answer(found)
         except (NoSuchSession, DatabaseError, InterfaceError) as error:
             logger.info("A request cannot wait any longer for session %s: %s", self._session_id, error)
+            answer = self._unknown()
+        yield json.dumps(answer)
+
+    async def at_once(self) -> AsyncIterator[str]:
+        """Yield the answer as if the time were up."""
+        try:
+            answer = await self._answer(await self._outcome())
+        except (NoSuchSession, DatabaseError, InterfaceError) as error:
+            logger.info("A request cannot read the turn in session %s: %s", self._session_id, error)
             answer = self._unknown()
         yield json.dumps(answer)
 

@@ -56,7 +56,7 @@ class Audience:
         """Who they are: user ids with names. Two tabs are one person."""
         return {each.user_id: each.name for each in self if not each.closed}
 
-    def tell_events(self, frame: Json, revision: int | None = None) -> None:
+    def tell_events(self, frame: Mapping[str, object], revision: int | None = None) -> None:
         if self.events:
             _hand_out(self.events, dump(frame), revision)
 

@@ -278,7 +278,7 @@ class Feed:
         self, event: ChatEvent, message: MessageSnapshot | None = None, session: SessionSnapshot | None = None
     ) -> None:
         if self._audience.events and (frame := event_frame(event, message, session)) is not None:
-            self._audience.tell_events(frame, frame.get("revision"))
+            self._audience.tell_events(frame, event.revision if isinstance(event, Durable) else None)
 
     def _tell_presence(self) -> None:
         people = self.people.shown
@@ -360,7 +360,7 @@ class Feed:
             if message_id in self._texts or self.revision <= revision:
                 self._texts.learn(message_id, text)
 
-    async def _grown(self, face: Face, answer: Answer, have: dict[str, Json]) -> AsyncIterator[Json]:
+    async def _grown(self, face: Face, answer: Answer, have: dict[str, Json]) -> AsyncIterator[Mapping[str, object]]:
         """The live text of the streaming messages: rows are up to a writer's interval behind it."""
         for message in answer.streaming:
             growing = self._texts.get(message.id)

@@ -136,13 +136,13 @@ class Hub:
             _decrement(self._connecting, user_id)
 
     def may_stream(self, user_id: int) -> bool:
-        """Return whether a user may open one more event stream. Any thread may ask."""
+        """Return whether a user may open one more stream or waiting request. Any thread may ask."""
         limit: int = settings.STREAMS_PER_USER
         return not limit or self._streams[user_id] < limit
 
     @contextmanager
     def streaming(self, user_id: int) -> Iterator[bool]:
-        """Count an event stream while it lasts; yield False where the user has too many."""
+        """Count a stream or a waiting request while it is open; yield False if the user has too many."""
         if not self.may_stream(user_id):
             yield False
             return

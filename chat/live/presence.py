@@ -9,6 +9,7 @@ from django.template.loader import get_template
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.live.event_types import PresenceEvent, PresentPerson
 from chat.live.people import Present
 
 Json = dict[str, Any]
@@ -18,9 +19,9 @@ MOST_FACES = 4
 MOST_ON_PHONES = 2
 
 
-def presence_event(people: Sequence[Present]) -> Json:
-    told = [{"user_id": person.user_id, "name": person.name, "typing": person.typing} for person in people]
-    return {"type": "presence", "people": told}
+def presence_event(people: Sequence[Present]) -> PresenceEvent:
+    present = [PresentPerson(user_id=each.user_id, name=each.name, typing=each.typing) for each in people]
+    return PresenceEvent(type="presence", people=present)
 
 
 def presence_frame(people: Sequence[Present]) -> Json:

@@ -3,6 +3,7 @@
 from chat.models.access import Invitation, Role, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to, may_have_files
+from chat.models.dialect import LearnedDialect
 from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
 from chat.models.job_lease import JobLease
@@ -41,6 +42,7 @@ __all__ = [
     "Erasure",
     "Invitation",
     "JobLease",
+    "LearnedDialect",
     "LoginSession",
     "Membership",
     "MessageDelta",

@@ -3,24 +3,20 @@ are not in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 
-from agents.messages import Part, Role, Text, Thinking, ToolResult
+from agents.messages import Message, Part, Role, Thinking, ToolResult
 from chat.models import UNFINISHED, ChatMessage, MessageType
 from chat.projections.context import NOTHING_SHOWN, Told, speaks, told
 from chat.projections.estimate import AROUND, of_part
 
-# A vendor's adapter sends reasoning with one of these back to the model that made it (MSG-08).
-GIVEN_BACK = ("signature", "redacted", "item")
-# This kind is given back while the turn lasts in which it was made.
-GIVEN_BACK_AT_ONCE = "field"
 MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
-# A message of the context, and whether nobody has said anything since.
-Recent = tuple[Told, bool]
+# Returns the parts of these messages that the request has as reasoning: the same objects (MSG-08).
+GivenBack = Callable[[Sequence[Message]], Iterable[Thinking]]
 
 
 class Why(StrEnum):
@@ -72,22 +68,20 @@ class Block:
 def blocks(
     rows: Sequence[ChatMessage],
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
-    provider: str = "",
-    model: str = "",
+    given_back: GivenBack = lambda _messages: (),
 ) -> list[Block]:
-    """Lay out the context of live rows for a provider's model. Markers of turns, which say nothing, are left away.
+    """Lay out the context of live rows. Markers of turns, which say nothing, are left away.
 
-    Without a `model` it is taken to be the one that made each reasoning. The blocks that have a role are the messages
-    of `context`, part by part.
+    `given_back` tells which reasoning the vendor's request contains; without it, none counts as sent. The blocks that
+    have a role are the messages of `context`, part by part.
     """
     messages = told(rows, shown)
-    asked = _last_words(messages)
-    opening: dict[str, list[Recent]] = {}
+    opening: dict[str, list[Told]] = {}
     first = ""
-    for place, each in enumerate(messages):
+    for each in messages:
         first = first if each.message.tool_results else each.sources[0].pk
-        opening.setdefault(first, []).append((each, place > asked))
-    laid = _Layout((provider, model))
+        opening.setdefault(first, []).append(each)
+    laid = _Layout(frozenset(map(id, given_back([each.message for each in messages]))))
     for row in rows:
         if row.type not in MARKERS:
             laid.add(row, opening.get(row.pk, ()))
@@ -96,10 +90,13 @@ def blocks(
 
 @dataclass(slots=True)
 class _Layout:
-    """The blocks so far. `open` is the message in whose midst we are, `due` its lines by row, `until` its last place;
-    `after` are the results that follow it."""
+    """The blocks so far.
 
-    asked: tuple[str, str]
+    `sent` are the ids of the objects that are sent as reasoning. `open` is the message whose rows are being added,
+    `due` its lines by row, `until` its last place; `after` are the results that follow it.
+    """
+
+    sent: frozenset[int]
     made: list[Block] = field(default_factory=list)
     open: Block | None = None
     due: dict[str, Line] = field(default_factory=dict)
@@ -107,7 +104,7 @@ class _Layout:
     after: list[Block] = field(default_factory=list)
     has_spoken: bool = False
 
-    def add(self, row: ChatMessage, begins: Sequence[Recent]) -> None:
+    def add(self, row: ChatMessage, begins: Sequence[Told]) -> None:
         if begins:
             self._begin(begins)
         line = self.due.pop(row.pk, None) or Line(row, why=self._why_not(row))
@@ -122,14 +119,14 @@ class _Layout:
         self._close()
         return self.made
 
-    def _begin(self, begins: Sequence[Recent]) -> None:
+    def _begin(self, begins: Sequence[Told]) -> None:
         self._close()
-        (first, is_recent), *others = begins
+        first, *others = begins
         self.open = Block(first.message.role)
         self.made.append(self.open)
-        self.due = {line.row.pk: line for line in _lines(first, self.asked, is_recent)}
+        self.due = {line.row.pk: line for line in _lines(first, self.sent)}
         self.until = first.sources[-1].sequence or 0
-        self.after = [Block(each.message.role, _lines(each, self.asked, recent)) for each, recent in others]
+        self.after = [Block(each.message.role, _lines(each, self.sent)) for each in others]
 
     def _close(self) -> None:
         self.made.extend(self.after)
@@ -147,34 +144,18 @@ class _Layout:
         return Why.PROMPT if row.role == "system" and not self.has_spoken else Why.EMPTY
 
 
-def _lines(each: Told, asked: tuple[str, str], is_recent: bool) -> list[Line]:
+def _lines(each: Told, sent: frozenset[int]) -> list[Line]:
     pieces = groupby(zip(each.message.parts, each.sources, strict=True), key=lambda piece: piece[1].pk)
-    return [_line([*of_row], asked, is_recent) for _pk, of_row in pieces]
+    return [_line([*of_row], sent) for _pk, of_row in pieces]
 
 
-def _line(pieces: Sequence[tuple[Part, ChatMessage]], asked: tuple[str, str], is_recent: bool) -> Line:
+def _line(pieces: Sequence[tuple[Part, ChatMessage]], sent: frozenset[int]) -> Line:
     parts, row = tuple(part for part, _row in pieces), pieces[0][1]
     is_result = isinstance(parts[0], ToolResult)
-    why = _why(row, parts[0], asked, is_recent)
+    why = Why.SENT
+    if row.status in UNFINISHED:
+        why = Why.AT_WORK
+    elif isinstance(parts[0], Thinking) and id(parts[0]) not in sent:
+        why = Why.NOT_GIVEN_BACK
     tokens = 0.0 if why in (Why.NOT_GIVEN_BACK, Why.AT_WORK) else sum(map(of_part, parts))
     return Line(row, parts, why, is_result, tokens)
-
-
-def _why(row: ChatMessage, part: Part, asked: tuple[str, str], is_recent: bool) -> Why:
-    if row.status in UNFINISHED:
-        return Why.AT_WORK
-    if not isinstance(part, Thinking):
-        return Why.SENT
-    provider, model = asked
-    is_own = any(name in part.data for name in GIVEN_BACK) and part.is_of(provider, model or part.model)
-    at_once = GIVEN_BACK_AT_ONCE in part.data and is_recent and part.provider == provider
-    return Why.SENT if is_own or at_once else Why.NOT_GIVEN_BACK
-
-
-def _last_words(messages: Sequence[Told]) -> int:
-    """Where somebody spoke last."""
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place].message
-        if message.role == "user" and any(isinstance(part, Text) for part in message.parts):
-            return place
-    return -1

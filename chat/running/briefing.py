@@ -13,7 +13,7 @@ from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
 from chat.projections.requests import named
 from chat.running.changes import RecordRequest
 from chat.running.showing import shown
-from chat.services import presets
+from chat.services import dialects, presets
 from chat.services.attachments import fetch_attachments
 from chat.services.requests_made import last_revision
 
@@ -49,7 +49,9 @@ def gather(session: Session, *more: str) -> list[ChatMessage]:
 def agent_of(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     """Make the agent as it will answer. Raises agents.errors.AgentError where the model is not configured."""
     told = system_prompt(rows, session.system_prompt)
-    return registry().build_agent(replace(presets.own(session), system_prompt=told))
+    agent = registry().build_agent(replace(presets.own(session), system_prompt=told))
+    dialects.recall(agent.provider)
+    return agent
 
 
 def _request(session: Session, rows: Sequence[ChatMessage], agent: Agent) -> RecordRequest:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chat.events import MessageEventName
+from chat.snapshots import AgentStatus
 
 Json = dict[str, Any]
 
@@ -69,7 +70,7 @@ class RecordRequest:
 class TellStatus:
     """agent_status to push beside the changes around it."""
 
-    status: str
+    status: AgentStatus
     tool_name: str = ""
 
 

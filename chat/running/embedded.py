@@ -112,7 +112,7 @@ def hub() -> Hub:
 
 
 def may_stream(user_id: int) -> bool:
-    """Return whether a user may open one more event stream here. Any thread may ask."""
+    """Return whether a user may open one more stream or waiting request here. Any thread may ask."""
     return _node is None or _node.hub.may_stream(user_id)
 
 

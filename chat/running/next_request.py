@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from agents.errors import AgentError
 from agents.loop import Agent, request_of
-from agents.messages import Message
+from agents.messages import Message, Thinking
 from agents.providers.base import Request
+from agents.providers.forms import dialect_of, form_of, given_back, without_refused
 from agents.tools import Tool
 from agents.words import Words
 from chat.models import ChatMessage, Session
@@ -46,20 +47,28 @@ class NextRequest:
         return context(self.rows, self.files)
 
     @property
-    def request(self) -> Request:
-        """The request as the agent makes it; without an agent only what the rows say."""
-        if self.agent is None:
-            return Request(self.session.model, tuple(self.messages), self.system)
-        return request_of(self.agent, self.messages)
+    def provider_name(self) -> str:
+        """The name of the endpoint that would be asked."""
+        return self.agent.provider.name if self.agent else self.session.provider
 
     @property
-    def _maker(self) -> tuple[str, str]:
-        """The provider and the model whose reasoning goes back."""
-        return (self.agent.provider.name, self.agent.model) if self.agent else ("", "")
+    def request(self) -> Request:
+        """The request as the agent makes it; without an agent only what the rows say."""
+        return self._request(self.messages)
+
+    def _request(self, messages: Sequence[Message]) -> Request:
+        if self.agent is None:
+            return Request(self.session.model, tuple(messages), self.system)
+        return without_refused(self.agent.provider, request_of(self.agent, messages))
+
+    def _given_back(self, messages: Sequence[Message]) -> list[Thinking]:
+        request, provider = self._request(messages), self.agent.provider if self.agent else None
+        form, dialect = form_of(provider, request.model), dialect_of(provider, request.model)
+        return given_back(form, request, self.provider_name, dialect)
 
     def estimate(self) -> tuple[list[Block], Measure]:
         """Lay out the context with estimated tokens; the rows need the `MEASURED` columns."""
-        laid = blocks(self.rows, self.files, *self._maker)
+        laid = blocks(self.rows, self.files, self._given_back)
         around = of_text(self.system) + of_tools(self.tools)
         return laid, measured(laid, around, (self.session.provider, self.session.model))
 

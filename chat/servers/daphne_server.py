@@ -29,7 +29,16 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.web import http
 from zope.interface import implementer
 
-from chat.servers.limits import CLOSE_SECONDS, LINGER_SECONDS, STALL_SECONDS, Limits, limits
+from chat.servers.limits import (
+    CLOSE_SECONDS,
+    LINGER_SECONDS,
+    PING_SECONDS,
+    PONG_SECONDS,
+    STALL_SECONDS,
+    Keepalive,
+    Limits,
+    limits,
+)
 from chat.servers.responses import FIRST_BYTES, response_bytes
 from config.asgi import application, log_failed_start
 
@@ -314,6 +323,7 @@ class SocketProtocol(WebSocketProtocol):
     def connectionMade(self) -> None:  # noqa: N802  # Twisted's name, as below
         self.pace = Pace()
         self._unfinished = 0
+        self._keepalive = Keepalive()
         self.transport.unregisterProducer()  # the connection of HTTP that this one has been
         self.transport.registerProducer(self.pace, True)
         super().connectionMade()
@@ -329,6 +339,32 @@ class SocketProtocol(WebSocketProtocol):
         bounds.frames.forget(self)
         if self.address is not None:
             bounds.connections.release(self.address)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        self._keepalive.received()
+        super().dataReceived(data)
+
+    def serverSend(self, content: Any, binary: bool = False) -> None:  # noqa: N802
+        self._keepalive.sent(len(content))
+        super().serverSend(content, binary)
+
+    def _sendAutoPing(self) -> None:  # noqa: N802
+        """Send a ping, unless one is not answered yet: Autobahn takes a late pong for an answer to the last ping only,
+        and forgets the timer of the one before without stopping it."""
+        if self.autoPingPending is None:
+            self.autoPingTimeout = self._keepalive.pinged()
+            super()._sendAutoPing()
+
+    def onAutoPong(self, *details: Any) -> None:  # noqa: N802
+        self._keepalive.ponged()
+
+    def onAutoPingTimeout(self) -> None:  # noqa: N802
+        """Close, unless the peer is sending a frame: how slowly it may do that is bounded elsewhere."""
+        if self._keepalive.is_alive():
+            timer = self.factory._batched_timer
+            self.autoPingTimeoutCall = timer.call_later(PONG_SECONDS, self.onAutoPingTimeout)
+        else:
+            super().onAutoPingTimeout()
 
     def onMessageFrameData(self, payload: bytes) -> None:  # noqa: N802
         if self.muted:  # it is closing
@@ -395,7 +431,7 @@ class BoundedServer(Server):
     def __init__(self, *args: Any, **options: Any) -> None:
         self.bounds = limits()
         options["websocket_max_message_size"] = options["websocket_max_frame_size"] = self.bounds.longest_frame
-        super().__init__(*args, **{**options, "server_name": "Parley"})
+        super().__init__(*args, **{**options, "server_name": "Parley", "ping_interval": PING_SECONDS})
 
     # Server.run makes both factories; ours are put in their place.
 
@@ -414,7 +450,10 @@ class BoundedServer(Server):
     @ws_factory.setter
     def ws_factory(self, factory: WebSocketFactory) -> None:
         factory.protocol = SocketProtocol
-        factory.setProtocolOptions(failByDrop=False, closeHandshakeTimeout=CLOSE_SECONDS)
+        # Otherwise Autobahn takes any frame for an answer to the ping, and then does not recognise the pong.
+        factory.setProtocolOptions(
+            failByDrop=False, closeHandshakeTimeout=CLOSE_SECONDS, autoPingRestartOnAnyTraffic=False
+        )
         self._ws_factory = factory
 
     def create_application(self, protocol: Any, scope: Message) -> InputQueue | None:

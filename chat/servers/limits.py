@@ -20,6 +20,10 @@ LINGER_SECONDS = 5.0
 # A peer that is sent a close frame has this long to answer it, and one that takes no data this long to take some.
 CLOSE_SECONDS = 5.0
 STALL_SECONDS = 30.0
+# A socket on which nothing has come for so long is sent a ping, whose pong must come within this time and what
+# `Keepalive` adds to it.
+PING_SECONDS = 20.0
+PONG_SECONDS = 30.0
 # Descriptors that stay free for the database, files and connections to models.
 RESERVED_DESCRIPTORS = 256
 # Frames below this size are not counted.
@@ -57,6 +61,45 @@ class ConnectionLimit:
         self._open[network] -= 1
         if self._open[network] <= 0:
             del self._open[network]
+
+
+class Keepalive:
+    """How long the peer of a socket may take to answer a ping.
+
+    The pong comes after everything that was sent before the ping, and after the frame that the peer is sending. Either
+    may take minutes on a slow line, while the data waits in buffers of the system or of a proxy that the server cannot
+    see. So the peer gets the time that the slowest accepted line needs, and any data from it counts as a sign of life.
+    """
+
+    def __init__(self) -> None:
+        self._sent = 0
+        self._sent_before_ping = 0
+        # What was sent before the last ping that was answered.
+        self._taken = 0
+        self._has_received = False
+
+    def sent(self, size: int) -> None:
+        """Note that a message of this size was handed to the connection."""
+        self._sent += size
+
+    def received(self) -> None:
+        """Note that data came from the peer."""
+        self._has_received = True
+
+    def pinged(self) -> float:
+        """Note a ping; return in how many seconds its pong must come."""
+        self._sent_before_ping = self._sent
+        self._has_received = False
+        return PONG_SECONDS + (self._sent - self._taken) / SLOWEST_BYTES_PER_SECOND
+
+    def ponged(self) -> None:
+        """Note that the last ping was answered."""
+        self._taken = self._sent_before_ping
+
+    def is_alive(self) -> bool:
+        """Return whether data came from the peer since the ping, or since the last call."""
+        is_alive, self._has_received = self._has_received, False
+        return is_alive
 
 
 class FrameHolder(Protocol):

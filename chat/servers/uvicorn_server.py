@@ -19,15 +19,24 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
-from chat.servers.limits import CLOSE_SECONDS, LINGER_SECONDS, STALL_SECONDS, UNCOUNTED_BYTES, Limits, limits
+from chat.servers.limits import (
+    CLOSE_SECONDS,
+    LINGER_SECONDS,
+    PING_SECONDS,
+    PONG_SECONDS,
+    STALL_SECONDS,
+    UNCOUNTED_BYTES,
+    Keepalive,
+    Limits,
+    limits,
+)
 from chat.servers.responses import FIRST_BYTES, response_bytes
 from config.asgi import application, log_failed_start
 
 # Requests that run when the server is told to stop have this long to end.
 STOP_SECONDS = 5
-PING_SECONDS = 20.0
-PONG_SECONDS = 30.0
 
 
 class Config(uvicorn.Config):
@@ -186,8 +195,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._in_hand = 0
         self._ignored = 0
         self._given_up = False
-        # What the peer had not taken at the last look, in bytes.
-        self._unsent = 0
+        self._keepalive = Keepalive()
         self._abort_timer: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -201,6 +209,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self._given_up:
             return
+        self._keepalive.received()
         if self.handshake_initiated and (self.close_sent or not self.handshake_complete):
             # A client waits for the answer to its handshake, and sends little after a close frame.
             self._ignored += len(data)
@@ -240,21 +249,31 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         if message["type"] == "websocket.close":
             self._abort_soon()
+        self._keepalive.sent(len(message.get("text") or message.get("bytes") or b""))
         await super().send(message)
 
     def send_keepalive_ping(self) -> None:
         super().send_keepalive_ping()
-        self._unsent = self.transport.get_write_buffer_size()
+        if self.pong_timer is not None:
+            self._await_pong(self._keepalive.pinged())
+
+    def handle_pong(self, event: Frame) -> None:
+        super().handle_pong(event)
+        if self.pending_ping_payload is None:
+            self._keepalive.ponged()
 
     def keepalive_timeout(self) -> None:
-        """Close, unless the peer is still taking what was written before the ping: the outbox bounds how slowly."""
-        left = self.transport.get_write_buffer_size()
-        if left < self._unsent and not self.transport.is_closing():
-            self._unsent = left
-            self.pong_timer = self.loop.call_later(PONG_SECONDS, self.keepalive_timeout)
+        """Close, unless the peer is sending a frame: how slowly it may do that is bounded elsewhere."""
+        if self._keepalive.is_alive() and not self.transport.is_closing():
+            self._await_pong(PONG_SECONDS)
             return
         super().keepalive_timeout()
         self._abort_soon()
+
+    def _await_pong(self, seconds: float) -> None:
+        if self.pong_timer is not None:
+            self.pong_timer.cancel()
+        self.pong_timer = self.loop.call_later(seconds, self.keepalive_timeout)
 
     def shutdown(self) -> None:
         """Close with 1012; a peer that does not take what was sent before will not take that either."""

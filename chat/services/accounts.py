@@ -141,16 +141,15 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
 
 
 @transaction.atomic
-def password_was_changed(*, user: User, author: User | None) -> None:
-    """Record a new password that somebody else set; the person's logins end, and their next page tells them.
+def password_was_changed(*, user: User, author: User | None, keep: str | None = None) -> None:
+    """Record a password that was set in the admin or by the command, and end the user's logins.
 
-    `author` is the member of staff; None for the command.
+    `author` is the member of staff; None for the command. Staff who change their own password stay signed in in the
+    browser with the session key `keep`. Other users are notified on their next page.
     """
     record(Kind.PASSWORD_CHANGED, actor=author, person=user)
-    if author == user:
-        return
-    sign_out_elsewhere(user=user, keep=None, author=author)
-    if author is not None:
+    sign_out_elsewhere(user=user, keep=keep if author == user else None, author=author)
+    if author not in (None, user):
         add_notice(user=user, kind="password", author=author)
 
 

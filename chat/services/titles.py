@@ -13,7 +13,7 @@ from agents.errors import AgentError
 from agents.loop import Agent
 from chat.agents_setup import registry
 from chat.models import ChatMessage, MessageType, Session, SessionRevision, Speaker
-from chat.services import presets, quotas
+from chat.services import dialects, presets, quotas
 from chat.services.changing import change, config_of
 from chat.services.rows import OpenSession
 
@@ -71,9 +71,11 @@ def untitled(session_id: str) -> Untitled | None:
     if Speaker.ASSISTANT not in dict(opening):  # it has failed, or has been stopped before the first word
         return None
     try:
-        return Untitled(registry().build_agent(presets.own(session)), opening)
+        agent = registry().build_agent(presets.own(session))
     except AgentError:
         return None
+    dialects.recall(agent.provider)
+    return Untitled(agent, opening)
 
 
 @transaction.atomic

@@ -6,6 +6,7 @@ from typing import Any
 
 from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import perform_login, record_authentication
+from allauth.account.internal.stagekit import clear_login
 from allauth.account.models import Login
 from allauth.account.stages import LoginStageController
 from allauth.mfa.models import Authenticator
@@ -18,6 +19,7 @@ from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.crypto import constant_time_compare
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -33,6 +35,8 @@ GONE = 410
 # How long an anonymous session with a passkey's challenge lives, in seconds.
 CHALLENGE_LIFE = 600
 HIDES_NOTICES = "hides_notices"
+# In a login that waits for its second step: the session auth hash of the user at the first step.
+PASSWORD_THEN = "password_then"  # noqa: S105  # a key, not a password
 
 
 class SignInView(LoginView):
@@ -60,7 +64,8 @@ def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str =
     if request.user.is_authenticated:
         logout(request)
     record_authentication(request, user, method, **more)
-    return perform_login(request, Login(user=user, redirect_url=next_url or reverse("home")))
+    state = {PASSWORD_THEN: user.get_session_auth_hash()}
+    return perform_login(request, Login(user=user, redirect_url=next_url or reverse("home"), state=state))
 
 
 class SignOut(LogoutView):
@@ -81,6 +86,9 @@ def second_step(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated or stage is None or not isinstance(stage.login.user, User):
         return redirect("home" if request.user.is_authenticated else "sign-in")
     user = stage.login.user
+    if not constant_time_compare(stage.login.state.get(PASSWORD_THEN, ""), user.get_session_auth_hash()):
+        clear_login(request)  # the password has changed since the first step
+        return redirect("sign-in")
     refused = None
     if request.method == "POST":
         try:

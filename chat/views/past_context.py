@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.errors import AgentError
 from agents.loop import Agent
+from agents.messages import Message, Thinking
+from agents.providers.base import Request
+from agents.providers.forms import form_of, given_back
 from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session, attached_to
-from chat.projections.briefed import Block, blocks
+from chat.projections.briefed import Block, GivenBack, blocks
 from chat.projections.compared import Since, new_rows, rows_before, since
 from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
 from chat.projections.estimate import of_text, of_tools
@@ -54,6 +58,7 @@ class _Then:
     files: Shown
     measure: Measure
     files_known: bool
+    given_back: GivenBack
 
 
 def _then(session: Session, past: PastRequest) -> _Then:
@@ -61,13 +66,18 @@ def _then(session: Session, past: PastRequest) -> _Then:
     files = shown(past.rows, agent.takes, glance) if agent else {}
     system = system_prompt(past.rows, past.system_prompt)
     tools = of_tools(TOOLBOX[name] for name in past.made.tools if name in TOOLBOX)
-    measure = _measure(blocks(past.rows, files, past.made.provider, past.made.model), of_text(system) + tools, past)
-    return _Then(system, tools, files, measure, files_known=agent is not None)
+    form = form_of(agent.provider if agent else None, past.made.model)
+
+    def sent(messages: Sequence[Message]) -> list[Thinking]:
+        return given_back(form, Request(past.made.model, tuple(messages)), past.made.provider)
+
+    measure = _measure(blocks(past.rows, files, sent), of_text(system) + tools, past)
+    return _Then(system, tools, files, measure, files_known=agent is not None, given_back=sent)
 
 
 def _sent(past: PastRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in past.rows if row.pk not in hidden]
-    page, own = page_of(blocks(rows, then.files, past.made.provider, past.made.model), until), prompt_row(past.rows)
+    page, own = page_of(blocks(rows, then.files, then.given_back), until), prompt_row(past.rows)
     return {
         "page": page,
         "blocks": [_marked(_drawn(block, then), past) for block in page.blocks],

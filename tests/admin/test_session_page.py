@@ -10,6 +10,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from agents.config import Config
+from agents.reasoning import Reasoning
+from agents.registry import Registry
+from chat import agents_setup
 from chat.models import ChatMessage, Session, SessionRevision, SessionRun, User
 from chat.services import sessions
 from tests.admin.conftest import signed_in
@@ -94,6 +98,59 @@ def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong:
     assert "Nothing has been saved" in said(page)
     assert form_in(page, "session_form")["system_prompt"] in ("Mia's", "a\0")
     assert (Session.objects.get().title, Session.objects.get().system_prompt) == ("Plan", session.system_prompt)
+
+
+@pytest.fixture
+def thinkers() -> None:
+    """Replace the agents: one model takes effort levels, the other one a thinking budget."""
+    models = {
+        "house": {
+            "type": "openai",
+            "base_url": "http://127.0.0.1:9/v1",
+            "models": {"levels": {"reasoning_efforts": ["low", "high"]}},
+        },
+        "vendor": {"type": "anthropic", "models": {"claude-sonnet-4-5": {}}},
+    }
+    config = {"providers": models, "agents": {"assistant": {"model": "house/levels"}}}
+    agents_setup.install(Registry(Config.model_validate(config), {}))
+
+
+def test_reasoning_is_chosen(thinkers: None, admin: Client, mia: User, session: Session) -> None:
+    """ADM-02, MSG-11: the effort alone, then another model with a budget at one go, then the defaults again."""
+    save(admin, session, reasoning_effort="high")
+    assert Reasoning.of(Session.objects.get().config) == Reasoning("high")
+    assert list(SessionRevision.objects.values_list("kind", "user")) == [("reasoning", mia.pk)]
+    entry = LogEntry.objects.filter(action_flag=2).get()
+    assert entry.get_change_message() == "Changed Reasoning effort."
+    save(admin, session, model="vendor/claude-sonnet-4-5", reasoning_effort="", thinking_budget="8000")
+    assert Reasoning.of(Session.objects.get().config) == Reasoning("", 8000)
+    form = form_in(admin.get(page_of(session)), "session_form")
+    assert (form["reasoning_effort"], form["thinking_budget"]) == ("", "8000")
+    save(admin, session, thinking_budget="")
+    assert Reasoning.of(Session.objects.get().config) == Reasoning()
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong", "words"),
+    [
+        ("house/levels", {"reasoning_effort": "max"}, "does not take the reasoning effort “max”"),
+        ("house/levels", {"reasoning_effort": "utmost"}, "Select a valid choice"),
+        ("house/levels", {"thinking_budget": "8000"}, "does not take a thinking budget"),
+        ("vendor/claude-sonnet-4-5", {"thinking_budget": "12"}, "A thinking budget has 1,024 to 128,000 tokens"),
+        ("vendor/claude-sonnet-4-5", {"thinking_budget": "many"}, "A thinking budget has"),
+        ("vendor/claude-sonnet-4-5", {"thinking_budget": "9" * 4000}, "at most 6 characters"),
+    ],
+)
+def test_reasoning_that_the_model_does_not_take_is_refused(
+    thinkers: None, admin: Client, ana: User, session: Session, model: str, wrong: dict[str, str], words: str
+) -> None:
+    """MSG-12: nothing is saved, not even the other fields, and what was typed stays."""
+    provider, _slash, name = model.partition("/")
+    sessions.set_model(session=session, author=ana, provider=provider, model=name)
+    page = save(admin, session, title="New", **wrong)
+    assert words in said(page)
+    assert Session.objects.get().title == "Plan"
+    assert Reasoning.of(Session.objects.get().config) == Reasoning()
 
 
 def test_long_session_is_paged(admin: Client, session: Session, django_assert_max_num_queries: Any) -> None:

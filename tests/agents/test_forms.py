@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -46,7 +47,7 @@ def test_form_follows_what_was_learned_of_a_model() -> None:
     """CTX-02: a server may refuse one form for one model only."""
     provider = OpenAIProvider("openai", "k")
     chat = replace(provider.dialect, responses=False)
-    provider._learn("old", provider.dialect, chat)
+    asyncio.run(provider._learn("old", provider.dialect, chat))
     assert (form_of(provider, "old"), form_of(provider, "new")) == ("openai", "responses")
     assert dialect_of(provider, "old") == chat
 

@@ -4,6 +4,7 @@ import type { components, paths } from "./schema.js";
 
 type Session = components["schemas"]["Session"];
 type Message = components["schemas"]["Message"];
+type Event = components["schemas"]["Event"];
 
 const [address, token] = process.argv.slice(2);
 const parley = createClient<paths>({ baseUrl: address, headers: { Authorization: `Bearer ${token}` } });
@@ -11,6 +12,18 @@ const parley = createClient<paths>({ baseUrl: address, headers: { Authorization:
 function ok<T>(answer: { data?: T; error?: unknown }): T {
   if (answer.data === undefined) throw new Error(JSON.stringify(answer.error));
   return answer.data;
+}
+
+async function firstEvent(stream: ReadableStream<Uint8Array> | null): Promise<Event> {
+  if (stream === null) throw new Error("There is no stream");
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  for (let text = "", piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    text += decoder.decode(piece.value, { stream: true });
+    const data = /^data: (.*)\n/m.exec(text);
+    if (data?.[1]) return JSON.parse(data[1]) as Event;
+  }
+  throw new Error("The stream has ended");
 }
 
 const me = ok(await parley.GET("/api/me"));
@@ -38,6 +51,10 @@ const exported = await parley.GET("/api/sessions/{session_id}/export", {
   parseAs: "text",
 });
 const context = ok(await parley.GET("/api/sessions/{session_id}/context", { params }));
+const ending = new AbortController();
+const stream = await parley.GET("/api/sessions/{session_id}/events", { params, parseAs: "stream", signal: ending.signal });
+const event = await firstEvent(ok(stream));
+ending.abort();
 const gone = await parley.DELETE("/api/sessions/{session_id}", { params });
 
 console.log(
@@ -50,6 +67,7 @@ console.log(
     refused: refused.error?.code,
     exported: exported.data?.includes("From TypeScript"),
     form: context.form,
+    event: event.type === "changes" ? event.session?.title : null,
     deleted: gone.response.status,
   }),
 );

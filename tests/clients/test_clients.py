@@ -96,6 +96,7 @@ def test_python_client_works(
         "file": b"Words",
         "exported": True,
         "refused": "key_taken",
+        "event": "From Python",
         "listed": ["From Python"],
         "deleted": 204,
     }
@@ -127,6 +128,9 @@ def use_python_client(address: str, token: str) -> Json:
         exported = module("api.transfer.export_session").sync(session.id, client=parley, format_=markdown)
         other = models.NewMessage(text="other", key="k1")
         refused = module("api.messages.send_message").sync(session.id, client=parley, body=other)
+        with parley.get_httpx_client().stream("GET", f"/api/sessions/{session.id}/events") as stream:
+            data = next(line for line in stream.iter_lines() if line.startswith("data: "))
+        event = models.ChangesEvent.from_dict(json.loads(data.removeprefix("data: ")))
         listed = module("api.sessions.list_sessions").sync(client=parley, q="python")
         deleted = module("api.sessions.delete_session").sync_detailed(session.id, client=parley)
     return {
@@ -138,6 +142,7 @@ def use_python_client(address: str, token: str) -> Json:
         "file": whole.payload.read(),
         "exported": "From Python" in exported,
         "refused": refused.code,
+        "event": event.session.title,
         "listed": [each.title for each in listed.sessions],
         "deleted": deleted.status_code,
     }
@@ -165,5 +170,6 @@ def test_typescript_client_works(description: Path, server: tuple[str, str], tmp
         "refused": "key_taken",
         "exported": True,
         "form": "openai",
+        "event": "From TypeScript",
         "deleted": 204,
     }

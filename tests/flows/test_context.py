@@ -41,7 +41,7 @@ def expected(session_id: str, before: str) -> list[dict[str, Any]]:
     last = next(index for index, row in enumerate(rows) if row.pk == before)
     rows = rows[: last + 1]
     agent = agent_of(session, rows)
-    shown = tuple(Message(block.role, block.parts) for block in blocks(rows, provider="wire") if block.role)
+    shown = tuple(Message(block.role, block.parts) for block in blocks(rows) if block.role)
     return body(shown, agent.system, agent.tools)
 
 

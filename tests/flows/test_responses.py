@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from agents.config import Config
+from agents.providers.base import Request
+from agents.providers.forms import given_back
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, Session, User
@@ -62,7 +64,8 @@ async def test_reasoning_goes_back_to_its_model_alone(house: House, ana: User) -
         assert "gAAAA" not in json.dumps(await say("think as well", CLAUDE))
         assert ids(await say("Back again", LUNA)) == ["rs", "msg"]
         rows = await house.do(gather, session)
-        said = [line.why for block in blocks(rows, {}, *LUNA) for line in block.lines if line.row.type == "reasoning"]
+        shown = blocks(rows, {}, lambda each: given_back("responses", Request(LUNA[1], tuple(each)), LUNA[0]))
+        said = [line.why for block in shown for line in block.lines if line.row.type == "reasoning"]
         assert (said.count(Why.SENT), said.count(Why.NOT_GIVEN_BACK)) == (1, len(said) - 1)
     await house.do(check_rest, session)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import threading
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from agents.errors import ProviderError
 from agents.messages import ToolCall
@@ -45,19 +47,22 @@ class Waiter:
         self._connection = Connection(scope, 0, written)
         self.text = ""
         self.status = 0
+        self.headers: dict[bytes, bytes] = {}
 
     async def begun(self) -> None:
         start = await asyncio.wait_for(self._connection.sent.get(), PATIENCE)
-        self.status = start["status"]
+        self.status, self.headers = start["status"], dict(start["headers"])
 
     async def answer(self) -> Json:
         if not self.status:
             await self.begun()
-        more = True
+        content, more = b"", True
         while more:
             body = await asyncio.wait_for(self._connection.sent.get(), PATIENCE)
-            self.text += body.get("body", b"").decode()
+            content += body.get("body", b"")
             more = body.get("more_body", False)
+        is_compressed = self.headers.get(b"Content-Encoding") == b"gzip"
+        self.text = (gzip.decompress(content) if is_compressed else content).decode()
         answer: Json = json.loads(self.text)
         return answer
 
@@ -173,8 +178,51 @@ async def test_revoked_token_and_stopping_server_end_the_wait(house: House, ana:
     await house.idle(session)
 
 
-async def test_waiting_holds_no_thread(house: House, ana: User, secret: str) -> None:
+async def test_waiting_requests_count_as_streams(house: House, ana: User, secret: str, settings: Settings) -> None:
+    """LIVE-03: one too many is refused before its message is written, so that its key still works."""
+    settings.STREAMS_PER_USER = 1
+    gate = Gate()
+    house.script([["One", gate], ["Two"]])
+    session = await house.session(ana)
+    first = Waiter(session, secret, {"text": "First"})
+    await gate.reached()
+    await first.begun()
+    body = {"text": "Second", "key": "k"}
+    refused = Waiter(session, secret, body)
+    problem = await refused.answer()
+    assert (refused.status, problem["code"], refused.headers[b"Retry-After"]) == (429, "too_many_streams", b"10")
+    assert refused.headers[b"Content-Type"] == b"application/problem+json"
+    assert not await house.do(ChatMessage.objects.filter(session=session, text="Second").exists)
+    gate.open()
+    assert (await first.answer())["outcome"] == "completed"
+    again = Waiter(session, secret, body)
+    told = await again.answer()
+    assert (again.status, told["repeated"], told["outcome"]) == (201, False, "completed")
+
+
+async def test_request_without_room_after_its_message_is_sent_does_not_wait(
+    house: House, ana: User, secret: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-03: requests that arrive together all pass the first check; the answer of one too many comes at once."""
+    settings.STREAMS_PER_USER = 1
+    monkeypatch.setattr(embedded, "may_stream", lambda user_id: True)
+    gate = Gate()
+    house.script([["One", gate], ["Two"]])
+    session = await house.session(ana)
+    first = Waiter(session, secret, {"text": "First"})
+    await gate.reached()
+    await first.begun()
+    second = Waiter(session, secret, {"text": "Second"}, seconds=600)
+    told = await second.answer()
+    assert (second.status, told["outcome"], told["messages"]) == (201, "queued", [])
+    gate.open()
+    assert (await first.answer())["outcome"] == "completed"
+    await house.idle(session)
+
+
+async def test_waiting_holds_no_thread(house: House, ana: User, secret: str, settings: Settings) -> None:
     """RUN-01: many requests wait at the price of their memory."""
+    settings.STREAMS_PER_USER = 0
     gate = Gate()
     house.script([["Once", gate]])
     session = await house.session(ana)

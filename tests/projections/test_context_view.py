@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 
 from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.anthropic_request import to_request as to_anthropic
 from agents.providers.base import Request
-from agents.providers.dialect import Dialect
-from agents.providers.openai_request import to_request as to_openai
-from agents.providers.responses_request import to_request as to_responses
+from agents.providers.forms import FORMS, given_back, preview
 from chat.models import ChatMessage, MessageType, Session
-from chat.projections.briefed import Block, Why, blocks
+from chat.projections.briefed import Block, GivenBack, Why, blocks
 from chat.projections.compared import Since, new_rows, rows_before, since
 from chat.projections.context import context, speaks
 from chat.projections.estimate import of_part, of_text
@@ -21,6 +20,7 @@ from chat.projections.requests import as_then, named
 from tests.projections.test_context_random import any_rows
 
 Fields = dict[str, object]
+NOT_SENT = (Why.NOT_GIVEN_BACK,)
 
 
 def row(number: int, **fields: object) -> ChatMessage:
@@ -32,7 +32,7 @@ def said(number: int, text: str, **fields: object) -> ChatMessage:
 
 
 def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, Why]]]]:
-    return [(block.role, [(line.row.pk, line.why) for line in block.lines]) for block in blocks(rows, provider="own")]
+    return [(block.role, [(line.row.pk, line.why) for line in block.lines]) for block in blocks(rows)]
 
 
 @settings(max_examples=200, deadline=None)
@@ -40,7 +40,7 @@ def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, Why]
 def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
     """CTX-01, MSG-09: the blocks are the context's messages, in order and whole; each row that speaks or could is
     shown, and no row's reason is missing."""
-    shown = blocks(rows, provider="scripted")
+    shown = blocks(rows, {}, by("anthropic", "scripted", "one"))
     assert [Message(block.role, block.parts) for block in shown if block.role] == context(rows)
     there = {line.row.pk for block in shown for line in block.lines}
     assert there == {row.pk for row in rows if row.type not in (MessageType.TURN_START, MessageType.TURN_DONE)}
@@ -50,20 +50,75 @@ def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
             assert line.parts or line.why != Why.SENT
 
 
+def by(form: str, provider: str, model: str) -> GivenBack:
+    """What a vendor's form takes back."""
+    return lambda messages: given_back(form, Request(model, tuple(messages)), provider)
+
+
 @settings(max_examples=100, deadline=None)
 @given(rows=any_rows())
 def test_reasoning_is_shown_as_sent_where_a_vendor_gets_it(rows: list[ChatMessage]) -> None:
-    """MSG-08: what is said not to be given back is in neither vendor's request."""
-    shown = blocks(rows, provider="scripted", model="one")
-    parts = tuple(
-        tuple(part for line in block.lines for part in line.parts if line.why != Why.NOT_GIVEN_BACK) for block in shown
-    )
-    kept = tuple(Message(block.role, own) for block, own in zip(shown, parts, strict=True) if block.role)
-    whole = Request("one", tuple(context(rows)))
-    without = Request("one", kept)
-    assert to_anthropic(whole, "scripted") == to_anthropic(without, "scripted")
-    assert to_openai(whole, "scripted", Dialect()) == to_openai(without, "scripted", Dialect())
-    assert to_responses(whole, "scripted", Dialect()) == to_responses(without, "scripted", Dialect())
+    """MSG-08: what is said not to be given back is not in the request, in any of the forms."""
+    for form in FORMS:
+        shown = [block for block in blocks(rows, {}, by(form, "scripted", "one")) if block.role]
+        kept = [
+            Message(block.role, tuple(part for line in block.lines for part in line.parts if line.why not in NOT_SENT))
+            for block in shown
+            if block.role
+        ]
+        whole, without = Request("one", tuple(context(rows))), Request("one", tuple(kept))
+        assert preview(form, whole, "scripted") == preview(form, without, "scripted")
+
+
+ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+SEALED = {"item": json.dumps(ITEM)}
+UNSEALED = {"item": json.dumps({**ITEM, "encrypted_content": None})}
+CALL: Fields = {"type": "tool_group", "tool_call_id": "c1", "tool_name": "add", "status": "completed"}
+SO: Fields = {"text": "So"}
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "maker", "following", "sent"),
+    [
+        ("anthropic", {"signature": "sig"}, ("own", "one"), SO, True),
+        ("anthropic", {"redacted": "sig"}, ("own", "one"), SO, True),
+        ("anthropic", {"signature": "sig"}, ("own", "two"), SO, False),
+        ("anthropic", {"signature": "sig"}, ("other", "one"), SO, False),
+        ("anthropic", {}, ("own", "one"), SO, False),
+        ("anthropic", SEALED, ("own", "one"), SO, False),
+        ("anthropic", {"field": "reasoning"}, ("own", "one"), CALL, False),
+        ("openai", {"field": "reasoning"}, ("own", "one"), CALL, True),
+        ("openai", {"field": "reasoning"}, ("own", "one"), SO, False),
+        ("openai", {"field": "reasoning"}, ("other", "one"), CALL, False),
+        ("openai", {"signature": "sig"}, ("own", "one"), CALL, False),
+        ("openai", SEALED, ("own", "one"), CALL, False),
+        ("responses", SEALED, ("own", "one"), {**SO, "provider_data": {"item_id": "msg_1", "after": "rs_1"}}, True),
+        ("responses", SEALED, ("own", "one"), SO, False),
+        ("responses", SEALED, ("own", "two"), SO, False),
+        ("responses", UNSEALED, ("own", "one"), {**SO, "provider_data": {"item_id": "msg_1", "after": "rs_1"}}, False),
+        ("responses", {"signature": "sig"}, ("own", "one"), SO, False),
+    ],
+)
+def test_reasoning_is_sent_if_the_body_contains_it(
+    form: str, data: dict[str, str], maker: tuple[str, str], following: Fields, *, sent: bool
+) -> None:
+    """MSG-08, CTX-02: each vendor's form drops what it cannot take back, and the panel says so."""
+    made: Fields = {"role": "assistant", "response_id": "r_1", "provider": maker[0], "model": maker[1]}
+    rows = [said(1, "Hi"), row(2, type="reasoning", text="Ponder", provider_data=data, **made)]
+    rows += [row(3, **{**made, **following})]
+    lines = [line for block in blocks(rows, {}, by(form, "own", "one")) for line in block.lines]
+    assert [line.why for line in lines if line.row.pk == "m_2"] == [Why.SENT if sent else Why.NOT_GIVEN_BACK]
+    whole = json.dumps(preview(form, Request("one", tuple(context(rows))), "own").messages)
+    assert any(words in whole for words in ("Ponder", "sig", "sealed")) == sent
+
+
+def test_thinking_at_the_end_of_an_answer_is_not_sent() -> None:
+    """MSG-08: Anthropic refuses an answer that ends with it, so the request has none."""
+    made: Fields = {"role": "assistant", "response_id": "r_1", "provider": "own", "model": "one"}
+    rows = [said(1, "Hi"), row(2, text="So", **made)]
+    rows += [row(3, type="reasoning", text="Ponder", provider_data={"signature": "sig"}, **made)]
+    lines = [line for block in blocks(rows, {}, by("anthropic", "own", "one")) for line in block.lines]
+    assert [line.why for line in lines] == [Why.SENT, Why.SENT, Why.NOT_GIVEN_BACK]
 
 
 def test_what_is_not_sent_says_why() -> None:
@@ -94,18 +149,6 @@ def test_what_is_not_sent_says_why() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["signature", "redacted", "item"])
-def test_reasoning_goes_back_to_the_model_that_made_it(name: str) -> None:
-    """MSG-08: another model of the same provider does not get it, and the page says so."""
-    made = {"role": "assistant", "response_id": "r_1", "provider": "own", "model": "one"}
-    rows = [row(1, type="reasoning", text="Hm", provider_data={name: "x"}, **made), row(2, text="So", **made)]
-    told = {
-        model: blocks(rows, provider=provider, model=model)[0].lines[0].why
-        for provider, model in (("own", "one"), ("own", "two"), ("other", "three"))
-    }
-    assert told == {"one": Why.SENT, "two": Why.NOT_GIVEN_BACK, "three": Why.NOT_GIVEN_BACK}
-
-
 @pytest.mark.parametrize(
     ("text", "least", "most"),
     [
@@ -133,7 +176,7 @@ def test_files_calls_and_results_are_estimated() -> None:
 
 def answered(**fields: object) -> list[Block]:
     answer: Fields = {"role": "assistant", "text": "So", "provider": "own", "model": "one", "response_id": "r_1"}
-    return blocks([said(1, "x" * 384), row(2, **answer, **fields), said(3, "x" * 384)], provider="own")
+    return blocks([said(1, "x" * 384), row(2, **answer, **fields), said(3, "x" * 384)])
 
 
 def test_estimates_are_set_right_by_what_was_read() -> None:

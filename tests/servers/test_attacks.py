@@ -260,6 +260,28 @@ async def test_streams_of_one_user_are_bounded(person: Person) -> None:
             assert (await refused.json(content_type=None))["code"] == "too_many_streams"
 
 
+async def test_waiting_requests_count_as_streams(person: Person) -> None:
+    """LIVE-03: each holds a connection, too. One too many is refused, and can be repeated with its key."""
+    session = await person.session()
+    address = f"/api/sessions/{session}/messages?wait=600"
+    async with AsyncExitStack() as stack:
+        stream = await stack.enter_async_context(person.http.get(f"/api/sessions/{session}/steps/stream"))
+        await stream.content.readline()
+        waiting = [
+            await stack.enter_async_context(person.http.post(address, json={"text": "slow"}))
+            for _ in range(STREAMS_PER_USER - 1)
+        ]
+        body = {"text": "help", "key": "once"}
+        async with person.http.post(address, json=body) as refused:
+            assert (refused.status, refused.headers["Retry-After"]) == (429, "10")
+            assert (await refused.json(content_type=None))["code"] == "too_many_streams"
+        async with person.http.post(f"/api/sessions/{session}/cancel") as cancelled:
+            assert cancelled.status == 200
+        assert [(await each.json())["outcome"] for each in waiting] == ["interrupted"]
+        async with person.http.post(address, json=body) as sent:
+            assert (sent.status, (await sent.json())["outcome"]) == (201, "completed")
+
+
 async def test_strangers_and_other_origins_get_no_socket(person: Person, running: Running) -> None:
     """LIVE-06: a page of another program on the same host has the cookie, too."""
     session = await person.session()

@@ -10,6 +10,7 @@ import pytest
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from chat.servers import uvicorn_server
+from chat.servers.limits import PONG_SECONDS, SLOWEST_BYTES_PER_SECOND, Keepalive
 
 
 class Transport(asyncio.Transport):
@@ -46,21 +47,67 @@ async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> No
         timer.cancel()
 
 
-async def test_keepalive_waits_while_a_large_frame_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ping stands behind the frame: its pong cannot come before a slow line has taken all of that."""
+def test_pong_may_take_as_long_as_what_was_sent_before() -> None:
+    """A pong comes after a large frame, which a slow line takes 61 seconds for; an answered ping accounts for it."""
+    keepalive = Keepalive()
+    keepalive.sent(500_000)
+    assert keepalive.pinged() == PONG_SECONDS + 500_000 / SLOWEST_BYTES_PER_SECOND
+    keepalive.sent(8192)  # after the ping: its pong does not wait for this
+    keepalive.ponged()
+    assert keepalive.pinged() == PONG_SECONDS + 1
+
+
+def test_peer_that_is_sending_is_alive() -> None:
+    """A pong also comes after the frame that the peer is sending. Data from before the ping says nothing."""
+    keepalive = Keepalive()
+    keepalive.received()
+    keepalive.pinged()
+    assert not keepalive.is_alive()
+    keepalive.received()
+    assert [keepalive.is_alive(), keepalive.is_alive()] == [True, False]
+
+
+async def test_uvicorn_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uvicorn_server, "PONG_SECONDS", 0.001)
     failed = asyncio.Event()
     monkeypatch.setattr(WebSocketsSansIOProtocol, "keepalive_timeout", lambda self: failed.set())
     socket: Any = uvicorn_server.SocketProtocol.__new__(uvicorn_server.SocketProtocol)
-    socket.transport, socket.loop, socket._abort_timer = Transport(1000, takes=100), asyncio.get_running_loop(), None
-    socket._unsent = 1000
+    socket.transport, socket.loop, socket._abort_timer = Transport(0, takes=0), asyncio.get_running_loop(), None
+    socket.pong_timer, socket._keepalive = None, Keepalive()
 
+    socket._keepalive.received()  # a part of a frame
     socket.keepalive_timeout()
-    while socket.transport.unsent:  # its own timer asks
-        assert not failed.is_set()
-        await asyncio.sleep(0)
-    await failed.wait()  # all is taken, and still there is no pong
+    assert not failed.is_set()
+    await failed.wait()  # the next time nothing has come
     socket._abort_timer.cancel()
+
+
+async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One ping at a time: with two, Autobahn forgets the timer of the first, and closes in spite of its pong."""
+    from chat.servers import daphne_server  # it installs an event loop of Twisted's beside that of the tests
+
+    base: Any = daphne_server.SocketProtocol.__base__
+    dropped, timers, pings = [], [], []
+    monkeypatch.setattr(base, "onAutoPingTimeout", lambda self: dropped.append(self))
+
+    def ping(self: Any) -> None:
+        self.autoPingPending = b"ping"
+        pings.append(self.autoPingTimeout)
+
+    monkeypatch.setattr(base, "_sendAutoPing", ping)
+    socket: Any = daphne_server.SocketProtocol.__new__(daphne_server.SocketProtocol)
+    timer = SimpleNamespace(call_later=lambda seconds, function: timers.append((seconds, function)))
+    socket.factory, socket._keepalive, socket.autoPingPending = SimpleNamespace(_batched_timer=timer), Keepalive(), None
+
+    socket._keepalive.sent(8192)
+    socket._sendAutoPing()
+    socket._sendAutoPing()
+    assert pings == [PONG_SECONDS + 1]
+    socket._keepalive.received()  # a part of a frame
+    socket.onAutoPingTimeout()
+    assert (dropped, timers) == ([], [(PONG_SECONDS, socket.onAutoPingTimeout)])
+    socket.onAutoPingTimeout()
+    assert dropped == [socket]
 
 
 async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,14 +148,14 @@ class CheckedSession(RuleBasedStateMachine):
             session = reading.session_by_id(self.session.pk)
         frame = event_frame(event, row, session)
         if frame is not None:
-            self.client.receive(frame)
+            self.client.receive(dict(frame))
 
     def _catch_up(self) -> None:
         asked = self.client.sync()
         changes = reading.changes_since(self.session.pk, asked["since"], asked["have"])
         assert changes is not None
         for frame in changes_frames(changes, asked["since"], asked["have"]):
-            self.client.receive(frame)
+            self.client.receive(dict(frame))
 
 
 def check_pairs(rows: list[ChatMessage]) -> None:

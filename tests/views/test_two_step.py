@@ -407,6 +407,36 @@ def test_new_password_ends_what_was_half_way(browser: Client, ana: User) -> None
     assert user_of(browser) is None
 
 
+def test_own_password_in_the_admin_ends_what_was_half_way(browser: Client, boss: User) -> None:
+    """LIVE-06: staff who change their own password there stay signed in, and all their other logins end."""
+    secret = give_app(boss)
+    own, other = Client(SERVER_NAME=HOST), Client(SERVER_NAME=HOST)
+    own.force_login(boss)
+    other.force_login(boss)
+    sign_in(browser, boss)
+    assert LoginSession.objects.filter(user=boss).count() == 3
+    page = reverse("admin:auth_user_password_change", args=[boss.pk])
+    passwords = {"usable_password": "true", "password1": "quite another 1", "password2": "quite another 1"}
+    assert own.post(page, passwords).status_code == 302
+    assert user_of(own) == boss.pk
+    assert [login.user_id for login in LoginSession.objects.all()] == [boss.pk]
+    browser.post(SECOND_STEP, {"code": code_of(secret)})
+    assert user_of(browser) is None
+    assert not User.objects.get(pk=boss.pk).account_notices
+
+
+def test_first_step_counts_for_the_password_it_was_made_with(browser: Client, ana: User) -> None:
+    """LIVE-06: one that is saved just after the logins have ended, or where no service ended them, is of no use."""
+    secret = give_app(ana)
+    sign_in(browser, ana)
+    ana.set_password("quite another")
+    ana.save()
+    assert LoginSession.objects.filter(user=ana).exists()
+    assert browser.post(SECOND_STEP, {"code": code_of(secret)}).headers["Location"] == SIGN_IN
+    assert user_of(browser) is None
+    assert browser.get(SECOND_STEP).headers["Location"] == SIGN_IN
+
+
 def test_second_step_is_for_who_passed_the_first(browser: Client, ana: User) -> None:
     assert browser.get(SECOND_STEP).headers["Location"] == SIGN_IN
     assert signed_in(browser, ana).get(SECOND_STEP).headers["Location"] == "/"

@@ -1,0 +1,24 @@
+"""What model servers have refused."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class LearnedDialect(models.Model):
+    """How a model of an endpoint is asked, since its server refused a parameter.
+
+    `endpoint` is a digest of the provider form and the base URL. `learned` is what `agents.providers.learned` makes of
+    it; it is forgotten a day after `learned_at`.
+    """
+
+    endpoint = models.CharField(max_length=64)
+    model = models.CharField(max_length=255)
+    learned = models.JSONField()
+    learned_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["endpoint", "model"], name="dialect_of_model"),)
+
+    def __str__(self) -> str:
+        return self.model

@@ -1,0 +1,68 @@
+"""What model servers have refused, kept for other processes and for after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from datetime import datetime, timedelta
+from weakref import WeakKeyDictionary
+
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from agents.messages import Json
+from agents.providers.base import Provider
+from agents.providers.learned import LIFETIME, Learner
+from chat.models import LearnedDialect
+
+logger = logging.getLogger(__name__)
+# Seconds until the rows are read again, for what other processes have learned.
+FRESH = 60.0
+
+_read_at: WeakKeyDictionary[Provider, float] = WeakKeyDictionary()
+
+
+class RowStore:
+    """Keeps in rows what a provider learns."""
+
+    async def keep(self, endpoint: str, model: str, learned: Json) -> None:
+        """Keep what was learned of a model. A failure is logged: the turn goes on, and this process remembers."""
+        try:
+            await asyncio.to_thread(_keep_in_thread, endpoint, model, learned)
+        except (DatabaseError, ValueError) as error:
+            logger.warning("What %s refuses could not be stored: %s", model, error)
+
+
+def recall(provider: Provider) -> None:
+    """Let a provider know what any process has learned of its models; one query per minute and provider."""
+    if not isinstance(provider, Learner):
+        return
+    now, last = time.monotonic(), _read_at.get(provider)
+    if last is not None and now - last < FRESH:
+        return
+    provider.store = provider.store or RowStore()
+    rows = LearnedDialect.objects.filter(endpoint=provider.endpoint_key, learned_at__gt=_oldest())
+    found = rows.values_list("model", "learned", "learned_at")
+    provider.recall({model: (learned, at.timestamp()) for model, learned, at in found if isinstance(learned, dict)})
+    _read_at[provider] = now
+
+
+def keep(*, endpoint: str, model: str, learned: Json) -> None:
+    """Keep what was learned of a model, and delete what is too old to count."""
+    LearnedDialect.objects.filter(learned_at__lte=_oldest()).delete()
+    LearnedDialect.objects.update_or_create(
+        endpoint=endpoint, model=model, defaults={"learned": learned, "learned_at": timezone.now()}
+    )
+
+
+def _keep_in_thread(endpoint: str, model: str, learned: Json) -> None:
+    """Write in a thread whose connection nothing else uses or closes."""
+    try:
+        keep(endpoint=endpoint, model=model, learned=learned)
+    finally:
+        connection.close()
+
+
+def _oldest() -> datetime:
+    return timezone.now() - timedelta(seconds=LIFETIME)

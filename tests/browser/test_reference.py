@@ -1,0 +1,64 @@
+"""The page that describes the API: public, under the strict policy, and readable on every screen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser.console import AS_SERVED, heed
+from tests.browser.test_accessibility import SIDEWAYS, violations
+from tests.support.server import Server
+
+VIEWPORTS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+FOCUSED = "() => document.activeElement.textContent.trim()"
+MOST_TABS = 12
+
+
+@pytest.mark.parametrize("size", VIEWPORTS)
+async def test_reference_is_accessible_in_the_dark_and_keeps_to_the_policy(
+    browser: Browser, server: Server, size: str
+) -> None:
+    """LIVE-03, UI-11: with every group of operations open. In the light it is one of the gallery's screens."""
+    context = await browser.new_context(
+        base_url=server.address,
+        viewport=VIEWPORTS[size],  # type: ignore[arg-type]  # a TypedDict of Playwright's
+        color_scheme="dark",
+        reduced_motion="reduce",
+    )
+    page = await context.new_page()
+    await page.add_init_script(AS_SERVED)
+    complaints = heed(page)
+    response = await page.goto("/api/docs")
+    assert response is not None
+    assert "unsafe" not in response.headers["content-security-policy"]
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    await page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert [*complaints, *await page.evaluate(SIDEWAYS), *await violations(page)] == []
+
+
+async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> None:
+    """LIVE-03, UI-11: a group opens, an operation is reached from it, and from there the object that it returns."""
+    page = await (
+        await browser.new_context(base_url=server.address, viewport={"width": 1280, "height": 800})
+    ).new_page()
+    complaints = heed(page)
+    await page.goto("/api/docs")
+
+    async def tab_to(text: str) -> None:
+        for _ in range(MOST_TABS):
+            await page.keyboard.press("Tab")
+            if await page.evaluate(FOCUSED) == text:
+                return
+        raise AssertionError(f"{text} is not reached")
+
+    await tab_to("Events")
+    await page.keyboard.press("Enter")
+    await tab_to("Follow a session's events")
+    await page.keyboard.press("Enter")
+    operation = page.locator("#streamEvents")
+    await expect(operation).to_be_in_viewport()
+    await tab_to("Event")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#Event")).to_be_in_viewport()
+    await tab_to("TurnStartEvent")
+    assert complaints == []

@@ -1,0 +1,98 @@
+"""What a model server refuses is learned once for all processes, and forgotten after a day."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+from django.utils import timezone
+
+from agents.config import Config
+from agents.providers.learned import LIFETIME
+from agents.registry import Registry
+from chat import agents_setup
+from chat.models import ChatMessage, LearnedDialect, Session, User
+from chat.running.next_request import next_request
+from chat.services import dialects
+from tests.support.house import House
+from tests.wire import Reply, WireServer
+from tests.wire import openai as chat_api
+from tests.wire.vendors import OPENAI
+
+
+async def start_process(model: WireServer, **provider: Any) -> None:
+    """Configure the agents as a new process does, which remembers nothing."""
+    await agents_setup.registry().close()
+    wire = {"type": "openai", "base_url": model.openai_url, "max_retries": 0, "options": {"temperature": 0.3}}
+    config = {
+        "providers": {"wire": {**wire, "models": {"wire-large": {}}, **provider}},
+        "agents": {"agent": {"model": "wire/wire-large"}},
+    }
+    agents_setup.install(Registry(Config.model_validate(config), {}))
+
+
+def script(model: WireServer) -> None:
+    """Refuse a parameter once, and answer after that."""
+    words = "Unsupported parameter: 'temperature' is not supported with this model."
+    refusal = Reply.of_json(chat_api.error_body(words, param="temperature"), 400)
+    model.script(refusal, *(Reply(OPENAI.text("So")) for _ in range(4)))
+
+
+async def temperatures(house: House, session: Session, author: User, model: WireServer) -> list[bool]:
+    """Send a message; return for each request that it makes whether it has the parameter."""
+    before = len(model.requests)
+    await house.send(session, author, "Hi")
+    await house.idle(session)
+    assert not await house.do(ChatMessage.objects.filter(type="error").exists)
+    return ["temperature" in request.body for request in model.requests[before:]]
+
+
+async def test_refusal_outlives_the_process_but_not_the_day(house: House, ana: User) -> None:
+    """RUN-10: another process does not ask for what was refused; after a day the server is asked in full again."""
+    async with WireServer() as model:
+        await start_process(model)
+        session = await house.session(ana)
+        script(model)
+        assert await temperatures(house, session, ana, model) == [True, False]
+        await start_process(model)
+        found = await house.do(lambda: next_request(Session.objects.get(pk=session.pk)))
+        assert found.agent is not None
+        assert found.agent.provider.dialect_for("wire-large").omitted == {"temperature"}  # type: ignore[attr-defined]  # it is an SdkProvider
+        assert await temperatures(house, session, ana, model) == [False]
+        await start_process(model, api="responses")
+        changed = await house.do(lambda: next_request(Session.objects.get(pk=session.pk)))
+        assert changed.agent is not None
+        assert changed.agent.provider.dialect_for("wire-large").responses  # type: ignore[attr-defined]  # as above
+        long_ago = timezone.now() - timedelta(seconds=LIFETIME)
+        await house.do(lambda: LearnedDialect.objects.update(learned_at=long_ago))
+        await start_process(model)
+        assert await temperatures(house, session, ana, model) == [True]
+
+
+@pytest.mark.django_db
+def test_rows_that_are_too_old_are_deleted() -> None:
+    """One row for each model of an endpoint, and none of models that are no longer asked."""
+    dialects.keep(endpoint="e", model="old", learned={})
+    LearnedDialect.objects.update(learned_at=timezone.now() - timedelta(days=2))
+    for values in ({"a": 1}, {"a": 2}):
+        dialects.keep(endpoint="e", model="new", learned=values)
+    assert list(LearnedDialect.objects.values_list("model", "learned")) == [("new", {"a": 2})]
+
+
+async def test_turn_goes_on_where_nothing_can_be_stored(
+    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-10: the process still remembers."""
+
+    def fail(**_: object) -> None:
+        raise DatabaseError("the disk is full")
+
+    monkeypatch.setattr(dialects, "keep", fail)
+    async with WireServer() as model:
+        await start_process(model)
+        session = await house.session(ana)
+        script(model)
+        assert await temperatures(house, session, ana, model) == [True, False]
+        assert await temperatures(house, session, ana, model) == [False]

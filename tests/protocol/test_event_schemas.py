@@ -1,0 +1,59 @@
+"""The events that Parley sends have the form that its OpenAPI document describes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+
+from chat.api.root import api
+from chat.models import User
+from chat.services import leaving_out
+from tests.protocol.exchange import Exchange
+from tests.support.house import House
+from tests.support.step_viewer import EventViewer, bearer
+
+Json = dict[str, Any]
+EVENT = "#/components/schemas/Event"
+
+
+def strict(value: Any) -> Any:
+    """Return a schema in which objects have no other fields than those that it names."""
+    if isinstance(value, list):
+        return [strict(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    closed = {"additionalProperties": False} if isinstance(value.get("properties"), dict) else {}
+    return {name: strict(each) for name, each in value.items()} | closed
+
+
+def validator() -> Draft202012Validator:
+    components = strict(json.loads(json.dumps(api.get_openapi_schema()["components"])))
+    return Draft202012Validator({"$ref": EVENT, "components": components}, format_checker=FormatChecker())
+
+
+async def test_events_of_a_conversation_are_as_described(house: House, ana: User) -> None:
+    """RUN-02, LIVE-03: each type occurs, on the stream or the socket, and has neither a field too many nor too few."""
+    session = await house.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
+    conversation = Exchange(house, session, ana)
+    await conversation.run()
+    last = (await house.rows(session))[-1]
+    await house.do(leaving_out.include_before, session=session, author=ana, message_id=last.pk, included=False)
+    await viewer.until(lambda: "context_changed" in viewer.client.types)
+    await viewer.cut()
+    events = [json.loads(line[6:]) for line in viewer.text.splitlines() if line.startswith("data: ")]
+    schemas = api.get_openapi_schema()["components"]["schemas"]
+    assert {each["type"] for each in events} == set(schemas["Event"]["discriminator"]["mapping"])
+    answers = ("ack", "refused", "pong", "head", "resync")
+    events += [frame for frame in conversation.received if frame["type"] not in answers]
+    described = validator()
+    assert [(error.json_path, error.message) for event in events for error in described.iter_errors(event)] == []
+
+
+def test_description_refers_to_the_events() -> None:
+    """LIVE-03: the response of the stream names the schema of what each event holds."""
+    stream = api.get_openapi_schema()["paths"]["/api/sessions/{session_id}/events"]["get"]["responses"][200]
+    schema = stream["content"]["text/event-stream"]["schema"]
+    assert (schema["type"], schema["contentSchema"]) == ("string", {"$ref": EVENT})
