@@ -17,7 +17,8 @@ from typing import Any
 SHORT = 200_000
 MOST_MEMBERS = 1_000
 _SPACE = re.compile(r"[ \t\r\n]*+")
-_MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+# A string that does not end reaches to the end: looking again after each quote in it would take minutes.
+_MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
 
 

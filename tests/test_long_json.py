@@ -61,8 +61,9 @@ def test_other_long_texts_are_refused(text: str) -> None:
         '{"type":"send","text":[' + "0," * (LONGEST_FRAME // 2 - 20) + "0]}",
         "[" + "{}," * (LONGEST_FRAME // 3 - 20) + "{}]",
         '{"' + 'a":0,"' * (LONGEST_FRAME // 6 - 20) + 'a":0}',
+        '{"a":["' + '\\"' * (LONGEST_FRAME // 2 - 20),
     ],
-    ids=["text", "numbers", "objects", "members"],
+    ids=["text", "numbers", "objects", "members", "a string without an end"],
 )
 def test_no_frame_holds_up_the_event_loop(text: str) -> None:
     """The largest frames that are taken: CPU time of this thread, which other processes do not change."""
