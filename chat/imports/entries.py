@@ -6,7 +6,10 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from agents.safe_text import clean
 
 # `file-AbC-cat.png`, `file_00ab-cat.png`, `file_00ab.dat`: the id, and perhaps a name.
 _ID = re.compile(r"(file[-_][A-Za-z0-9]+)(?![A-Za-z0-9])[-_]?(.*)")
@@ -15,12 +18,20 @@ NAMES = "conversation_asset_file_names.json"
 LARGEST_NAMES = 5_000_000
 
 
-class Entries:
-    """Files in one archive. At most `room` bytes of them are read in all."""
+@dataclass(slots=True)
+class Room:
+    """How many bytes may still be unpacked of an archive and of those in it: of JSON, and of files beside it."""
 
-    def __init__(self, archive: zipfile.ZipFile | None = None, room: int = 0) -> None:
+    json: int = 0
+    files: int = 0
+
+
+class Entries:
+    """Files in one archive."""
+
+    def __init__(self, archive: zipfile.ZipFile | None = None, room: Room | None = None) -> None:
         self._archive = archive
-        self._room = room
+        self._room = room or Room()
         self._names: Mapping[str, str] = {}
         self._by_id: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
@@ -48,7 +59,7 @@ class Entries:
         """Return a file's bytes; none if it is larger, damaged, or beyond what is read of an archive."""
         if self._archive is None:
             return b""
-        most = min(largest, self._room)
+        most = min(largest, self._room.files)
         try:
             with self._archive.open(entry) as file:
                 data = file.read(most + 1)
@@ -56,7 +67,7 @@ class Entries:
             return b""
         if len(data) > most:
             return b""
-        self._room -= len(data)
+        self._room.files -= len(data)
         return data
 
 
@@ -70,4 +81,4 @@ def _read_names(archive: zipfile.ZipFile, entry: str) -> Mapping[str, str]:
     except Exception:  # damaged, or not JSON: files keep the names that they have
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
-    return {key: name for key, name in pairs if isinstance(name, str)}
+    return {key: clean(name) for key, name in pairs if isinstance(name, str)}

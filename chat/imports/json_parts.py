@@ -16,10 +16,16 @@ _SPACE = re.compile(rb"[ \t\r\n]*+")
 _GAP = re.compile(rb"[ \t\r\n,]*+")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _PLAIN = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
-_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+# A string that does not end reaches to the end: looking again after each quote in it would take hours.
+_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_TOKEN = re.compile(rb'[ \t\r\n]*+(?:("(?:[^"\\]++|\\.)*+"|[^\s"\[\]{},:]++)|([\[{])|([\]}])|([,:]))', re.DOTALL)
+# What may stand between brackets: s is a string, v another value.
+_SHAPES = {b"[]": re.compile(r"(?:[sv](?:,[sv])*+)?"), b"{}": re.compile(r"(?:s:[sv](?:,s:[sv])*+)?")}
 _OPENING, _CLOSING = b"[{", b"]}"
 # Some exports are an object with the list of conversations in it.
 CONTAINER = "conversations"
+# Some exports put each message into the one that it answers, which makes two levels for each.
+TREE = "messagesTree"
 # An object with one of these is a conversation itself.
 _OF_CONVERSATIONS = frozenset(["format", "mapping", "chat_messages", "messages", "chat"])
 
@@ -106,7 +112,8 @@ def _object(data: Data, at: int, wanted: Collection[str]) -> tuple[dict[str, Any
         if key is None:
             return found, end
         if key in wanted:
-            found[key] = _built_in_parts(data, start, end)
+            build = _built_flat if key == TREE else _built_in_parts
+            found[key] = build(data, start, end)
     raise Unreadable
 
 
@@ -182,6 +189,35 @@ def _built(data: Data, start: int, end: int) -> Any:
         return json.loads(data[start:end].decode(), parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise Unreadable from None
+
+
+def _built_flat(data: Data, start: int, end: int) -> Any:
+    """Build a value of any depth. Python's parser calls itself for each level, and stops after some hundred."""
+    stack: list[tuple[bytes, list[str], list[Any]]] = [(b"", [], [])]
+    while start < end:
+        token = _TOKEN.match(data, start, end)
+        if token is None:
+            raise Unreadable
+        scalar, opening, closing, separator = token.groups()
+        if scalar is not None:
+            _put(stack[-1], _built(data, *token.span(1)))
+        elif opening is not None:
+            stack.append((opening, [], []))
+        elif separator is not None:
+            stack[-1][1].append(separator.decode())
+        else:
+            kind, shape, values = stack.pop()
+            if kind + closing not in _SHAPES or not _SHAPES[kind + closing].fullmatch("".join(shape)):
+                raise Unreadable
+            _put(stack[-1], values if kind == b"[" else dict(zip(values[::2], values[1::2], strict=True)))
+        start = token.end()
+    return stack[0][2][0]
+
+
+def _put(container: tuple[bytes, list[str], list[Any]], value: Any) -> None:
+    _, shape, values = container
+    shape.append("s" if isinstance(value, str) else "v")
+    values.append(value)
 
 
 def _after(gap: re.Pattern[bytes], data: Data, at: int) -> int:

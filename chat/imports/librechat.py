@@ -13,11 +13,12 @@ from typing import Any
 from chat.imports.citations import titled_link
 from chat.imports.document import LONGEST_PROMPT
 from chat.imports.found import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
-from chat.imports.turns import Turns, collected, path_to, with_places
+from chat.imports.turns import MOST_FILES, Turns, collected, data_file, path_to, with_places
 
 Json = dict[str, Any]
 # What of a conversation is read.
 KEYS = ("conversationId", "title", "createdAt", "updatedAt", "messages", "messagesTree", "options")
+NO_PICTURE = "[Image: not in the export]"
 # Where a search's results are cited: between private characters, or with their names.
 _CITED = re.compile(r"\s?(?:\ue202|\\ue202)turn(\d{1,4})([a-z]{1,20})(\d{1,4})")
 _MARKS = re.compile(r"[\ue200-\ue206]|\\ue20[0-6]")
@@ -49,9 +50,9 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
     by_id = {as_text(each.get("messageId")): each for each in messages}
     if len(by_id) < len(messages) or not any(as_text(each.get("parentMessageId")) in by_id for each in messages):
         return messages
-    last = max(messages, key=lambda each: as_time(each.get("createdAt")) or "")
-    is_dated = as_time(last.get("createdAt")) is not None
-    return path_to(by_id, as_text((last if is_dated else messages[-1]).get("messageId")), "parentMessageId", left)
+    # Of several with the same time, or with none, the one that comes last.
+    last = max(reversed(messages), key=lambda each: as_time(each.get("createdAt")) or "")
+    return path_to(by_id, as_text(last.get("messageId")), "parentMessageId", left)
 
 
 def _flat(tree: Any) -> list[Json]:
@@ -73,9 +74,9 @@ def _read_message(message: Json, turns: Turns, left: Losses, *, model: str) -> N
     left[Left.FILES] += len(names)
     parts = [as_dict(each) for each in as_list(message.get("content"))]
     if message.get("isCreatedByUser") is True or as_text(message.get("sender")).lower() == "user":
-        said = text or "\n\n".join(filter(None, map(_text_of, parts)))
-        if said := with_places(said, names, "not in the export"):
-            turns.say(said, time)
+        said, files = _said(parts, left, text)
+        if (said := with_places(said, names, "not in the export")) or files:
+            turns.say(said, time, files)
         return
     model = as_text(message.get("model")) or model
     if message.get("error") is True:
@@ -112,12 +113,36 @@ def _read_part(
         case "error":
             turns.fail(as_text(part.get("error")) or _text_of(part), time)
         case "image_file" | "image_url":
-            left[Left.FILES] += 1
-            turns.answer("[Image: not in the export]", time, model)
+            files = [each] if (each := _picture(part)) else []
+            left[Left.FILES] += not files
+            turns.answer("" if files else NO_PICTURE, time, model, files)
         case "agent_update":
             pass
         case kind:
             left.add_unknown(kind)
+
+
+def _said(parts: list[Json], left: Losses, text: str) -> tuple[str, list[Json]]:
+    """What a user has said, in the message's own text or in parts, with the pictures whose bytes are in the parts."""
+    lines, files = [text], list[Json]()
+    for part in parts:
+        match part.get("type"):
+            case "text":
+                lines.append("" if text else _text_of(part))
+            case "image_file" | "image_url":
+                found = _picture(part) if len(files) < MOST_FILES else None
+                files += [found] if found else []
+                left[Left.FILES] += not found
+                lines.append("" if found else NO_PICTURE)
+            case kind:
+                left.add_unknown(kind)
+    return "\n\n".join(filter(None, lines)), files
+
+
+def _picture(part: Json) -> Json | None:
+    """Return a picture whose bytes are in its part."""
+    address = part.get("image_url")
+    return data_file("image", as_text(address) or as_text(as_dict(address).get("url")))
 
 
 def _text_of(part: Json) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from chat.imports.citations import with_list
 from chat.imports.document import LONGEST_PROMPT
 from chat.imports.found import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
-from chat.imports.turns import MOST_FILES, Turns, collected, path_to, text_file, with_places
+from chat.imports.turns import MOST_FILES, Turns, collected, data_file, path_to, text_file, with_places
 
 Json = dict[str, Any]
 # What of a chat is read.
@@ -23,10 +23,9 @@ KEYS = ("title", "chat", "created_at", "updated_at", "archived", "pinned")
 
 _BLOCK = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^<>]*)>')
 _BLOCK_END = "</details>"
-_ATTRIBUTE = re.compile(r'([a-z_]+)="([^"]*)"')
+_ATTRIBUTE = re.compile(r'(?<![a-z_])([a-z_]++)="([^"]*)"')
 _SUMMARY = re.compile(r"\A\s*<summary>[^<]*</summary>\s*")
 _QUOTED = re.compile(r"^> ?", re.MULTILINE)
-_DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
 
 
 def read(conversation: Json) -> Found:
@@ -198,15 +197,13 @@ def _files(message: Json, left: Losses) -> tuple[list[Json], str]:
         file = as_dict(each.get("file"))
         name = as_text(each.get("name")) or as_text(file.get("filename")) or as_text(each.get("type")) or "file"
         text = as_text(as_dict(file.get("data")).get("content"))
-        packed = _DATA.match(as_text(each.get("url")))
-        if not packed and not text.strip():
+        packed = data_file(name, as_text(each.get("url")))
+        if packed is None and not text.strip():
             missing.append(name)
         elif len(kept) == MOST_FILES:
             surplus.append(name)
-        elif packed:
-            kept.append({"name": name[:255], "data": as_text(each.get("url"))[packed.end() :]})
         else:
-            kept.append(text_file(name, text))
+            kept.append(packed or text_file(name, text))
     left[Left.FILES] += len(missing)
     left[Left.SURPLUS] += len(surplus)
     return kept, with_places(with_places("", missing, "not in the export"), surplus, "left out")

@@ -152,8 +152,14 @@ def _found(
     last = None if chosen is None else max(chosen, default=-1)
     try:
         for index, value in enumerate(values_in(file, most, KEYS, chosen)):
-            found = recognised(value.members, value.entries) if value.members is not None else None
-            if found is not None:
+            found: Found | Problem | None
+            try:
+                found = recognised(value.members, value.entries) if value.members is not None else None
+            except RecursionError:
+                found = Problem(index=index, title=_title(value.members or {}), reason="deep")
+            if isinstance(found, Problem):
+                yield found
+            elif found is not None:
                 yield index, value.size, found
             elif value.is_listed and value.members is not None and _is_titled(value.members):
                 yield Problem(index=index, title=_title(value.members), reason="unknown")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from chat import ids
 from chat.imports.document import Document, MessagePart
-from chat.models import UNFINISHED, MessageStatus, MessageType, Session, Speaker
+from chat.models import UNFINISHED, MessageRevision, MessageStatus, MessageType, Session, Speaker
 from chat.projections.context import TOOL_INTERRUPTED
 
 _UNFINISHED = {str(status) for status in (*UNFINISHED, MessageStatus.WAITING)}
@@ -21,13 +21,14 @@ def at_rest(document: Document, now: datetime) -> Document:
     the time of what has none.
     """
     live, others = _sorted(document.messages)
-    placed = list(_in_turns([_finished(each) for each in live]))
+    used: set[str] = set()
+    placed = list(_in_turns([_finished(each) for each in live], used))
     for place, each in enumerate(placed, 1):
         each.sequence, each.revision = place, each.revision or place
         each.attempt, each.attempt_place = "", None
     return document.model_copy(
         update={
-            "messages": [*placed, *(_placeless(each, now) for each in others)],
+            "messages": [*placed, *_withdrawn([_placeless(each, now) for each in others], used)],
             "session": _session(document, [*placed, *others]),
         }
     )
@@ -71,10 +72,39 @@ def _placeless(message: MessagePart, now: datetime) -> MessagePart:
     return message
 
 
-def _in_turns(messages: Sequence[MessagePart]) -> Iterator[MessagePart]:
-    """The messages with turns that begin, end and do not cross: what stands in one belongs to it, and nothing else."""
-    used: set[str] = set()
-    turn: MessagePart | None = None
+def _withdrawn(messages: Sequence[MessagePart], used: set[str]) -> list[MessagePart]:
+    """The messages without a place, with attempts that can be put back as they are.
+
+    An attempt is one whose first message has the record of the retry, which says where it stood; its turns end in it.
+    The messages of another one are removed messages like others.
+    """
+    attempts: dict[str, list[MessagePart]] = {}
+    for each in messages:
+        if each.attempt:
+            attempts.setdefault(each.attempt, []).append(each)
+    ends: list[MessagePart] = []
+    dropped: set[int] = set()
+    for name, rows in attempts.items():
+        rows.sort(key=lambda each: each.attempt_place or 0)
+        is_known = any(record.kind == MessageRevision.Kind.RETRY for record in rows[0].revisions)
+        begun = rows[0] if rows[0].run_id and rows[0].type != MessageType.TURN_START else None
+        whole = list(_in_turns(rows, used, begun)) if is_known else rows
+        for place, each in enumerate(whole):
+            each.attempt, each.attempt_place = (name, place) if is_known else ("", None)
+            each.removed_at = each.removed_at or rows[0].removed_at
+        kept, known = set(map(id, whole)), set(map(id, rows))
+        ends += [each for each in whole if id(each) not in known]
+        dropped |= known - kept
+    return [*(each for each in messages if id(each) not in dropped), *ends]
+
+
+def _in_turns(
+    messages: Sequence[MessagePart], used: set[str], turn: MessagePart | None = None
+) -> Iterator[MessagePart]:
+    """The messages with turns that begin, end and do not cross: what stands in one belongs to it, and nothing else.
+
+    `used` are the ids of the turns before them, `turn` is a message of the turn that is open where they begin.
+    """
     for each in messages:
         if turn is not None and each.type == MessageType.TURN_START:
             yield _end_of(turn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ Json = dict[str, Any]
 LONGEST_NAME = 200
 LONGEST_TITLE = 60
 MOST_FILES = 10
+_DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
 
 
 def collected(
@@ -80,6 +82,12 @@ def path_to(by_id: dict[str, Json], leaf: str, parent: str, left: Losses) -> lis
 def text_file(name: str, text: str) -> Json:
     """Return a document's attachment with a text."""
     return {"name": name[:255], "data": base64.b64encode(text.encode()).decode()}
+
+
+def data_file(name: str, url: str) -> Json | None:
+    """Return a document's attachment with the bytes in a `data:` URL; None if it is another URL."""
+    found = _DATA.match(url)
+    return {"name": name[:255], "data": url[found.end() :]} if found else None
 
 
 def with_places(text: str, names: list[str], words: str) -> str:

@@ -14,7 +14,7 @@ from io import BytesIO
 from itertools import count
 from typing import IO, Any
 
-from chat.imports.entries import NO_ENTRIES, Entries
+from chat.imports.entries import NO_ENTRIES, Entries, Room
 from chat.imports.json_parts import Data, Unreadable, objects
 
 __all__ = ["TooMuch", "Unreadable", "Value", "values_in"]
@@ -72,7 +72,7 @@ def values_in(
     is_wanted = None if chosen is None else lambda: next(indexes) in chosen
     file.seek(0)
     if file.read(4).startswith(b"PK"):
-        for data, is_conversations, entries in _unpacked(file, most):
+        for data, is_conversations, entries in _unpacked(file, Room(most, most)):
             yield from _values(data, wanted, is_wanted, entries, is_listed=is_conversations)
         return
     file.seek(0)
@@ -97,40 +97,35 @@ def _mapped(file: IO[bytes], most: int) -> Data:
     return found
 
 
-def _unpacked(file: IO[bytes], most: int, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
+def _unpacked(file: IO[bytes], room: Room, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
     """Unpack the JSON in an archive, or in the archives in it: with whether it is named as conversations are."""
     try:
         _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
+            names = list(dict.fromkeys(archive.namelist()))  # of several entries with one name, the last is read
             if depth < DEEPEST_ARCHIVE and not any(map(_CONVERSATIONS.fullmatch, names)):
                 inner = sorted(name for name in names if name.lower().endswith(".zip"))
                 for name in inner:
-                    found, most = _packed(archive, name, most)
-                    yield from _readable(found, most, depth + 1)
+                    with archive.open(name) as entry:
+                        found = BytesIO(_bounded(entry, room.json))
+                    room.json -= len(found.getbuffer())
+                    yield from _readable(found, room, depth + 1)
                 if inner:
                     return
-            entries = Entries(archive, most)
+            entries = Entries(archive, room)
             for name, is_conversations in _wanted_files(names):
                 with archive.open(name) as entry:
-                    data = _bounded(entry, most)
-                most -= len(data)
+                    data = _bounded(entry, room.json)
+                room.json -= len(data)
                 yield data, is_conversations, entries
     except _BROKEN_ZIP:
         raise Unreadable from None
 
 
-def _packed(archive: zipfile.ZipFile, name: str, most: int) -> tuple[IO[bytes], int]:
-    """Return an archive that is packed in another, and how many bytes may still be unpacked."""
-    with archive.open(name) as entry:
-        data = _bounded(entry, most)
-    return BytesIO(data), most - len(data)
-
-
-def _readable(file: IO[bytes], most: int, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
+def _readable(file: IO[bytes], room: Room, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
     """Unpack an archive in another; one without JSON is one of the others that a portal gives."""
     try:
-        yield from _unpacked(file, most, depth)
+        yield from _unpacked(file, room, depth)
     except NothingInside:
         return
 

@@ -38,6 +38,8 @@ MOST_PROBLEMS = 100
 # Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
 SMALL_FILE = 250_000
 SMALL_UNPACKED = 1_000_000
+# Other ways of packing may take gigabytes of memory for a small entry.
+CHEAP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Twice the unpacked size goes through the pipe at most: text that is escaped, and ids.
 _processes = ProcessPool(
     "chat.imports.child",
@@ -256,8 +258,10 @@ def _is_small(file: IO[bytes]) -> bool:
     try:
         with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says, but for archives in it
             entries = archive.infolist()
-            is_nested = any(entry.filename.lower().endswith(".zip") for entry in entries)
-            return not is_nested and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED
+            is_plain = all(
+                entry.compress_type in CHEAP and not entry.filename.lower().endswith(".zip") for entry in entries
+            )
+            return is_plain and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED
     except Exception:  # it is no archive, or a broken one
         return True
 

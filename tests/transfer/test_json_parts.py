@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.imports.json_parts import Unreadable, objects
+from chat.imports.json_parts import TREE, Unreadable, objects
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -66,3 +66,40 @@ def test_skipping_takes_no_depth() -> None:
     deep = b"[" * 200_000 + b"]" * 200_000
     [found] = objects(b'{"x":' + deep + b',"a":1}', ("a",))
     assert found.members == {"a": 1}
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, st.sampled_from([None, 1]), st.booleans())
+def test_tree_is_what_the_parser_makes_of_it(value: object, indent: int | None, ascii_only: bool) -> None:
+    """MSG-10: a tree is built without recursion, by rules of our own."""
+    data = json.dumps({TREE: value}, indent=indent, ensure_ascii=ascii_only).encode(errors="surrogatepass")
+    try:
+        [found] = objects(data, [TREE])
+    except Unreadable:  # a lone surrogate is no UTF-8
+        assert not ascii_only
+    else:
+        assert found.members == {TREE: value}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text('[]{},:"1a \\', max_size=12))
+def test_tree_is_refused_where_the_parser_refuses_it(text: str) -> None:
+    """MSG-10: brackets that do not fit, separators too many or in other places, keys that are none."""
+    data = f'{{"{TREE}":[{text}]}}'
+    try:
+        wanted = [json.loads(data)]
+    except ValueError:
+        with pytest.raises(Unreadable):
+            list(objects(data.encode(), [TREE]))
+    else:
+        assert [found.members for found in objects(data.encode(), [TREE])] == wanted
+
+
+def test_tree_of_any_depth_is_built() -> None:
+    """MSG-10: LibreChat nests a conversation of ten thousand messages twenty thousand levels deep."""
+    [found] = objects(b'{"%s":%s}' % (TREE.encode(), b'[{"a":' * 10_000 + b"1" + b"}]" * 10_000), [TREE])
+    assert found.members is not None
+    value, depth = found.members[TREE], 0
+    while value != 1:
+        value, depth = value[0]["a"], depth + 1
+    assert depth == 10_000

@@ -1,0 +1,262 @@
+"""Exports of other programs that were made to do harm, or were damaged."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import json
+import stat
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chat.imports import reading
+from chat.models import Attachment, ChatMessage, Session, User
+from chat.services import import_files
+from chat.services.errors import Refused
+from chat.services.import_files import contents, import_file
+from chat.services.runs import retry_here
+from chat.services.sessions import create_session
+from chat.services.turn_attempts import attempts_of, restore_attempt
+from tests.support.files import picture
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+from tests.support.rest import check_rest
+from tests.transfer import archives, samples
+from tests.transfer.conftest import document
+from tests.transfer.test_strangers import spoil
+
+pytestmark = pytest.mark.usefixtures("own_files")
+Json = dict[str, Any]
+EXPORTS = {
+    "chatgpt": samples.chatgpt(),
+    "claude": samples.claude(),
+    "open_webui": archives.open_webui(),
+    "librechat": archives.librechat(recursive=False),
+    "librechat_tree": archives.librechat(recursive=True),
+}
+
+
+def open_webui_saying(text: str) -> Json:
+    messages = {"a": {"role": "assistant", "content": text, "parentId": None}}
+    return {"title": "x", "chat": {"history": {"currentId": "a", "messages": messages}}}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana: User, data: st.DataObject) -> None:
+    """MSG-10, MSG-12, CTX-03: some values anywhere become others; what was begun and refused leaves nothing."""
+    made = copy.deepcopy(EXPORTS[name])
+    for _change in range(data.draw(st.integers(1, 4))):
+        spoil(made, data)
+    before = Session.objects.count()
+    come: list[Session] = []
+    with suppress(Refused):
+        come = [each.session for each in import_file(owner=ana, file=file_of(made)).brought]
+    assert Session.objects.count() == before + len(come)
+    for session in come:
+        check_rest(session)
+        document(session)
+
+
+@pytest.mark.parametrize("count", [800])
+def test_long_conversation_in_a_tree_is_read(ana: User, count: int) -> None:
+    """MSG-10: LibreChat puts each message into the one that it answers, so a long conversation is a deep value."""
+    said = [
+        {"messageId": f"m{place}", "isCreatedByUser": place % 2 == 0, "text": f"Text {place}", "children": []}
+        for place in range(count)
+    ]
+    nested = "".join(json.dumps(each)[:-2] for each in said) + "]}" * count
+    whole = f'{{"conversationId":"1","title":"Long","recursive":true,"messagesTree":[{nested}]}}'
+    [made] = import_file(owner=ana, file=io.BytesIO(whole.encode())).brought
+    rows = ChatMessage.objects.filter(session=made.session, type="text").order_by("sequence")
+    assert [row.text for row in rows] == [each["text"] for each in said]
+
+
+def test_names_in_an_archive_are_no_paths(ana: User) -> None:
+    """CTX-01: wherever an entry says that it belongs, its bytes are kept under names of our own, or nowhere."""
+    names = ["../../file-cat1-cat.png", "/etc/file-note-note.txt", "..\\file-plot"]
+    archive = repacked({name: picture() for name in names}, keep=["conversations.json"])
+    before = files_outside_the_store()
+    [made] = import_file(owner=ana, file=archive).brought
+    stored = {Path(each.file.path) for each in Attachment.objects.filter(session=made.session)}
+    assert len(stored) >= 1
+    assert all(Path(django_settings.MEDIA_ROOT).resolve() in path.resolve().parents for path in stored)
+    assert files_outside_the_store() == before
+
+
+def test_link_in_an_archive_is_not_followed(ana: User, tmp_path: Path) -> None:
+    """CTX-01: an entry that says it is a link to a file of the server is a file with that path as its text."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the server's")
+    link = zipfile.ZipInfo("file-note-note.txt")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    archive = repacked({link: str(secret)}, keep=["conversations.json", "file-cat1-cat.png"])
+    [made] = import_file(owner=ana, file=archive).brought
+    texts = [Path(each.file.path).read_text() for each in Attachment.objects.filter(session=made.session, kind="text")]
+    assert texts == [str(secret)]
+
+
+def test_file_that_is_not_what_it_is_called_is_not_a_picture(ana: User) -> None:
+    """CTX-01: what a file is its bytes say: a page of HTML that is called a picture is never served as one."""
+    archive = repacked({"file-cat1-cat.png": b"<script>alert(1)</script>"}, keep=["conversations.json"])
+    [made] = import_file(owner=ana, file=archive).brought
+    assert not Attachment.objects.filter(session=made.session, kind="image").exists()
+
+
+def test_damaged_and_encrypted_files_are_named_as_missing(ana: User) -> None:
+    """CTX-01: the conversation comes in without them."""
+    whole = archives.chatgpt_archive().getvalue()
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        entry = archive.getinfo("file-cat1-cat.png")
+    damaged = bytearray(whole)
+    first = entry.header_offset + 30 + len(entry.filename)
+    damaged[first : first + 20] = b"\xff" * 20
+    encrypted = bytearray(whole)
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = encrypted.find(b"file-cat1-cat.png")
+        at = encrypted.rfind(signature, 0, at) if signature == b"PK\x03\x04" else directory_of(encrypted)
+        encrypted[at + place] |= 1
+    for data in (damaged, encrypted):
+        [made] = import_file(owner=ana, file=io.BytesIO(bytes(data)), keep_ids=False).brought
+        assert not Attachment.objects.filter(session=made.session, name="cat.png").exists()
+        assert "1 file could not be used: cat.png." in made.notes
+
+
+def test_archives_in_archives_end(settings: Any) -> None:
+    """MSG-12: an archive in an archive is unpacked a few times at most, and all together to the limit."""
+    settings.MAX_IMPORT_MB = 2
+    inner = archives.packed({"conversations.json": b" " * 1_500_000}).getvalue()
+    bomb = archives.packed({f"{number}.zip": inner for number in range(4)})
+    assert refusal_of(bomb) == "too_large"
+    deep = archives.chatgpt_archive()
+    for _level in range(6):
+        deep = archives.packed({"inner.zip": deep.getvalue()})
+    assert refusal_of(deep) == "nothing_known"
+
+
+def test_entries_with_one_name_are_read_once() -> None:
+    """MSG-12: each reading would unpack the last of them, which may be larger than all others say they are."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([samples.chatgpt("One")]))
+        for title in ("Two", "Three"):
+            with pytest.warns(UserWarning, match="Duplicate name"):
+                archive.writestr("conversations.json", json.dumps([samples.chatgpt(title)]))
+    assert [each.title for each in contents(made).conversations] == ["Three"]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b'[["' + b'\\"' * 120_000,
+        b'{"mapping": {"a": "' + b'\\"' * 120_000,
+        json.dumps(open_webui_saying('<details type="reasoning" ' + "a" * 200_000 + ">Hm</details>")).encode(),
+        json.dumps(open_webui_saying('<details type="reasoning" id="' * 8_000)).encode(),
+    ],
+    ids=["string without an end", "key without an end", "long attribute", "attributes without an end"],
+)
+def test_small_file_does_not_hold_the_server(hostile: bytes) -> None:
+    """MSG-12: small files are read where requests are answered, so no pattern may look through them again and again.
+
+    With such a pattern each of these takes minutes of CPU.
+    """
+    started = thread_time()
+    with suppress(Refused):
+        contents(io.BytesIO(hostile))
+    assert thread_time() - started < 5
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_dear_ways_of_packing_are_read_in_a_process(monkeypatch: pytest.MonkeyPatch, is_plain: bool) -> None:
+    """MSG-12: a small entry may name a dictionary of gigabytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED if is_plain else zipfile.ZIP_LZMA) as archive:
+        archive.writestr("conversations.json", json.dumps([samples.chatgpt("Trip")]))
+    if is_plain:
+        monkeypatch.setattr(import_files, "_processes", None)  # it is not asked for
+    else:
+        monkeypatch.setattr(reading, "outlines", None)
+    assert [each.title for each in contents(made).conversations] == ["Trip"]
+
+
+@pytest.mark.parametrize("damage", ["no end", "no record", "crossing"])
+def test_damaged_attempt_does_no_harm(ana: User, damage: str) -> None:
+    """RUN-12, CTX-03: one whose turn has no end gets it; one that nothing is known of is removed messages."""
+    session = create_session(owner=ana)
+    rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
+    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    written = document(session)
+    of_attempt = [each for each in written["messages"] if each.get("attempt")]
+    match damage:
+        case "no end":
+            written["messages"].remove(of_attempt[-1])
+        case "no record":
+            of_attempt[0]["revisions"] = []
+        case "crossing":
+            of_attempt[1]["type"] = "turn_start"
+    [made] = import_file(owner=ana, file=file_of(written), keep_ids=False).brought
+    attempts = attempts_of(made.session)
+    assert len(attempts) == (damage != "no record")
+    for attempt in attempts:
+        restore_attempt(session=made.session, author=ana, attempt=attempt.id)
+    check_rest(made.session)
+    kept = ChatMessage.objects.filter(session=made.session, type="text")
+    assert kept.count() == len([each for each in written["messages"] if each.get("type", "text") == "text"])
+
+
+def test_pictures_in_a_question_of_librechat_come_along(ana: User) -> None:
+    """CTX-01, MSG-10: those whose bytes are in the export; the others are counted and named in their places."""
+    data = base64.b64encode(picture()).decode()
+    parts = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        {"type": "image_file", "image_file": {"file_id": "f1"}},
+        {"type": "hologram"},
+    ]
+    said = {"messageId": "a", "isCreatedByUser": True, "text": "", "content": parts}
+    [made] = import_file(owner=ana, file=file_of({"conversationId": "1", "messages": [said]})).brought
+    row = ChatMessage.objects.get(session=made.session, role="user")
+    assert row.text == "What is it?\n\n[Image: not in the export]"
+    assert [each.kind for each in row.attachments.all()] == ["image"]
+    assert len(made.notes) == 2
+
+
+def file_of(value: object) -> io.BytesIO:
+    return io.BytesIO(json.dumps(value).encode())
+
+
+def refusal_of(file: io.BytesIO) -> str:
+    with pytest.raises(Refused) as refused:
+        contents(file)
+    return refused.value.code
+
+
+def repacked(changed: dict[Any, Any], keep: list[str]) -> io.BytesIO:
+    """The sample archive with some of its files, and others."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(archives.chatgpt_archive()) as known, zipfile.ZipFile(made, "w") as archive:
+        for name in keep:
+            archive.writestr(name, known.read(name))
+        for name, data in changed.items():
+            archive.writestr(name, data)
+    return made
+
+
+def directory_of(data: bytearray) -> int:
+    """Where the archive's directory speaks of the picture."""
+    name = data.rfind(b"file-cat1-cat.png")
+    return data.rfind(b"PK\x01\x02", 0, name)
+
+
+def files_outside_the_store() -> set[Path]:
+    store = Path(django_settings.MEDIA_ROOT)
+    return {path for path in store.parent.rglob("*") if path.is_file() and store not in path.parents}
