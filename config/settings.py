@@ -237,7 +237,7 @@ PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
 # SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets, and how many event streams and API requests that wait for a
 # turn, a user may have open at once in each process; 0: any number.
 SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)
-STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=6)
+STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=20)
 # CONNECTIONS_PER_ADDRESS: how many connections one address may have, 0: any number. With HTTPS=1 all of them come from
 # the proxy, which has to count them.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
