@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from django.utils import timezone
 
 from chat import schema
 from chat.asgi import health as module
 from chat.asgi.health import Health
 from chat.live.memory_layer import MemoryLayer
 from chat.models import Worker
+from chat.running import lease
 from tests.support.house import House
 
 Answer = tuple[int, str, dict[str, str]]
@@ -61,6 +64,16 @@ async def test_process_that_starts_or_stops_is_alive_but_not_ready(health: Healt
 
 async def test_runner_without_a_lease_is_not_ready(health: Health, house: House) -> None:
     await house.do(Worker.objects.all().delete)
+
+    assert await health.problem() == "the runner has no lease"
+
+
+async def test_runner_whose_lease_has_run_out_is_not_ready(
+    health: Health, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "renew", lambda worker_id: True)  # a heartbeat that does not get through
+    past = timezone.now() - timedelta(seconds=1)
+    await house.do(Worker.objects.update, lease_until=past)
 
     assert await health.problem() == "the runner has no lease"
 
