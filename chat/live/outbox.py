@@ -65,7 +65,7 @@ class Outbox(Listener):
         self._answered = asyncio.Event()
         self._answered.set()
         self._task: asyncio.Task[None] | None = None
-        # When the frame that is being sent is late; None: nothing is. In the loop's time.
+        # The loop's time at which the frame that is being sent is late; None while nothing is sent.
         self._late_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -139,8 +139,8 @@ class Outbox(Listener):
         self._frames.clear()
         self._held = None
         self._answered.set()
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._timer is not None and self._late_at is None:
+            self._timer.cancel()  # while a frame is being sent, the timer is what ends that
 
     def _queue(self, frame: str, revision: int | None) -> None:
         if revision is not None and revision <= self.synced:
@@ -204,14 +204,14 @@ class Outbox(Listener):
             self._task = self._late_at = None
 
     def _watch(self, until: float) -> None:
-        """Look again at a time. One timer serves many frames: a timeout around each took 14 % of a stream's CPU."""
+        """Schedule the next check. One timer serves many frames: a timeout around each took 14 % of a stream's CPU."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(until, self._look)
 
     def _look(self) -> None:
         self._timer = None
-        if self._late_at is None or self.closed:
+        if self._late_at is None:
             return
         if asyncio.get_running_loop().time() < self._late_at:
             self._watch(self._late_at)

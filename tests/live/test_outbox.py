@@ -21,13 +21,18 @@ class Peer:
         self.flowing = asyncio.Event()
         self.flowing.set()
         self.failure: Exception | None = None
+        self.given_up = asyncio.Event()
         self.changed = asyncio.Event()
         self.outbox = Outbox("events", self._take, self._close, user_id=1)
 
     async def _take(self, frame: str) -> None:
         if self.failure is not None:
             raise self.failure
-        await self.flowing.wait()
+        try:
+            await self.flowing.wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
         self.taken.append(frame)
         self.changed.set()
 
@@ -139,6 +144,17 @@ async def test_frame_is_late_by_its_own_time_and_not_by_that_of_one_before(monke
     peer.outbox.put("third")
     assert await peer.closed() == 4408
     assert peer.taken == ["first", "second"]
+
+
+async def test_frame_that_nobody_takes_is_given_up_after_the_close_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-02: a socket that was closed in the middle of a frame must not keep its task for ever."""
+    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.05)
+    peer = Peer()
+    await peer.stuck()
+    peer.outbox.close(4429)
+    async with asyncio.timeout(5):
+        await peer.given_up.wait()
+    assert peer.code == 4429
 
 
 async def test_large_frame_has_as_long_as_a_slow_line_needs(monkeypatch: pytest.MonkeyPatch) -> None:
