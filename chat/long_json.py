@@ -16,10 +16,13 @@ from typing import Any
 # Up to so many characters anything is parsed.
 SHORT = 200_000
 MOST_MEMBERS = 1_000
-_SPACE = re.compile(r"[ \t\r\n]*+")
-# A string that does not end reaches to the end: looking again after each quote in it would take minutes.
-_MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-_PLAIN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
+# Patterns of JSON; `chat/imports/json_parts.py` uses them for bytes.
+SPACE = r"[ \t\r\n]*+"
+# A string or a bracket. A string without an end reaches to the end of the text: a search that began again after each
+# of its quotes would take minutes.
+MARK = r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]'
+PLAIN = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null"
+_SPACE, _MARK, _PLAIN = re.compile(SPACE), re.compile(MARK, re.DOTALL), re.compile(PLAIN)
 
 
 def loads(data: str | bytes) -> Any:

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from mmap import mmap
 from typing import Any, NoReturn
 
+from chat.long_json import MARK, PLAIN, SPACE
+
 Data = bytes | mmap
 
-_SPACE = re.compile(rb"[ \t\r\n]*+")
+_SPACE = re.compile(SPACE.encode())
 # Between the values of a list; a comma too many does no harm.
 _GAP = re.compile(rb"[ \t\r\n,]*+")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_PLAIN = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
-# A string that does not end reaches to the end: looking again after each quote in it would take hours.
-_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_PLAIN = re.compile(PLAIN.encode())
+_MARK = re.compile(MARK.encode(), re.DOTALL)
 _TOKEN = re.compile(rb'[ \t\r\n]*+(?:("(?:[^"\\]++|\\.)*+"|[^\s"\[\]{},:]++)|([\[{])|([\]}])|([,:]))', re.DOTALL)
 # What may stand between brackets: s is a string, v another value.
 _SHAPES = {b"[]": re.compile(r"(?:[sv](?:,[sv])*+)?"), b"{}": re.compile(r"(?:s:[sv](?:,s:[sv])*+)?")}

@@ -31,6 +31,7 @@ from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
 from tests.transfer import archives, samples
 from tests.transfer.conftest import document
+from tests.transfer.test_foreign import file_of
 from tests.transfer.test_strangers import spoil
 
 pytestmark = pytest.mark.usefixtures("own_files")
@@ -228,10 +229,6 @@ def test_pictures_in_a_question_of_librechat_come_along(ana: User) -> None:
     assert row.text == "What is it?\n\n[Image: not in the export]"
     assert [each.kind for each in row.attachments.all()] == ["image"]
     assert len(made.notes) == 2
-
-
-def file_of(value: object) -> io.BytesIO:
-    return io.BytesIO(json.dumps(value).encode())
 
 
 def refusal_of(file: io.BytesIO) -> str:

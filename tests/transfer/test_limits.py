@@ -29,16 +29,13 @@ from chat.services.import_files import contents, import_file
 from chat.services.importing import FileReader, IdsTaken, SessionImport
 from tests.support.files import picture
 from tests.transfer import samples
+from tests.transfer.test_foreign import file_of
 from tests.transfer.test_strangers import talk_of
 
 pytestmark = pytest.mark.usefixtures("own_files")
 Json = dict[str, Any]
 PICTURE = base64.b64encode(picture()).decode()
 NOTE = base64.b64encode(b"Hi there").decode()
-
-
-def file_of(value: object) -> io.BytesIO:
-    return io.BytesIO(json.dumps(value).encode())
 
 
 def code_of(file: Any, owner: User, **options: Any) -> str:
