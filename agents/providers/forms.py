@@ -62,8 +62,10 @@ def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL
 
 
 def given_back(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> list[Thinking]:
-    """Return the reasoning that the request has in a form: the very objects among the parts of its messages."""
+    """Return the reasoning that the body of a request contains: the same objects as in the parts of its messages."""
     found: list[Thinking] = []
+    if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
+        return found  # mapping a long conversation takes time
     FORMS[form][0](request, provider, dialect, is_asked=False, given_back=found)
     return found
 
