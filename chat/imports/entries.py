@@ -20,7 +20,7 @@ LARGEST_NAMES = 5_000_000
 
 @dataclass(slots=True)
 class Room:
-    """How many bytes may still be unpacked of an archive and of those in it: of JSON, and of files beside it."""
+    """How many bytes of JSON, and of other files, may still be unpacked from an archive and the archives inside it."""
 
     json: int = 0
     files: int = 0

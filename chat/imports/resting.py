@@ -73,10 +73,10 @@ def _placeless(message: MessagePart, now: datetime) -> MessagePart:
 
 
 def _withdrawn(messages: Sequence[MessagePart], used: set[str]) -> list[MessagePart]:
-    """The messages without a place, with attempts that can be put back as they are.
+    """Return the messages without a place, with attempts that can be restored.
 
-    An attempt is one whose first message has the record of the retry, which says where it stood; its turns end in it.
-    The messages of another one are removed messages like others.
+    The first message of an attempt must have the record of the retry, which says where the attempt was; otherwise its
+    messages become ordinary removed messages. A turn that is still open at the end of an attempt gets an end.
     """
     attempts: dict[str, list[MessagePart]] = {}
     for each in messages:

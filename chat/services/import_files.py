@@ -38,7 +38,7 @@ MOST_PROBLEMS = 100
 # Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
 SMALL_FILE = 250_000
 SMALL_UNPACKED = 1_000_000
-# Other ways of packing may take gigabytes of memory for a small entry.
+# Other compression methods may need gigabytes of memory for a small entry.
 CHEAP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Twice the unpacked size goes through the pipe at most: text that is escaped, and ids.
 _processes = ProcessPool(

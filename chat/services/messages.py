@@ -103,7 +103,7 @@ def _add(opened: OpenSession, row: ChatMessage, attachment_ids: Sequence[str]) -
     opened.place(row)
     if attachment_ids:
         attachments.claim(message=row, attachment_ids=attachment_ids)
-    else:  # known without a query
+    else:  # a message sent without files has none: no query is needed to know
         prefetch_related_objects([row], Prefetch("attachments", Attachment.objects.none()))
 
 
