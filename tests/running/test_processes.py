@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from django.conf import settings as django_settings
+from django.db import transaction
 from pytest_django.fixtures import Settings
 
 from chat.models import ChatMessage, Session, User, Worker
@@ -94,6 +95,13 @@ class Town:
         await self.nodes[-1].until()
         return self.nodes[-1]
 
+    @staticmethod
+    def freeze(node: Node) -> None:
+        """Stop a node, on SQLite between two of its transactions: within one, it would lock the database for all."""
+        with transaction.atomic():
+            node.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, node.process.pid, os.WSTOPPED)
+
 
 @pytest_asyncio.fixture
 async def town(transactional_db: None, settings: Settings) -> AsyncIterator[Town]:
@@ -172,7 +180,7 @@ async def test_process_that_wakes_from_the_dead_cannot_write(town: Town, ana: Us
     await town.house.send(session, ana, "Speak")
     await frozen.until(words=60)
     before = set(await town.house.do(lambda: list(Worker.objects.values_list("pk", flat=True))))
-    frozen.signal(signal.SIGSTOP)
+    await town.house.do(town.freeze, frozen)
     await town.node()
     await town.house.idle(session)
     rows = await town.house.shown(session)
