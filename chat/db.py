@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -24,8 +24,10 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from chat.postgres.base import DatabaseWrapper as PostgresWrapper
 from chat.sqlite.base import DatabaseWrapper as SqliteWrapper
+
+if TYPE_CHECKING:
+    from chat.postgres.base import DatabaseWrapper as PostgresWrapper
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -101,12 +103,13 @@ def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDa
     if isinstance(shared, SqliteWrapper):
         shared.waits_for_disk = durable
         return shared
-    if not isinstance(shared, PostgresWrapper):
+    postgres = _as_postgres(shared)
+    if postgres is None:
         return shared
-    options = {name: value for name, value in shared.settings_dict["OPTIONS"].items() if name != "pool"}
-    options["limits"] = {**shared.limits, **limits}
-    own = {**shared.settings_dict, "CONN_MAX_AGE": None, "OPTIONS": options}
-    connections[DEFAULT_DB_ALIAS] = type(shared)(own, DEFAULT_DB_ALIAS)
+    options = {name: value for name, value in postgres.settings_dict["OPTIONS"].items() if name != "pool"}
+    options["limits"] = {**postgres.limits, **limits}
+    own = {**postgres.settings_dict, "CONN_MAX_AGE": None, "OPTIONS": options}
+    connections[DEFAULT_DB_ALIAS] = type(postgres)(own, DEFAULT_DB_ALIAS)
     return connections[DEFAULT_DB_ALIAS]
 
 
@@ -122,16 +125,23 @@ def without_time_limits(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
 
 def lift_time_limits(using: str, **signal: object) -> None:
     """Remove the time limits of the calling thread's connection; also a receiver of Django's `pre_migrate`."""
-    wrapper = connections[using]
-    if isinstance(wrapper, PostgresWrapper):
-        wrapper.set_limits(dict.fromkeys(wrapper.limits, 0))
+    if (postgres := _as_postgres(connections[using])) is not None:
+        postgres.set_limits(dict.fromkeys(postgres.limits, 0))
 
 
 def restore_time_limits(using: str, **signal: object) -> None:
     """Set the time limits again that the settings give; also a receiver of Django's `post_migrate`."""
-    wrapper = connections[using]
-    if isinstance(wrapper, PostgresWrapper):
-        wrapper.set_limits(wrapper.limits)
+    if (postgres := _as_postgres(connections[using])) is not None:
+        postgres.set_limits(postgres.limits)
+
+
+def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
+    """Return a connection to PostgreSQL as such. On SQLite its module is not loaded: psycopg takes 9 MiB of memory."""
+    if wrapper.vendor != "postgresql":
+        return None
+    from chat.postgres.base import DatabaseWrapper
+
+    return wrapper if isinstance(wrapper, DatabaseWrapper) else None
 
 
 def is_away(error: BaseException) -> bool:

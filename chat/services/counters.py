@@ -12,7 +12,6 @@ from typing import TypeVar
 from django.conf import settings
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
-from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -45,7 +44,12 @@ class Counters:
         # The library's own locks are dropped with the keys that they belong to.
         self._lock = Lock()
         self._redis: RedisStorage | None = None
+        self._failures: tuple[type[Exception], ...] = ()
         if redis_url:
+            # Here, as redis takes 5 MiB of memory, and most servers on SQLite have none.
+            from redis.exceptions import RedisError
+
+            self._failures = (RedisError, OSError)
             patience = TIMEOUT_SECONDS
             self._redis = RedisStorage(
                 redis_url, key_prefix=prefix, socket_timeout=patience, socket_connect_timeout=patience
@@ -58,7 +62,7 @@ class Counters:
         if self._redis is not None and (not self._is_away or time.monotonic() >= self._retry_at):
             try:
                 found = use(self._redis)
-            except (RedisError, OSError) as error:
+            except self._failures as error:
                 self._went_away(error)
             else:
                 if self._is_away:

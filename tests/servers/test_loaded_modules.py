@@ -1,0 +1,41 @@
+"""What a server keeps in memory from its start: libraries that this installation does not use are not loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+START = """
+import sys, django
+django.setup()
+import config.asgi
+from django.urls import get_resolver
+get_resolver().url_patterns
+print(*sys.modules)
+"""
+
+
+@pytest.mark.sqlite  # PostgreSQL needs psycopg
+def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
+    """A server on SQLite with the demo agent loads no client of another database, of Redis or of a model's vendor."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(settings.BASE_DIR),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PARLEY_DATA": str(tmp_path),
+    }
+    loaded = subprocess.run(
+        [sys.executable, "-c", START],
+        env=environment,
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "chat.api" in loaded
+    assert not {"psycopg", "redis", "openai", "anthropic"}.intersection(loaded)
