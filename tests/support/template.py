@@ -10,9 +10,12 @@ import gc
 import importlib
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 from asgiref.local import Local
+
+from agents.providers import transport
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
@@ -26,9 +29,13 @@ import django  # noqa: E402  # it reads the environment
 from django.conf import Settings, settings  # noqa: E402  # likewise
 from django.core.signals import setting_changed  # noqa: E402  # likewise
 from django.db import connections  # noqa: E402  # likewise
+from django.template.loader import get_template  # noqa: E402  # likewise
+from django.urls import get_resolver  # noqa: E402  # likewise
 
 MODULES = (
+    "agents.providers.openai",
     "aiohttp",
+    "allauth.mfa.stages",
     "chat.api.edge",
     "chat.api.methods",
     "chat.asgi.bodies",
@@ -76,9 +83,19 @@ def take_settings() -> None:
         setting_changed.send(sender=Settings, setting=name, value=value, enter=True)
 
 
+def warm_up() -> None:
+    """Do what each server would do for its first pages and its first turn: none of it depends on the environment."""
+    for module in MODULES:
+        importlib.import_module(module)
+    get_resolver()._populate()
+    templates = Path(settings.BASE_DIR) / "templates"
+    for file in templates.rglob("*.*"):
+        get_template(str(file.relative_to(templates)))
+    transport._certificates()
+
+
 django.setup()
-for module in MODULES:
-    importlib.import_module(module)
+warm_up()
 if threading.active_count() > 1:
     raise RuntimeError("a process with threads cannot be forked")
 gc.freeze()  # a collection would copy the memory that forks share
