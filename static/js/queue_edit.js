@@ -27,6 +27,7 @@ export function edit(message) {
   field.addEventListener("keydown", (event) => keys(event, message, form, seen));
   field.addEventListener("input", () => remember(message, field.value, seen));
   message.append(form);
+  message.classList.add("editing");
   field.focus();
   follow(message, form, seen);
 }
@@ -92,6 +93,7 @@ function close(message, form) {
   settle(`edit:${message.id}`);
   const hadFocus = form.contains(document.activeElement);
   form.remove();
+  message.classList.remove("editing");
   if (hadFocus) message.querySelector("[data-action=edit-queued]").focus();
 }
 

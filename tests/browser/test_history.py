@@ -150,6 +150,7 @@ async def test_queued_message_is_changed_on_two_devices(ana: Person, model: Wire
     text = "Queued message"
     for person in (ana, other):
         await button(person, "Edit the queued message").click()
+    await expect(ana.queue.locator(".queued-text")).to_be_hidden()
     await ana.queue.get_by_role("textbox", name=text).fill("Rather this")
     await ana.page.reload()
     await button(ana, "Edit the queued message").click()
@@ -159,6 +160,7 @@ async def test_queued_message_is_changed_on_two_devices(ana: Person, model: Wire
     await expect(ana.queue.get_by_role("alert")).to_contain_text("You have changed this elsewhere meanwhile.")
     await button(ana, "Save mine instead").click()
     await expect(other.queue.locator(".queued-text")).to_have_text("Rather this")
+    await expect(ana.queue.locator(".queued-text")).to_be_visible()
     gate.set()
     await expect(ana.messages.filter(has_text="Rather this")).to_have_count(1)
     await ana.sees_state("idle")
