@@ -136,7 +136,7 @@ def restore_time_limits(using: str, **signal: object) -> None:
 
 
 def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
-    """Return a connection to PostgreSQL as such. On SQLite its module is not loaded: psycopg takes 9 MiB of memory."""
+    """Return the connection if it is one to PostgreSQL, else None. Only then is psycopg imported: it takes 9 MiB."""
     if wrapper.vendor != "postgresql":
         return None
     from chat.postgres.base import DatabaseWrapper

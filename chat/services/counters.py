@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TypeVar
 
 from django.conf import settings
+from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
@@ -44,15 +45,13 @@ class Counters:
         # The library's own locks are dropped with the keys that they belong to.
         self._lock = Lock()
         self._redis: RedisStorage | None = None
-        self._failures: tuple[type[Exception], ...] = ()
         if redis_url:
-            # Here, as redis takes 5 MiB of memory, and most servers on SQLite have none.
-            from redis.exceptions import RedisError
-
-            self._failures = (RedisError, OSError)
-            patience = TIMEOUT_SECONDS
             self._redis = RedisStorage(
-                redis_url, key_prefix=prefix, socket_timeout=patience, socket_connect_timeout=patience
+                redis_url,
+                key_prefix=prefix,
+                wrap_exceptions=True,
+                socket_timeout=TIMEOUT_SECONDS,
+                socket_connect_timeout=TIMEOUT_SECONDS,
             )
         self._is_away = False
         self._retry_at = 0.0
@@ -62,7 +61,7 @@ class Counters:
         if self._redis is not None and (not self._is_away or time.monotonic() >= self._retry_at):
             try:
                 found = use(self._redis)
-            except self._failures as error:
+            except (StorageError, OSError) as error:
                 self._went_away(error)
             else:
                 if self._is_away:

@@ -97,7 +97,7 @@ class Town:
 
     @staticmethod
     def freeze(node: Node) -> None:
-        """Stop a node, on SQLite between two of its transactions: within one, it would lock the database for all."""
+        """Stop a node. On SQLite between two transactions: inside one, it would keep the database locked."""
         with transaction.atomic():
             node.signal(signal.SIGSTOP)
             os.waitid(os.P_PID, node.process.pid, os.WSTOPPED)

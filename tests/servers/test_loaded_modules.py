@@ -1,4 +1,4 @@
-"""What a server keeps in memory from its start: libraries that this installation does not use are not loaded."""
+"""The modules that a server imports at startup: clients that the installation does not use are not among them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print(*sys.modules)
 
 @pytest.mark.sqlite  # PostgreSQL needs psycopg
 def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
-    """A server on SQLite with the demo agent loads no client of another database, of Redis or of a model's vendor."""
+    """A server on SQLite with the demo agent imports no client of PostgreSQL, Redis or a model vendor."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(settings.BASE_DIR),

@@ -84,7 +84,7 @@ def take_settings() -> None:
 
 
 def warm_up() -> None:
-    """Do what each server would do for its first pages and its first turn: none of it depends on the environment."""
+    """Do in advance what each server does for its first pages and turn. Nothing here depends on the environment."""
     for module in MODULES:
         importlib.import_module(module)
     get_resolver()._populate()
