@@ -21,7 +21,7 @@ from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
 from chat.disconnects import watched  # noqa: E402  # likewise
-from chat.rendering import highlight  # noqa: E402  # likewise
+from chat.rendering.markdown import highlight  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.running import embedded  # noqa: E402  # likewise
 from chat.socket_credentials import authenticated  # noqa: E402  # likewise

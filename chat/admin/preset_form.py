@@ -15,7 +15,7 @@ from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.models import AgentPreset
-from chat.rendering.levels import LEVELS
+from chat.rendering.text.levels import LEVELS
 from chat.services import presets
 from chat.services.errors import Invalid
 

@@ -15,7 +15,7 @@ from chat.admin import journal
 from chat.admin.fields import BigField, Clash, WrittenField, lines
 from chat.agents_setup import registry
 from chat.models import Session, User
-from chat.rendering.levels import LEVELS
+from chat.rendering.text.levels import LEVELS
 from chat.services import presets, sessions
 from chat.services.changing import config_of
 from chat.services.errors import Refused

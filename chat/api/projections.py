@@ -28,7 +28,7 @@ from chat.projections.attached import as_text
 from chat.projections.briefed import Block
 from chat.projections.context import context, prompt_row, system_prompt
 from chat.projections.estimate import of_text, of_tools
-from chat.rendering.words import said
+from chat.rendering.text.translation import translate
 from chat.running.next_request import MEASURED, NextRequest, next_request
 from chat.running.showing import Shown, glance, read, shown
 from chat.services import presets
@@ -292,7 +292,7 @@ def _files(rows: Iterable[ChatMessage], files: Shown) -> Iterator[Json]:
 
 def _problem(found: NextRequest) -> str | None:
     words = found.problem
-    return (said(words, words.to_json()) if isinstance(words, Words) else words) or None
+    return (translate(words, words.to_json()) if isinstance(words, Words) else words) or None
 
 
 def _estimated(block: Block, tokens: Callable[[float], int]) -> Json:

@@ -10,7 +10,7 @@ from chat.languages import speaking
 from chat.live.listener import Face
 from chat.live.wire import changes_frames, dump
 from chat.models import User
-from chat.rendering.frames import message_frame, session_frame
+from chat.rendering.messages.frames import message_frame, session_frame
 from chat.services.access import session_for
 from chat.services.errors import NoSuchSession
 from chat.services.reading import Changes, changes_since

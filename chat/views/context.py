@@ -16,8 +16,8 @@ from chat.projections.briefed import Why
 from chat.projections.context import prompt_row
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure
-from chat.rendering.briefed import Excerpt, block_view
-from chat.rendering.words import said
+from chat.rendering.messages.context_blocks import Excerpt, block_view
+from chat.rendering.text.translation import translate
 from chat.running.next_request import MEASURED, NextRequest, next_request
 from chat.services.access import session_for
 from chat.services.leaving_out import left_out_by
@@ -72,7 +72,7 @@ def _next_values(session: Session, role: Role, until: int | None) -> Json:
 
 def _problem(found: NextRequest) -> str:
     words = found.problem
-    return said(words, words.to_json()) if isinstance(words, Words) else words
+    return translate(words, words.to_json()) if isinstance(words, Words) else words
 
 
 def _whole(found: NextRequest, measure: Measure) -> Json:

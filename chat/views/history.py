@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat import ids
 from chat.models import ChatMessage, MessageType, Role, Session, User
-from chat.rendering import versions
-from chat.rendering.difference import shown
+from chat.rendering.messages import versions
+from chat.rendering.text.text_diff import shown
 from chat.services import history
 from chat.services.access import session_for
 from chat.services.editing import may_edit

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat.agents_setup import registry
 from chat.models import Workspace
-from chat.rendering.figures import colour, initials
+from chat.rendering.text.formatting import colour, initials
 from chat.services import presets
 from chat.services.access import may_begin_sessions, workspace_for
 from chat.services.errors import Refused

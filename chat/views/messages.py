@@ -11,8 +11,8 @@ from django.views.decorators.http import require_GET
 
 from chat import ids
 from chat.models import ChatMessage, Role, Session
-from chat.rendering.as_markdown import as_markdown
-from chat.rendering.difference import shown
+from chat.rendering.messages.as_markdown import as_markdown
+from chat.rendering.text.text_diff import shown
 from chat.services import finding, history, presets, reading
 from chat.services.access import session_for
 from chat.services.editing import may_edit

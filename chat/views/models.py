@@ -14,7 +14,7 @@ from agents.reasoning import Reasoning, ReasoningSupport
 from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.models import Role, Session
-from chat.rendering.levels import LEVELS
+from chat.rendering.text.levels import LEVELS
 from chat.services import presets, reasoning
 from chat.services.access import require_no_guest, session_for
 from chat.views.requests import SignedInRequest, signed_in

@@ -20,7 +20,7 @@ from chat.projections.compared import Since, new_rows, rows_before, since
 from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, set_right
-from chat.rendering.briefed import BlockView, Excerpt, LineView, block_view, text_of_row
+from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
 from chat.running.showing import Shown, glance, shown
 from chat.services import presets
 from chat.services.attachments import fetch_attachments

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from chat import ids
 from chat.models import Role, Session
-from chat.rendering.frames import message_html, session_parts, status_html
+from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services import presets, reading
 from chat.services.access import session_for
 from chat.services.participation import participation_of

@@ -11,8 +11,8 @@ from agents.providers.failures import Complaint, Endpoint
 from agents.words import Words
 from agents.words import gettext as _
 from chat.models import ChatMessage
-from chat.rendering.frames import message_html
-from chat.rendering.words import said
+from chat.rendering.messages.frames import message_html
+from chat.rendering.text.translation import translate
 from chat.snapshots import MessageSnapshot
 
 BUSY = Endpoint("claude", "https://api.example.com").refused(Complaint("slow down"), "m", 429, {"retry-after": "8"})
@@ -25,9 +25,9 @@ def test_error_is_said_in_the_reader_s_language() -> None:
     words = BUSY.words
     assert isinstance(words, Words)
     with translation.override("zh-hans"):
-        assert said(str(BUSY), words.to_json()) == CHINESE
+        assert translate(str(BUSY), words.to_json()) == CHINESE
     with translation.override("en"):
-        assert said(str(BUSY), words.to_json()) == str(BUSY)
+        assert translate(str(BUSY), words.to_json()) == str(BUSY)
 
 
 @pytest.mark.parametrize(("kind", "role"), [("error", ""), ("text", "system")])
@@ -46,12 +46,12 @@ def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
 def test_values_are_never_taken_for_places() -> None:
     """UI-13, MSG-12: whatever a server says, braces and all."""
     words = _("{problem} It says: {words}", problem="No.", words="{problem} {0} {missing} %s")
-    assert said(str(words), words.to_json()) == "No. It says: {problem} {0} {missing} %s"
+    assert translate(str(words), words.to_json()) == "No. It says: {problem} {0} {missing} %s"
 
 
 @given(JSON, st.text())
 @example(words={}, text="\r")
 def test_malformed_words_change_nothing(words: object, text: str) -> None:
     """MSG-10: rows may be hand-made."""
-    assert said(text, words) == text
-    assert said(text, {"template": text, "values": words}) == text
+    assert translate(text, words) == text
+    assert translate(text, {"template": text, "values": words}) == text
