@@ -93,17 +93,14 @@ class Expansions:
     def __init__(self, limit: int = MOST_EXPANDED, *, strict: bool = False) -> None:
         self._limit = limit
         self._strict = strict
-        self.added = 0
+        self._added = 0
 
     def add(self, characters: int) -> bool:
         """Count characters that are to be added; False if that is too many. Raises TooDear if strict."""
-        self.added += characters
-        if self.added > self._limit and self._strict:
+        self._added += characters
+        if self._added > self._limit and self._strict:
             raise TooDear
-        return self.added <= self._limit
-
-    def reset(self) -> None:
-        self.added = 0
+        return self._added <= self._limit
 
 
 def end_of_markdown(text: str, before: int = 0) -> int | None:

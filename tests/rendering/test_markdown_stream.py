@@ -135,7 +135,7 @@ def test_answer_is_drawn_while_it_streams() -> None:
 
 def test_row_that_brings_missing_cells_stays_in_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-01: the parser ends a table that lacks too many cells, but not before the row is complete."""
-    for module in ("markdown_it.rules_block.table", "chat.rendering.markdown.part"):
+    for module in ("markdown_it.rules_block.table", "chat.rendering.markdown.tail"):
         monkeypatch.setattr(import_module(module), "MAX_AUTOCOMPLETED_CELLS", 20)
     cut = ["|a|b|c|d|\n|-|-|-|-|\n", *["e\n"] * 6, "f", "|g|h|i\n", "j\n", "k\n", "\nend"]
     assert_tail_drawn_often_equals_once(cut)

@@ -20,24 +20,6 @@ def normalise(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
-class Pieces:
-    """Normalise a text that arrives in pieces, wherever it was cut."""
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def add(self, piece: str) -> str:
-        """Return what can be said so far; half of a line end or of a surrogate pair waits for the next piece."""
-        text = self._held + piece
-        self._held = text[-1] if text and (text[-1] == "\r" or "\ud800" <= text[-1] <= "\udbff") else ""
-        return normalise(text[: len(text) - len(self._held)])
-
-    def end(self) -> str:
-        """Return what was still waiting."""
-        held, self._held = self._held, ""
-        return normalise(held)
-
-
 def plain(source: str) -> str:
     """Return source as a block of HTML that shows it as it is."""
     return f"{PLAIN}<code>{escape(source.strip(chr(10)))}</code></pre>"

@@ -1,31 +1,68 @@
-"""Markdown that is still being written: finished blocks freeze, and only the unfinished tail is drawn again."""
+"""Markdown that is still being written: finished blocks freeze, and only the unfinished tail is drawn again.
 
-from chat.rendering.budget import UNLIMITED, Allowance, Meter, TooDear, end_of_markdown
-from chat.rendering.markdown.frozen import Append, Frozen, Op, Replace
-from chat.rendering.markdown.source import Pieces, PlainText
-from chat.rendering.markdown.tail import Tail
+However a text is cut into pieces, its frozen blocks at the end equal those of the finished text:
 
-__all__ = ["Append", "MarkdownStream", "Op", "Replace"]
+1. The text is normalised. Half of a line end or of a surrogate pair waits for the next piece.
+2. The tail is parsed once a line of it is settled: complete, or of a kind that more text cannot change. All top-level
+   blocks but the last then freeze.
+3. Frozen blocks share one set of link definitions. The tail is drawn with a copy of it.
+4. A new definition redraws the frozen blocks that may use it, and those that changed are sent again.
+5. At the end the tail freezes.
+
+`tail.py` draws the tail.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from markdown_it.common.utils import normalizeReference
+from markdown_it.token import Token
+
+from chat.rendering.budget import UNLIMITED, Allowance, Expansions, Meter, TooDear, end_of_markdown, most_output
+from chat.rendering.markdown import parser
+from chat.rendering.markdown.blocks import draw_block
+from chat.rendering.markdown.highlight import Coloured, Colours
+from chat.rendering.markdown.parser import Drawing, References
+from chat.rendering.markdown.source import PlainText, normalise, plain
+from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
+
+
+@dataclass(frozen=True)
+class Append:
+    """A block was frozen."""
+
+    html: str
+
+
+@dataclass(frozen=True)
+class Replace:
+    """A frozen block was drawn again: a link that it uses was defined after it, or it was drawn elsewhere."""
+
+    index: int
+    html: str
+
+
+Op = Append | Replace
 
 
 class MarkdownStream:
-    """The blocks of a growing text. However it is cut: frozen blocks at the end == `markdown.blocks(text)`.
+    """The blocks of a growing text.
 
-    A block freezes once the line after it settles that it can grow no more; it is then drawn for good, with its code
-    coloured. Only a link definition that comes later can replace it. What a piece costs depends on the tail alone.
-
-    `start` begins a frame, which feeds text and draws the tail within the allowance of CPU seconds. A finished block
-    that exceeds the allowance is shown as source until it is drawn elsewhere. An unfinished end that exceeds it stops
-    the drawing: the end and all that follows are shown as source. `is_exact` tells whether the blocks are those of the
-    whole text; if they are not at its end, the whole text must be drawn elsewhere.
+    `start` begins a frame, which feeds text and draws the tail within an allowance of CPU seconds. A finished block
+    that exceeds the allowance is shown as source until the caller has drawn it elsewhere (`provisional`, `complete`).
+    A tail that exceeds it stops the drawing: the tail and all later text are shown as source. `is_exact` tells whether
+    the blocks are those of the finished text; if not, the caller must draw the finished text elsewhere.
     """
 
     def __init__(self, allowance: Allowance = UNLIMITED) -> None:
         self._seconds = allowance.seconds
         self._meter = Meter()
-        self._pieces = Pieces()
-        self._frozen = Frozen(self._meter, allowance)
-        self._tail = Tail(self._frozen.references, self._meter)
+        self._frozen = _Frozen(self._meter, allowance)
+        self._tail = _Tail(self._frozen.references, self._meter)
+        self._held = ""
         self._length = 0
         self._plain: PlainText | None = None
         self._was_stopped = False
@@ -45,20 +82,22 @@ class MarkdownStream:
         return self._frozen.provisional
 
     def complete(self, index: int, html: str) -> Op:
-        """Put what was drawn elsewhere in the place of a provisional block."""
+        """Replace a provisional block by HTML that was drawn elsewhere."""
         return self._frozen.complete(index, html)
 
     def start(self, now: float, seconds: float | None = None) -> None:
-        """Begin a frame at the thread's CPU time `now`, with `seconds` of CPU in place of the allowance."""
+        """Begin a frame at the thread's CPU time `now`; `seconds` of CPU replace the allowance."""
         self._meter.start(self._seconds if seconds is None else seconds, now)
 
     def feed(self, delta: str) -> list[Op]:
         """Take more text, return which blocks were frozen or replaced."""
-        return self._feed(self._pieces.add(delta))
+        text = self._held + delta
+        self._held = text[-1] if text and (text[-1] == "\r" or "\ud800" <= text[-1] <= "\udbff") else ""
+        return self._feed(normalise(text[: len(text) - len(self._held)]))
 
     def finish(self) -> list[Op]:
-        """Freeze what is left, as no more will come."""
-        ops = self._feed(self._pieces.end())
+        """Freeze the tail, as the text is complete."""
+        ops = self._feed(normalise(self._held))
         if self._plain is None:
             ops += self._freeze("", is_end=True)
         if self._plain is not None:
@@ -66,7 +105,7 @@ class MarkdownStream:
         return ops
 
     def tail_html(self) -> str:
-        """Return the safe HTML of what is not frozen, code uncoloured."""
+        """Return the safe HTML of the text that is not frozen. Its code has no colours."""
         if self._plain is None:
             try:
                 return self._tail.html()
@@ -102,6 +141,205 @@ class MarkdownStream:
         return ops
 
     def _stop(self, source: str) -> None:
-        """Show the source that is not frozen; its blocks are complete with the next call."""
+        """Show the source that is not frozen. The next call returns its complete blocks."""
         self._was_stopped = True
         self._plain = PlainText(source)
+
+
+class _Block(NamedTuple):
+    """A parsed block. `coloured` counts the coloured code before it; `labels` is its text where that has brackets."""
+
+    tokens: Sequence[Token]
+    lines: Sequence[str]
+    coloured: Coloured
+    labels: str
+
+
+class _Frozen:
+    """Frozen blocks and their link definitions. A block changes only when a later definition matches its brackets."""
+
+    def __init__(self, meter: Meter, allowance: Allowance) -> None:
+        self.html: list[str] = []
+        self.references: References = {}
+        self.provisional: dict[int, str] = {}
+        self._meter = meter
+        self._allowance = allowance
+        self._expansions = Expansions(strict=True)
+        self._coloured = Coloured()
+        self._length = self._output = 0
+        self._with_brackets: dict[int, _Block] = {}
+        self._lacks_definitions = False
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.provisional and not (self._lacks_definitions and self.references)
+
+    def add(self, slices: Sequence[str]) -> tuple[list[Op], Sequence[str]]:
+        """Freeze slices of source, each a top-level block and the definitions before it.
+
+        Return what changed, and the slices that exceed the budget.
+        """
+        first, redrawn, rest = len(self.html), set[int](), slices[:0]
+        for number, source in enumerate(slices):
+            try:
+                if number:  # the first slice freezes even if the time is up, as source
+                    self._meter.check()
+                redrawn |= self._freeze(source)
+            except TooDear:
+                rest = slices[number:]
+                break
+        ops: list[Op] = [Append(html) for html in self.html[first:]]
+        return ops + [Replace(index, self.html[index]) for index in sorted(redrawn) if index < first], rest
+
+    def append(self, blocks: Sequence[str]) -> list[Op]:
+        """Add blocks that are drawn already."""
+        self.html += blocks
+        return [Append(html) for html in blocks]
+
+    def complete(self, index: int, html: str) -> Op:
+        """Replace a provisional block. A definition could change it unless it is code at the left edge."""
+        source = self.provisional.pop(index)
+        self._lacks_definitions |= "[" in source and not source.lstrip("\n").startswith(("```", "~~~"))
+        self._output += len(html) - len(self.html[index])
+        self.html[index] = html
+        return Replace(index, html)
+
+    def _freeze(self, source: str) -> set[int]:
+        """Freeze a slice, return which earlier blocks changed. Raises TooDear: then no block has changed."""
+        defined = len(self.references)
+        fresh = [
+            (block, *(self._draw_first(block) if block else (plain(source), False))) for block in self._parse(source)
+        ]
+        labels = [*self.references][defined:]
+        stale = [(index, block) for index, block in self._with_brackets.items() if self._may_use(block, labels)]
+        drawn = [(index, self._draw(block)[0]) for index, block in stale]
+        changed = {index: html for index, html in drawn if html != self.html[index]}
+        self._length += len(source)
+        self._output += sum(len(html) for _block, html, _is_provisional in fresh)
+        self._output += sum(len(html) - len(self.html[index]) for index, html in changed.items())
+        if self._output > most_output(self._length):
+            raise TooDear
+        for block, html, is_provisional in fresh:
+            if is_provisional:
+                self.provisional[len(self.html)] = source
+            elif block and block.labels:
+                self._with_brackets[len(self.html)] = block
+            self.html.append(html)
+        for index, html in changed.items():
+            self.html[index] = html
+        return set(changed)
+
+    def _parse(self, source: str) -> Iterator[_Block | None]:
+        """Parse a slice into blocks; None stands for one that cannot be parsed."""
+        try:
+            tokens = parser.parse(source, self.references, self._meter)
+        except Exception:  # markdown-it can fail on odd input in many ways; the text must still be seen
+            yield None
+            return
+        lines = source.split("\n")
+        for block in parser.top_level(tokens):
+            text = "\n".join(token.content for token in block if token.type == "inline" and "[" in token.content)
+            yield _Block(block, lines, self._coloured, normalizeReference(text))
+
+    def _may_use(self, block: _Block, labels: Sequence[str]) -> bool:
+        if labels:
+            self._meter.tick()
+        return any(label in block.labels for label in labels)
+
+    def _draw_first(self, block: _Block) -> tuple[str, bool]:
+        self._coloured = parser.coloured_after(block.tokens, self._coloured)
+        try:
+            return self._draw(block)
+        except TooDear:
+            return plain("\n".join(block.lines)), True
+
+    def _draw(self, block: _Block) -> tuple[str, bool]:
+        """Draw a block, and tell whether its code must get its colours elsewhere."""
+        colours = Colours(self._allowance, block.coloured)
+        drawing = Drawing(self.references, final=True, meter=self._meter, expansions=self._expansions, colours=colours)
+        return draw_block(block.tokens, block.lines, drawing), colours.missing
+
+
+# A letter is part of no block marker, so it settles what kind of line this is. Except where that shows only at the end
+# of the line: behind a fence, a formula, or the x of a task's box.
+_SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\$\$|\\\[|\[[xX])[\W\d_])*+[^\W\d_]")
+_MARKER = re.compile(r"( *)(?:(\d+)([.)])|([-*+])) +")
+_ROW = re.compile(r"\|")
+
+
+class _Tail:
+    """The source that is not frozen. A method that exceeds the budget raises TooDear and leaves the source as it is."""
+
+    def __init__(self, references: References, meter: Meter) -> None:
+        self.source = ""
+        self._drawing = TailDrawing(references, meter)
+        self._line = 0  # where the unfinished line starts
+        self._is_settled = False
+        self._continues: re.Pattern[str] | None = None
+
+    def add(self, text: str) -> list[str]:
+        """Take more source, return the slices that are final: each a top-level block and what precedes it."""
+        self.source += text
+        return self._cut() if self._may_begin_block(text) else []
+
+    def rest(self) -> list[str]:
+        """Return all slices, as the text is complete."""
+        slices = _slices(self._drawing.parse(self.source).blocks[:-1], self.source)
+        slices.append(self.source[sum(map(len, slices)) :])
+        self.source, self._line, self._is_settled, self._continues = "", 0, False, None
+        self._drawing.forget()
+        return slices
+
+    def html(self) -> str:
+        """Return the safe HTML of the source."""
+        is_decided = self._is_settled or not self.source[self._line :].strip(" \t")
+        return self._drawing.html(self.source, is_settled=self._is_settled, is_decided=is_decided)
+
+    def _may_begin_block(self, text: str) -> bool:
+        """Tell whether a line was settled that does not clearly continue the last block."""
+        lines: list[str] = []
+        if "\n" in text:
+            start, self._line = self._line, self.source.rfind("\n") + 1
+            lines = self.source[start : self._line - 1].split("\n")[self._is_settled :]
+            self._is_settled = False
+        if not self._is_settled and _SETTLED.match(self.source, self._line):
+            self._is_settled = True
+            lines.append(self.source[self._line :])
+        return any(line.strip(" \t") and not (self._continues and self._continues.match(line)) for line in lines)
+
+    def _cut(self) -> list[str]:
+        decided = self.source if self._is_settled else self.source[: self._line]
+        blocks = self._drawing.parse(decided).blocks
+        self._continues = _continuation(blocks[-1], decided) if blocks else None
+        # A line right after a table ends it only by lacking too many cells, which more of the line could bring.
+        follows_table = len(blocks) > 1 and blocks[-2][0].type == "table_open"
+        is_row = follows_table and end_line(blocks[-2]) == start_line(blocks[-1])
+        slices = _slices(blocks[: -2 if is_row else -1], decided)
+        if slices:
+            frozen = sum(map(len, slices))
+            self.source, self._line = self.source[frozen:], self._line - frozen
+            self._drawing.forget()
+        return slices
+
+
+def _slices(blocks: Sequence[Sequence[Token]], source: str) -> list[str]:
+    """Cut source at the end of each block: a slice is a block and what precedes it."""
+    lines = source.split("\n")
+    return ["".join(line + "\n" for line in lines[start:end]) for start, end in pairwise([0, *map(end_line, blocks)])]
+
+
+def _continuation(block: Sequence[Token], source: str) -> re.Pattern[str] | None:
+    """Return how lines begin that continue a block. Without it each line of a 20 KB list costs 11 ms of parsing."""
+    if block[0].type == "table_open":
+        return _ROW
+    lines = source.split("\n")
+    if block[0].type == "fence":
+        closing = open_fence(block[0], lines)
+        return closing and re.compile(f"(?!{closing.pattern}$)")
+    items = [token for token in block if token.type == "list_item_open" and token.level == 1]
+    marker = _MARKER.match(lines[start_line(items[-1:])]) if items else None
+    if marker is None:
+        return None
+    space, digits, stop, bullet = marker.groups()
+    sign = re.escape(bullet) if bullet else rf"\d{{{len(digits)}}}\{stop}"
+    return re.compile(f" {{{marker.end()}}}|{space}{sign}[ \t]")
