@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from chat.models import Session
 from chat.rendering import figures, markdown, plain
 from chat.rendering.tool_card import ToolCard
-from chat.rendering.words import said
+from chat.rendering.words import translate
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
             words = turn_words(message)
             return _render("messages/turn_done", {"message": message, "words": words}) if words else EMPTY
         case "text", "system":
-            return _render("messages/system", {"message": message, "text": said(message.text, message.words)})
+            return _render("messages/system", {"message": message, "text": translate(message.text, message.words)})
         case "text", "user":
             return _row("user", message, **_person(message))
         case "text", _:
@@ -163,7 +163,7 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "tool_group", _:
             return _row("tool_group", message, card=ToolCard.of(message))
         case _:
-            return _row("error", message, text=said(message.text, message.words))
+            return _row("error", message, text=translate(message.text, message.words))
 
 
 def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:

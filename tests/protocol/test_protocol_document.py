@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 from agents.errors import AgentError
 from chat.api import problems
-from chat.api.root import api
+from chat.api.api import api
+from chat.bus.events import MessageEventName
 from chat.commands import AnyCommand, parse
-from chat.events import MessageEventName
 from chat.files.contents import Problem
-from chat.live import listener
+from chat.live import subscriber
 from chat.models import User
 from chat.projections.steps import Step
 from chat.servers import responses
@@ -98,7 +98,7 @@ def test_every_error_of_a_turn_is_described() -> None:
 
 def test_every_close_code_is_described() -> None:
     """LIVE-06."""
-    codes = {value for name, value in vars(listener).items() if name.isupper() and isinstance(value, int)}
+    codes = {value for name, value in vars(subscriber).items() if name.isupper() and isinstance(value, int)}
     assert set(map(int, re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))))) == codes
 
 
