@@ -272,7 +272,7 @@ class Claims(RuleBasedStateMachine):
     def beat(self, at: Node) -> None:
         self._act(at, at.keeper.beat(self._claims(at)))
 
-    @rule_of(connected, name=st.sampled_from(["enlist", "renew", "adopt", "take_over"]))
+    @rule_of(connected, name=st.sampled_from(["register_worker", "renew", "adopt", "take_over"]))
     def beat_without_answer(self, at: Node, name: str) -> None:
         with answer_lost(name):
             try:

@@ -108,7 +108,7 @@ async def test_work_that_takes_all_threads_costs_no_lease(
         assert may_go.wait(20)
         return agent_input.build_agent_input(session_id)
 
-    monkeypatch.setattr(bridge, "brief", brief)
+    monkeypatch.setattr(bridge, "build_agent_input", brief)
     hasty.script(lambda request: [f"Re: {request.messages[-1].text}"])
     sessions = [await hasty.session(ana) for _ in range(THREADS + BRIEFS_AT_ONCE)]
     try:
