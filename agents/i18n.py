@@ -24,7 +24,7 @@ class TranslatableText(str):
         return words
 
     def to_json(self) -> Json:
-        """Give them a form that can be kept; `chat.rendering.words` says them in the language of a reader."""
+        """Return the form that rows store; `chat.rendering.text.translation` translates it for a reader."""
         values = {
             name: value.to_json() if isinstance(value, TranslatableText) else value
             for name, value in self.values.items()

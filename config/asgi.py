@@ -24,7 +24,7 @@ from chat.asgi.socket_credentials import authenticated  # noqa: E402  # likewise
 from chat.asgi.unavailable import UnavailableSockets  # noqa: E402  # likewise
 from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.disconnects import watched  # noqa: E402  # likewise
-from chat.rendering import highlight  # noqa: E402  # likewise
+from chat.rendering.markdown import highlight  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.runner import runtime  # noqa: E402  # likewise
 from config.data_folder import protect_data  # noqa: E402  # likewise

@@ -17,7 +17,7 @@ from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid
 from chat.models import AgentPreset
 from chat.queries import presets
-from chat.rendering.levels import LEVELS
+from chat.rendering.text.levels import LEVELS
 
 if TYPE_CHECKING:
     Form = forms.ModelForm[AgentPreset]

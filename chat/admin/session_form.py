@@ -17,7 +17,7 @@ from chat.agents_setup import registry
 from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.queries import presets
-from chat.rendering.levels import LEVELS
+from chat.rendering.text.levels import LEVELS
 from chat.services.sessions import lifecycle
 from chat.services.transaction import SessionTransaction
 

@@ -33,7 +33,7 @@ from chat.projections.estimate import of_text, of_tools
 from chat.queries import presets
 from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import ModelUsage, usage_of
-from chat.rendering.words import translate
+from chat.rendering.text.translation import translate
 from chat.runner.file_parts import Shown, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.snapshots import context_percent

@@ -39,8 +39,8 @@ from chat.live.texts import Texts
 from chat.models import User
 from chat.queries import messages
 from chat.queries.steps import StepChanges
-from chat.rendering import markdown
-from chat.rendering.frames import (
+from chat.rendering.markdown import render
+from chat.rendering.messages.frames import (
     body_of,
     context_frame,
     is_markdown,
@@ -150,7 +150,7 @@ class Feed:
         body = None
         is_whole = self._texts.finish(message.id, message.text)
         if is_markdown(message) and (self._audience.pages or not is_whole):
-            blocks = await markdown.draw(message.text)
+            blocks = await render.draw(message.text)
             self._texts.settle(message.id, blocks)
             body = body_of(blocks)
         while languages := [language for language in self._audience.pages if language not in frames]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from chat.bus.events import TextAppended
 from chat.db import Threads
-from chat.rendering import markdown
 from chat.rendering.budget import ON_LOOP
-from chat.rendering.live_text import LiveText
-from chat.rendering.markdown_blocks import is_plain
+from chat.rendering.markdown import render
+from chat.rendering.markdown.blocks import is_plain
+from chat.rendering.markdown.live_text import LiveText
 
 Json = dict[str, Any]
 
@@ -184,7 +184,7 @@ class Growing:
         while left := [(index, source) for index, source in live.provisional.items() if index not in tried]:
             index, source = left[0]
             tried.add(index)
-            drawn = await markdown.draw(source)
+            drawn = await render.draw(source)
             if index in live.provisional and len(drawn) == 1 and not is_plain(drawn[0]):
                 self._tell(live.complete(index, drawn[0]))
         self._completing = None

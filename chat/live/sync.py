@@ -14,7 +14,7 @@ from chat.live.subscriber import Protocol
 from chat.models import User
 from chat.queries.messages import Changes, changes_since
 from chat.queries.steps import StepChanges, steps_since
-from chat.rendering.frames import message_frame, session_frame
+from chat.rendering.messages.frames import message_frame, session_frame
 from chat.snapshots import MessageSnapshot
 
 Json = dict[str, Any]

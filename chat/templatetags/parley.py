@@ -13,19 +13,19 @@ from django.utils.safestring import SafeString
 from chat.assets import styles
 from chat.assets.scripts import modules_of
 from chat.assets.static_files import bundled, is_prepared
-from chat.rendering import figures
-from chat.rendering.attached import attached
-from chat.rendering.levels import level
+from chat.rendering.messages.attachments import attached
+from chat.rendering.text import formatting
+from chat.rendering.text.levels import level
 
 register = template.Library()
-register.filter("duration", figures.duration)
-register.filter("spelled_duration", figures.spelled_duration)
-register.filter("tokens", figures.tokens)
-register.filter("count", figures.count)
-register.filter("window", figures.window)
+register.filter("duration", formatting.duration)
+register.filter("spelled_duration", formatting.spelled_duration)
+register.filter("tokens", formatting.tokens)
+register.filter("count", formatting.count)
+register.filter("window", formatting.window)
 register.filter("level", level)
-register.filter("initials", figures.initials)
-register.filter("colour", figures.colour)
+register.filter("initials", formatting.initials)
+register.filter("colour", formatting.colour)
 
 
 register.simple_tag(attached)

@@ -17,8 +17,8 @@ from chat.projections.context import prompt_row
 from chat.projections.context_view import ExclusionReason
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure
-from chat.rendering.briefed import Excerpt, block_view
-from chat.rendering.words import translate
+from chat.rendering.messages.context_blocks import Excerpt, block_view
+from chat.rendering.text.translation import translate
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.services.messages.context_inclusion import left_out_by
 from chat.snapshots import context_percent

@@ -15,8 +15,8 @@ from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, MessageType, Session, SessionRole, User
 from chat.queries import history
-from chat.rendering import versions
-from chat.rendering.difference import shown
+from chat.rendering.messages import versions
+from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
 from chat.views.requests import SignedInRequest, number, signed_in
 

@@ -21,7 +21,7 @@ from chat.errors import ServiceError
 from chat.models import Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
-from chat.rendering.figures import colour, initials
+from chat.rendering.text.formatting import colour, initials
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import begin_session
 from chat.views.external_images import addresses

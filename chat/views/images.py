@@ -12,7 +12,7 @@ from agents.errors import ToolError
 from agents.toolbox.web_client import Policy, fetch
 from chat.files import image_processes
 from chat.files.contents import Contents, Unusable
-from chat.rendering.pictures import is_signed
+from chat.rendering.markdown.external_images import is_signed
 
 POLICY = Policy()
 # So many are fetched at once. Who asks for more, or of servers that never end, holds up nobody but others' pictures.

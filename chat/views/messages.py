@@ -13,8 +13,8 @@ from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, Session, SessionRole
 from chat.queries import find_in_session, history, messages, presets
-from chat.rendering.as_markdown import as_markdown
-from chat.rendering.difference import shown
+from chat.rendering.messages.as_markdown import as_markdown
+from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
 from chat.services.messages.suggestions import open_suggestions
 from chat.snapshots import MessageSnapshot

@@ -16,7 +16,7 @@ from chat.access import require_no_guest, session_for
 from chat.agents_setup import registry
 from chat.models import Session, SessionRole
 from chat.queries import presets, reasoning
-from chat.rendering.levels import LEVELS
+from chat.rendering.text.levels import LEVELS
 from chat.views.requests import SignedInRequest, signed_in
 
 # More than can be taken in at a glance: then there is a field to find one.

@@ -23,7 +23,7 @@ from chat.projections.measure import Measure, set_right
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
 from chat.queries.model_requests import RecordedRequest, past_request
-from chat.rendering.briefed import BlockView, Excerpt, LineView, block_view, text_of_row
+from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
 from chat.runner.file_parts import Shown, file_sizes, load_file_parts
 from chat.views.context_page import page_of
 

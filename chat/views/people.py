@@ -7,7 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat.access import session_for
-from chat.rendering import figures
+from chat.rendering.text import formatting
 from chat.services.messages.senders import senders
 from chat.services.people import sharing
 from chat.services.people.sharing import Member
@@ -33,7 +33,7 @@ def _described(member: Member, name: str) -> dict[str, str | int | bool]:
         "username": member.user.username,
         "role": member.role.value,
         "guest": member.is_guest,
-        "initials": figures.initials(name),
-        "colour": figures.colour(name),
+        "initials": formatting.initials(name),
+        "colour": formatting.colour(name),
         "picture": address(member.user),
     }

@@ -17,7 +17,7 @@ from chat.assets.styles import STYLES
 from chat.models import Session, SessionRole
 from chat.queries import messages as reading
 from chat.queries import presets
-from chat.rendering.frames import message_html, session_parts, status_html
+from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.messages.senders import senders
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Dialog, Request, expect
 
-from chat.rendering.live_text import LiveText
+from chat.rendering.markdown.live_text import LiveText
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
 from tests.rendering.vectors import VECTORS

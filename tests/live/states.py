@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from chat.languages import speaking
 from chat.queries.messages import Changes
-from chat.rendering.frames import message_html
+from chat.rendering.messages.frames import message_html
 from tests.support.client import EventsClient, Json
 from tests.support.page_client import PageClient
 

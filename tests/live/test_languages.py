@@ -9,7 +9,7 @@ from django.utils import translation
 from agents.providers.scripted import Gate
 from chat.languages import of_header
 from chat.models import Session, User
-from chat.rendering.frames import session_parts
+from chat.rendering.messages.frames import session_parts
 from tests.live.conftest import LANGUAGES
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient

@@ -24,7 +24,9 @@ from tests.support.house import House
 
 SOURCES = [path.read_text() for path in sorted((document.ROOT / "chat").rglob("*.py"))]
 # The modules that make frames which only sockets have.
-SOCKET = [(document.ROOT / "chat" / name).read_text() for name in ("consumers.py", "live/socket_queue.py", "live/feed.py")]
+SOCKET = [
+    (document.ROOT / "chat" / name).read_text() for name in ("consumers.py", "live/socket_queue.py", "live/feed.py")
+]
 
 
 def found(pattern: str, sources: list[str]) -> set[str]:

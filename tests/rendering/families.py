@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chat.rendering.highlight import _LANGUAGES
+from chat.rendering.markdown.highlight import _LANGUAGES
 from tests.rendering.documents import ANSWER
 
 Family = Callable[[int], str]

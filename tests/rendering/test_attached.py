@@ -5,7 +5,7 @@ from __future__ import annotations
 from bs4 import BeautifulSoup
 from django.template.loader import render_to_string
 
-from chat.rendering.attached import attached
+from chat.rendering.messages.attachments import attached
 from chat.snapshots import AttachmentSnapshot
 
 

@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.process_pool import Limits, ProcessPool, Reason, WorkFailed
-from chat.rendering import budget, markdown, source
+from chat.rendering import budget
 from chat.rendering.budget import LEAST_OUTPUT, LONGEST_MARKDOWN, ON_LOOP, UNLIMITED, Allowance
-from chat.rendering.live_text import LiveText
-from chat.rendering.markdown_blocks import draw_all, is_plain
-from chat.rendering.output import output
-from chat.rendering.plain import dressed
-from chat.rendering.source import normalise
-from chat.rendering.terminal import screen
+from chat.rendering.markdown import render, source
+from chat.rendering.markdown.blocks import draw_all, is_plain
+from chat.rendering.markdown.live_text import LiveText
+from chat.rendering.markdown.source import normalise
+from chat.rendering.messages.output import output
+from chat.rendering.text.terminal import screen
+from chat.rendering.text.user_text import user_text_html
 from tests.rendering.documents import ANSWER, pieces
 from tests.rendering.families import FAMILIES
 from tests.rendering.test_live_text import Viewer
@@ -63,9 +64,9 @@ def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: in
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
     """MSG-12: the longest text that is tried on the event loop."""
-    text = FAMILIES[family](markdown.LONGEST_HERE)
+    text = FAMILIES[family](render.LONGEST_HERE)
     started = thread_time()
-    drawn = markdown.draw_soon(text)
+    drawn = render.draw_soon(text)
     assert thread_time() - started < BUDGET
     assert_not_much_larger(drawn or (), text)
 
@@ -74,7 +75,7 @@ def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
 def processes() -> Iterator[ProcessPool]:
     """Processes with less time than usual, so that the tests need not wait for it."""
     limits = Limits(cpu_seconds=0.3, seconds=60, memory_mb=256, output_bytes=10_000_000, queue_seconds=60)
-    pool = ProcessPool("chat.rendering.markdown_child", limits, size=1, keep_seconds=60)
+    pool = ProcessPool("chat.rendering.markdown.child", limits, size=1, keep_seconds=60)
     yield pool
     pool.close()
 
@@ -93,12 +94,12 @@ async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
 ) -> None:
     """MSG-12: for requests and for the event loop alike; what was tried in vain is not tried again."""
     text = FAMILIES[family](size)
-    monkeypatch.setattr(markdown, "_processes", processes)
-    blocks = markdown.blocks(text)
+    monkeypatch.setattr(render, "_processes", processes)
+    blocks = render.blocks(text)
     assert all(map(is_plain, blocks)) is is_source
     assert_not_much_larger(blocks, text)
-    monkeypatch.setattr(markdown, "_processes", None)
-    assert await markdown.draw(text) == blocks
+    monkeypatch.setattr(render, "_processes", None)
+    assert await render.draw(text) == blocks
 
 
 async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,10 +110,10 @@ async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytes
     held = busy.stream("sleep_after", "x")
     next(held)
     with monkeypatch.context() as patch:
-        patch.setattr(markdown, "_processes", busy)
-        assert all(map(is_plain, markdown.blocks(text)))
+        patch.setattr(render, "_processes", busy)
+        assert all(map(is_plain, render.blocks(text)))
     held.close()  # type: ignore[attr-defined]  # a generator
-    assert not any(map(is_plain, await markdown.draw(text)))
+    assert not any(map(is_plain, await render.draw(text)))
 
 
 def test_references_expand_by_their_source_at_most() -> None:
@@ -209,7 +210,7 @@ def test_a_block_that_is_too_dear_is_drawn_elsewhere_and_the_stream_goes_on() ->
 def test_what_people_send_is_styled_as_far_as_it_is_read(text: str, longest: int) -> None:
     """MSG-12: two million characters, and the last of them are there."""
     started = thread_time()
-    drawn = dressed(text)
+    drawn = user_text_html(text)
     assert thread_time() - started < 4 * BUDGET  # in a thread
     assert len(drawn) < longest
 
@@ -237,10 +238,10 @@ def test_json_is_laid_out_as_far_as_that_helps(text: str) -> None:
 
 def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The budgets are for what nobody writes: an ordinary answer is drawn where it always was."""
-    monkeypatch.setattr(markdown, "_processes", None)
+    monkeypatch.setattr(render, "_processes", None)
     draw_all(ANSWER)  # loads the lexers
     text = "".join(f"{ANSWER}\n\nAnd again, {number}.\n\n" for number in range(4))
-    assert markdown.blocks(text) == draw_all(text)
+    assert render.blocks(text) == draw_all(text)
 
 
 @pytest.mark.parametrize("reason", ["cpu", "busy"])
@@ -250,10 +251,10 @@ def test_the_first_result_is_shown_if_a_second_drawing_fails(monkeypatch: pytest
 
     class Overtaken:
         def run(self, function: str, *args: object) -> list[bytes]:
-            markdown.remember(text, first)
+            render.remember(text, first)
             raise WorkFailed(reason)
 
     first = draw_all(text)
-    monkeypatch.setattr(markdown, "_processes", Overtaken())
-    monkeypatch.setattr(markdown, "IN_THREAD", Allowance(0.0))
-    assert markdown.blocks(text) == first
+    monkeypatch.setattr(render, "_processes", Overtaken())
+    monkeypatch.setattr(render, "IN_THREAD", Allowance(0.0))
+    assert render.blocks(text) == first

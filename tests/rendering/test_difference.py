@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.rendering.difference import AROUND, LONGEST, MOST_PIECES, Piece, difference, shown
+from chat.rendering.text.text_diff import AROUND, LONGEST, MOST_PIECES, Piece, difference, shown
 
 Told = tuple[str, str]
 TEXTS = st.text(st.sampled_from("ab \n中文é.，😀"), max_size=60)

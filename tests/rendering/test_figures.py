@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.rendering import figures
+from chat.rendering.text import formatting
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from chat.rendering import figures
 )
 def test_duration_is_short(milliseconds: int, words: str) -> None:
     """UI-02: <1 s `328ms`; <10 s `1.2s`; <60 s `35s`; else `1m 23s`."""
-    assert figures.duration(milliseconds) == words
+    assert formatting.duration(milliseconds) == words
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_duration_is_short(milliseconds: int, words: str) -> None:
 )
 def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
     """UI-04: "Worked for 1 minute 30 seconds"."""
-    assert figures.spelled_duration(seconds) == words
+    assert formatting.spelled_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
 )
 def test_tokens_are_rounded(count: int, words: str) -> None:
     """UI-08: 28.5K tokens."""
-    assert figures.tokens(count) == words
+    assert formatting.tokens(count) == words
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_tokens_are_rounded(count: int, words: str) -> None:
     ],
 )
 def test_avatar_shows_initials(name: str, letters: str) -> None:
-    assert figures.initials(name) == letters
+    assert formatting.initials(name) == letters
 
 
 def test_avatar_colour_depends_on_the_name_alone() -> None:
-    assert figures.colour("Ana") == figures.colour("Ana")
-    assert {figures.colour(f"person {number}") for number in range(200)} == {f"c{n}" for n in range(12)}
+    assert formatting.colour("Ana") == formatting.colour("Ana")
+    assert {formatting.colour(f"person {number}") for number in range(200)} == {f"c{n}" for n in range(12)}

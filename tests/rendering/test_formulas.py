@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from chat.rendering import markdown
-from chat.rendering.mathml import MAX_SOURCE, mathml
+from chat.rendering.markdown import render
+from chat.rendering.markdown.mathml import MAX_SOURCE, mathml
 from tests.rendering.allowed import check
 
 X_SQUARED = "<mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>"
@@ -14,14 +14,14 @@ X_SQUARED = "<mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>"
 @pytest.mark.parametrize("text", ["$x^2$", r"\(x^2\)", r"\( x^2 \)"])
 def test_formula_within_a_line(text: str) -> None:
     """UI-01: dollars and round brackets hold a formula."""
-    assert markdown.blocks(f"a {text}, b") == (f'<p>a <math display="inline">{X_SQUARED}, b</p>',)
-    assert markdown.blocks(f"是{text}的") == (f'<p>是<math display="inline">{X_SQUARED}的</p>',)
+    assert render.blocks(f"a {text}, b") == (f'<p>a <math display="inline">{X_SQUARED}, b</p>',)
+    assert render.blocks(f"是{text}的") == (f'<p>是<math display="inline">{X_SQUARED}的</p>',)
 
 
 @pytest.mark.parametrize("text", ["$$\nx^2\n$$", "$$x^2$$", "\\[\nx^2\n\\]", r"\[ x^2 \]", "$$ \\relax\nx^2 $$"])
 def test_formula_on_lines_of_its_own(text: str) -> None:
     """UI-01: it scrolls by itself, and the text after it goes on."""
-    formula, after = markdown.blocks(text + "\nafter")
+    formula, after = render.blocks(text + "\nafter")
     assert formula.startswith('<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula"><math ')
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in formula
     assert after == "<p>after</p>"
@@ -47,7 +47,7 @@ def test_formula_on_lines_of_its_own(text: str) -> None:
 )
 def test_what_only_looks_like_a_formula_stays_text(text: str) -> None:
     """MSG-12: prices, variables of a shell and escaped brackets are what they were."""
-    (block,) = markdown.blocks(text)
+    (block,) = render.blocks(text)
     assert "<math" not in block
     assert check(block) == re.sub(r"\\([$\[\]()])", r"\1", text)
 
@@ -55,7 +55,7 @@ def test_what_only_looks_like_a_formula_stays_text(text: str) -> None:
 @pytest.mark.parametrize("latex", [r"x^2^3", r"\frac{a", r"\newcommand{\a}{\b\b}\a", "{" * 900, "x" * (MAX_SOURCE + 1)])
 def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
     """MSG-10: its source, as code."""
-    (block,) = markdown.blocks(f"a ${latex}$")
+    (block,) = render.blocks(f"a ${latex}$")
     assert block == f'<p>a <code class="tex">${latex}$</code></p>'
 
 
@@ -80,7 +80,7 @@ def test_formula_yields_only_mathml(latex: str) -> None:
     """MSG-12: no link, no style, no length that leaves its line, no element but those of the allow-list."""
     drawn = mathml(latex, display=False)
     assert drawn is None or check(drawn) is not None
-    check("".join(markdown.blocks(f"${latex}$\n\n$$\n{latex}\n$$")))
+    check("".join(render.blocks(f"${latex}$\n\n$$\n{latex}\n$$")))
 
 
 def test_environments_align_their_columns() -> None:
@@ -103,4 +103,4 @@ def test_matrix_takes_an_exponent() -> None:
 
 def test_one_long_word_between_dollars_takes_no_longer_than_others() -> None:
     """MSG-12: sought from each of its letters, it would keep a core for minutes."""
-    assert "a" * 90_000 in markdown.render(f"${'a' * 90_000}$")
+    assert "a" * 90_000 in render.render(f"${'a' * 90_000}$")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from chat.models import ChatMessage
-from chat.rendering import frames
+from chat.rendering.messages import frames
 from chat.snapshots import MessageSnapshot, SessionSnapshot, ToolSnapshot
 
 ID = "m_0123456789abcdef01234567"

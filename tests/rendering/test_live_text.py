@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.rendering import markdown
-from chat.rendering.live_text import LiveText
-from chat.rendering.source import normalise
+from chat.rendering.markdown import render
+from chat.rendering.markdown.live_text import LiveText
+from chat.rendering.markdown.source import normalise
 from tests.rendering.documents import ANSWER, TRAPS, pieces
 
 patient = settings(deadline=None, max_examples=200)
@@ -50,7 +50,7 @@ class Viewer:
 
 
 def page(text: str) -> list[str]:
-    return list(markdown.draw_all(normalise(text)))
+    return list(render.draw_all(normalise(text)))
 
 
 @patient
@@ -166,8 +166,8 @@ def test_page_after_the_stream_is_not_drawn_again(monkeypatch: pytest.MonkeyPatc
     live = LiveText("m_1")
     live.append("only here: " + ANSWER)
     live.frame(end=True)
-    monkeypatch.setattr(markdown, "draw_all", None)
-    assert list(markdown.blocks("only here: " + ANSWER)) == live.snapshot()["blocks"]
+    monkeypatch.setattr(render, "draw_all", None)
+    assert list(render.blocks("only here: " + ANSWER)) == live.snapshot()["blocks"]
 
 
 def test_frames_tell_what_they_cost() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from chat.rendering import highlight, markdown
-from chat.rendering.cache import BlockCache
-from chat.rendering.pictures import is_signed, signature
-from chat.rendering.source import normalise
+from chat.rendering.markdown import highlight, render
+from chat.rendering.markdown.cache import BlockCache
+from chat.rendering.markdown.external_images import is_signed, signature
+from chat.rendering.markdown.source import normalise
 from tests.rendering.documents import ANSWER, TRAPS
 
 LANGUAGES = {
@@ -47,7 +47,7 @@ LANGUAGES = {
 @pytest.mark.parametrize(("language", "code"), LANGUAGES.items())
 def test_code_is_coloured_and_complete(language: str, code: str) -> None:
     """MSG-12: code in thirty languages is shown character by character, in colours of classes only."""
-    (block,) = markdown.blocks(f"```{language}\n{code}\n```")
+    (block,) = render.blocks(f"```{language}\n{code}\n```")
     body = block.split('<code class="hl">')[1].split("</code>")[0]
     assert '<span class="' in body
     plain = body.replace("</span>", "").replace("&lt;", "<").replace("&gt;", ">")
@@ -58,7 +58,7 @@ def test_code_is_coloured_and_complete(language: str, code: str) -> None:
 
 def test_code_block_has_a_head_with_language_and_buttons() -> None:
     """UI-11, UI-13: label, wrap and copy stand over the code; their names are the page's, in the reader's language."""
-    assert markdown.blocks("```JS x=1\na < b\n```")[0].replace('<span class="o">&lt;</span>', "&lt;") == (
+    assert render.blocks("```JS x=1\na < b\n```")[0].replace('<span class="o">&lt;</span>', "&lt;") == (
         '<div class="code"><div class="code-head"><span class="code-lang">JavaScript</span>'
         '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
         '<button type="button" class="copy" data-action="copy-code" aria-labelledby="w-copy"></button></div>'
@@ -72,19 +72,19 @@ def test_code_block_has_a_head_with_language_and_buttons() -> None:
 )
 def test_language_is_called_what_people_call_it(written: str, label: str) -> None:
     """UI-11: a name for the language, none for plain text, and what was written for one that is not known."""
-    assert f'<span class="code-lang">{label}</span>' in markdown.blocks(f"```{written}\nx\n```")[0]
+    assert f'<span class="code-lang">{label}</span>' in render.blocks(f"```{written}\nx\n```")[0]
 
 
 def test_changed_lines_of_a_diff_are_marked_whole() -> None:
     """UI-11: with their line ends, so that the mark reaches from side to side."""
-    (block,) = markdown.blocks("```diff\n x\n-a\n-b\n+c\n```")
+    (block,) = render.blocks("```diff\n x\n-a\n-b\n+c\n```")
     assert ' x\n<span class="gd">-a\n-b\n</span><span class="gi">+c\n</span></code>' in block
 
 
 @pytest.mark.parametrize("code", ["x = 1\n" * 5_000, "x = '" + "a" * 2_000 + "'", "x = 1" + "\n" * 500 + "y = 2"])
 def test_code_too_long_to_read_stays_plain(code: str) -> None:
     """MSG-12: a huge block is shown whole, without the cost of colours."""
-    (block,) = markdown.blocks(f"```python\n{code}\n```")
+    (block,) = render.blocks(f"```python\n{code}\n```")
     assert "<span class=" not in block.split("<pre")[1]
     assert code in block
 
@@ -92,12 +92,12 @@ def test_code_too_long_to_read_stays_plain(code: str) -> None:
 def test_code_that_takes_too_long_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-12: a lexer that stumbles costs the colours, not the code."""
     monkeypatch.setattr(highlight, "MAX_SECONDS", 0)
-    assert '<code class="hl">def f(): pass\n</code>' in markdown.draw_all("```python\ndef f(): pass\n```")[0]
+    assert '<code class="hl">def f(): pass\n</code>' in render.draw_all("```python\ndef f(): pass\n```")[0]
 
 
 def test_table_scrolls_and_aligns_by_class() -> None:
     """UI-01: no inline style, which the CSP would drop."""
-    assert markdown.blocks("| a | b |\n|:-:|--|\n| *c* | d |") == (
+    assert render.blocks("| a | b |\n|:-:|--|\n| *c* | d |") == (
         '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
         '<thead>\n<tr>\n<th class="center">a</th>\n<th>b</th>\n</tr>\n</thead>\n'
         '<tbody>\n<tr>\n<td class="center"><em>c</em></td>\n<td>d</td>\n</tr>\n</tbody>\n</table></div>',
@@ -106,7 +106,7 @@ def test_table_scrolls_and_aligns_by_class() -> None:
 
 def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
     """UI-01: a list of tasks reads as one."""
-    assert markdown.blocks("- [x] a\n- [ ] b") == (
+    assert render.blocks("- [x] a\n- [ ] b") == (
         '<ul>\n<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task" checked=""> a</li>\n'
         '<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"> b</li>\n</ul>',
     )
@@ -136,7 +136,7 @@ REL = 'rel="noopener noreferrer nofollow"'
 )
 def test_address_is_safe_to_follow_and_never_loads_by_itself(text: str, html: str) -> None:
     """UI-01: links tell the other side nothing; pictures in links are their names; other schemes stay text."""
-    assert markdown.blocks(text) == (f"<p>{html}</p>",)
+    assert render.blocks(text) == (f"<p>{html}</p>",)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_address_is_safe_to_follow_and_never_loads_by_itself(text: str, html: st
 def test_picture_from_elsewhere_waits_for_a_click(text: str, address: str, name: str) -> None:
     """UI-01: its name, its host, and a signature that lets this picture alone be fetched."""
     host = address.split("/")[2]
-    assert markdown.blocks(text) == (
+    assert render.blocks(text) == (
         '<p><span class="ext-img"><button type="button" class="load" data-action="load-picture"'
         f' data-picture="{signature(address)}"><bdi>{name}</bdi></button>'
         f'<a href="{address}" target="_blank" {REL}>{host}</a></span></p>',
@@ -161,19 +161,19 @@ def test_picture_from_elsewhere_waits_for_a_click(text: str, address: str, name:
 
 def test_render_wraps_each_block() -> None:
     """LIVE-01: a page holds the blocks as a client appends them."""
-    assert markdown.render("a\n\nb") == '<div class="block"><p>a</p></div><div class="block"><p>b</p></div>'
+    assert render.render("a\n\nb") == '<div class="block"><p>a</p></div><div class="block"><p>b</p></div>'
 
 
 def test_odd_characters_are_shown_or_replaced() -> None:
     """MSG-12: NUL and lone surrogates become U+FFFD, pairs are joined, everything can be encoded."""
-    assert markdown.blocks("a\0b \ud83d c \ud83d\ude00 \u202eابج") == ("<p>a\ufffdb \ufffd c 😀 \u202eابج</p>",)
+    assert render.blocks("a\0b \ud83d c \ud83d\ude00 \u202eابج") == ("<p>a\ufffdb \ufffd c 😀 \u202eابج</p>",)
 
 
 @pytest.mark.parametrize("depth", [50, 500])
 def test_deep_nesting_is_shown_as_source(depth: int) -> None:
     """MSG-10: what cannot be drawn is shown as it was written, and the rest of the text stands."""
     deep = "> " * depth + "a < b"
-    assert markdown.blocks(f"before\n\n{deep}\n\nafter") == (
+    assert render.blocks(f"before\n\n{deep}\n\nafter") == (
         "<p>before</p>",
         f'<pre class="plain"><code>{deep.replace("<", "&lt;").replace("> ", "&gt; ")}</code></pre>',
         "<p>after</p>",
@@ -183,14 +183,14 @@ def test_deep_nesting_is_shown_as_source(depth: int) -> None:
 @pytest.mark.parametrize("text", ["![" * 2_000 + "](https://a)" * 2_000, "[" * 5_000, "*_" * 5_000, "a" + "`" * 9_999])
 def test_hostile_text_is_shown(text: str) -> None:
     """MSG-10: text made to break parsers is still text."""
-    assert len("".join(markdown.blocks(text))) >= len(text) / 10
+    assert len("".join(render.blocks(text))) >= len(text) / 10
 
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_everything_said_can_be_encoded_and_drawn_again(text: str) -> None:
     """MSG-12: drawing is the same each time, from the cache or not, and is valid UTF-8."""
-    assert markdown.blocks(text) == markdown.blocks(text) == markdown.draw_all(normalise(text))
-    assert markdown.render(text).encode().decode() == markdown.render(text)
+    assert render.blocks(text) == render.blocks(text) == render.draw_all(normalise(text))
+    assert render.render(text).encode().decode() == render.render(text)
 
 
 def test_cache_is_bounded_by_characters() -> None:
@@ -207,7 +207,7 @@ def test_cache_is_bounded_by_characters() -> None:
 
 def test_answer_draws_every_kind_of_block() -> None:
     """UI-01: an everyday answer, block by block."""
-    starts = [block.split(">")[0].split(" tabindex")[0] for block in markdown.blocks(ANSWER)]
+    starts = [block.split(">")[0].split(" tabindex")[0] for block in render.blocks(ANSWER)]
     assert starts == [
         "<p",
         '<div class="table-wrap"',

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chat.rendering import markdown
-from chat.rendering.markdown_stream import Append, MarkdownStream, Op, Replace
-from chat.rendering.source import normalise
+from chat.rendering.markdown import render
+from chat.rendering.markdown.source import normalise
+from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 from tests.rendering.documents import ANSWER, TRAPS, pieces, texts
 
 
@@ -36,13 +36,13 @@ def stream_blocks(cut: list[str], *, drawing: bool = False) -> tuple[str, ...]:
 @given(pieces(), st.booleans())
 def test_stream_cut_anywhere_ends_as_the_page(cut: list[str], drawing: bool) -> None:
     """LIVE-01: whatever the pieces, the frozen blocks are those of the whole text."""
-    assert stream_blocks(cut, drawing=drawing) == markdown.draw_all(normalise("".join(cut)))
+    assert stream_blocks(cut, drawing=drawing) == render.draw_all(normalise("".join(cut)))
 
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_trap_fed_by_characters_ends_as_the_page(text: str) -> None:
     """LIVE-01, MSG-12: the same for every trap, one character at a time."""
-    assert stream_blocks(list(text), drawing=True) == markdown.draw_all(normalise(text))
+    assert stream_blocks(list(text), drawing=True) == render.draw_all(normalise(text))
 
 
 @settings(deadline=None, max_examples=200)
@@ -102,7 +102,7 @@ def test_late_definition_replaces_the_frozen_block_that_uses_it() -> None:
     assert [type(op) for op in ops] == [Append, Append, Replace]
     assert ops[-1] == Replace(0, stream.blocks[0])
     assert all(isinstance(op, Append) for op in MarkdownStream().feed("[it]\n\n[it]: https://a.b\n\nEnd.\n\nMore"))
-    assert stream.blocks[0] == markdown.blocks("See [it].\n\n[it]: https://example.org/")[0]
+    assert stream.blocks[0] == render.blocks("See [it].\n\n[it]: https://example.org/")[0]
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_answer_is_drawn_while_it_streams() -> None:
 
 def test_row_that_brings_missing_cells_stays_in_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-01: the parser ends a table that lacks too many cells, but not before the row is complete."""
-    for module in ("markdown_it.rules_block.table", "chat.rendering.part"):
+    for module in ("markdown_it.rules_block.table", "chat.rendering.markdown.part"):
         monkeypatch.setattr(import_module(module), "MAX_AUTOCOMPLETED_CELLS", 20)
     cut = ["|a|b|c|d|\n|-|-|-|-|\n", *["e\n"] * 6, "f", "|g|h|i\n", "j\n", "k\n", "\nend"]
     assert_tail_drawn_often_equals_once(cut)
-    assert stream_blocks(cut) == markdown.draw_all("".join(cut))
+    assert stream_blocks(cut) == render.draw_all("".join(cut))
     assert [block.count("<tr>") for block in stream_blocks(cut)] == [8, 0, 0]

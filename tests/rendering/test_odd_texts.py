@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from chat.rendering.plain import dressed
+from chat.rendering.text.user_text import user_text_html
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,13 @@ from chat.rendering.plain import dressed
 )
 def test_people_s_words_take_no_longer_for_being_odd(text: str) -> None:
     """MSG-12: a million characters, whatever they are; a test that never ends has failed."""
-    assert html.unescape(re.sub(r"<[^>]*>", "", dressed(text))) == text
+    assert html.unescape(re.sub(r"<[^>]*>", "", user_text_html(text))) == text
 
 
 def test_fences_close_each_other_in_their_order() -> None:
     """MSG-12: by one of the same length; what nothing closes is text."""
     text = "```py\na\n```\nb\n~~~~\n```\n~~~~\n```\nc"
-    assert re.findall('<code class="fence">([^<]*)</code>', dressed(text)) == ["```py\na\n```\n", "~~~~\n```\n~~~~\n"]
+    assert re.findall('<code class="fence">([^<]*)</code>', user_text_html(text)) == [
+        "```py\na\n```\n",
+        "~~~~\n```\n~~~~\n",
+    ]

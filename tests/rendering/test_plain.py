@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.rendering.as_markdown import as_markdown
-from chat.rendering.plain import dressed
+from chat.rendering.messages.as_markdown import as_markdown
+from chat.rendering.text.user_text import user_text_html
 from chat.snapshots import AttachmentSnapshot
 from tests.rendering.test_frames import message, tool
 
@@ -39,7 +39,7 @@ PIECES = st.sampled_from(
 
 
 def shown(text: str) -> str:
-    return html.unescape(re.sub(r"<[^>]*>", "", dressed(text)))
+    return html.unescape(re.sub(r"<[^>]*>", "", user_text_html(text)))
 
 
 @given(st.lists(PIECES, max_size=30).map("".join))
@@ -65,7 +65,7 @@ def test_not_a_character_is_changed(text: str) -> None:
 )
 def test_addresses_are_links(text: str, addresses: list[str]) -> None:
     """They open elsewhere and tell nothing of where they were; code and other schemes are no links."""
-    made = dressed(text)
+    made = user_text_html(text)
     assert re.findall(r'<a href="([^"]*)"', made) == addresses
     assert made.count('target="_blank" rel="noopener noreferrer nofollow"') == len(addresses)
 
@@ -81,7 +81,7 @@ def test_addresses_are_links(text: str, addresses: list[str]) -> None:
     ],
 )
 def test_code_stands_out(text: str, code: list[str]) -> None:
-    assert re.findall(r"<code[^>]*>([^<]*)</code>", dressed(text)) == code
+    assert re.findall(r"<code[^>]*>([^<]*)</code>", user_text_html(text)) == code
 
 
 def test_long_runs_of_marks_are_quick() -> None:

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 
-from chat.rendering import markdown
-from chat.rendering.markdown_stream import MarkdownStream
+from chat.rendering.markdown import render
+from chat.rendering.markdown.stream import MarkdownStream
 from tests.rendering.allowed import check
 from tests.rendering.documents import pieces
 from tests.rendering.vectors import VECTORS
@@ -106,7 +106,7 @@ def _texts() -> list[str]:
 @pytest.mark.parametrize("text", _texts())
 def test_hostile_text_yields_only_our_markup(text: str) -> None:
     """MSG-12: whole, and at every prefix of the stream, nothing but the allow-list is in the HTML."""
-    check(markdown.render(text))
+    check(render.render(text))
     stream = MarkdownStream()
     for character in text[:400]:
         stream.feed(character)
@@ -119,7 +119,7 @@ def test_hostile_text_yields_only_our_markup(text: str) -> None:
 @pytest.mark.parametrize("text", VECTORS)
 def test_known_vector_yields_only_our_markup(text: str) -> None:
     """MSG-12: the same for what has broken others."""
-    check(markdown.render(text))
+    check(render.render(text))
     stream, step = MarkdownStream(), max(1, len(text) // 50)
     for start in range(0, len(text), step):
         stream.feed(text[start : start + step])
@@ -143,7 +143,7 @@ def test_random_text_yields_only_our_markup(cut: list[str]) -> None:
 @pytest.mark.parametrize("url", SCHEMES[:26])
 def test_unsafe_address_stays_text(url: str) -> None:
     """MSG-12: an address that is not http, https or mailto is no link at all, and what was written is shown."""
-    html = markdown.render(f"[a](<{url}>)")
+    html = render.render(f"[a](<{url}>)")
     assert "href" not in html
     assert check(html).startswith("[a](")
 
@@ -152,15 +152,15 @@ def test_unsafe_address_stays_text(url: str) -> None:
 def test_raw_html_is_shown_as_text(html: str) -> None:
     """MSG-12: what was written is read, not run."""
     said = html.replace("\0", "\ufffd").replace("&lt;", "<").replace("&gt;", ">")
-    assert check(markdown.render(f"`` {html} ``")) == html.replace("\0", "\ufffd")
-    assert check(markdown.render(f"x{html}").replace("<em>", "*").replace("</em>", "*")) == "x" + said
+    assert check(render.render(f"`` {html} ``")) == html.replace("\0", "\ufffd")
+    assert check(render.render(f"x{html}").replace("<em>", "*").replace("</em>", "*")) == "x" + said
 
 
 @pytest.mark.parametrize("info", INFO)
 def test_code_label_cannot_leave_its_place(info: str) -> None:
     """MSG-12: the language of a code block is a short label, whatever it says."""
-    (block,) = markdown.blocks(f"~~~{info}\ncode\n~~~")
+    (block,) = render.blocks(f"~~~{info}\ncode\n~~~")
     label = block.split('<span class="code-lang">')[1].split("</span>")[0]
     assert len(check(f"<p>{label}</p>")) <= 40
-    (unnamed,) = markdown.blocks("~~~\ncode\n~~~")
+    (unnamed,) = render.blocks("~~~\ncode\n~~~")
     assert block == unnamed.replace('code-lang">', f'code-lang">{label}')

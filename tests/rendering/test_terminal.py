@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.rendering.terminal import screen
+from chat.rendering.text.terminal import screen
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.models import ChatMessage
-from chat.rendering.frames import message_html
-from chat.rendering.json_text import DEEPEST, coloured, laid_out
+from chat.rendering.messages.frames import message_html
+from chat.rendering.text.json_text import DEEPEST, coloured, laid_out
 from chat.snapshots import MessageSnapshot
 
 VALUES = st.recursive(

@@ -11,8 +11,8 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.providers.http.errors import Endpoint, ErrorBody
 from chat.models import ChatMessage
-from chat.rendering.frames import message_html
-from chat.rendering.words import translate
+from chat.rendering.messages.frames import message_html
+from chat.rendering.text.translation import translate
 from chat.snapshots import MessageSnapshot
 
 BUSY = Endpoint("claude", "https://api.example.com").refused(ErrorBody("slow down"), "m", 429, {"retry-after": "8"})

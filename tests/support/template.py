@@ -42,7 +42,7 @@ MODULES = (
     "chat.asgi.health",
     "chat.asgi.origins",
     "chat.middleware",
-    "chat.rendering.highlight",
+    "chat.rendering.markdown.highlight",
     "chat.routing",
     "chat.runner.runtime",
     "chat.servers.limits",

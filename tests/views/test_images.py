@@ -15,7 +15,7 @@ from django.test import AsyncClient
 
 from agents.toolbox.web_client import Policy
 from chat.models import User
-from chat.rendering.pictures import signature
+from chat.rendering.markdown.external_images import signature
 from chat.views import images
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -126,7 +126,7 @@ def test_every_static_file_is_there(pages: Pages) -> None:
 def test_every_icon_is_in_the_sprite() -> None:
     sprite = (STATIC / "icons.svg").read_text()
     symbols = set(re.findall(r'<symbol id="([^"]+)"', sprite))
-    sources = [*TEMPLATES.rglob("*.html"), Path(settings.BASE_DIR) / "chat/rendering/tool_card.py"]
+    sources = [*TEMPLATES.rglob("*.html"), Path(settings.BASE_DIR) / "chat/rendering/messages/tool_card.py"]
     used = set(re.findall(r'(?:{% icon |"icon": )"([^"]+)"', "\n".join(path.read_text() for path in sources)))
     assert used - symbols == set()
 

@@ -5,8 +5,8 @@ from time import thread_time
 from typing import Any
 
 from chat.rendering.budget import UNLIMITED, Allowance
-from chat.rendering.markdown import remember
-from chat.rendering.markdown_stream import Append, MarkdownStream, Op, Replace
+from chat.rendering.markdown.render import remember
+from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 
 
 class LiveText:

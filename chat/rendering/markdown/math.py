@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering.budget import Meter, TooDear
-from chat.rendering.mathml import mathml
+from chat.rendering.markdown.mathml import mathml
 
 # Converting a longer formula may take more than 30 ms; the time may grow with the square of the length.
 LONGEST_AT_ONCE = 1_500

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from markdown_it.token import Token
 
-from chat.rendering import engine
 from chat.rendering.budget import Allowance, Expansions, Meter, TooDear, most_output
-from chat.rendering.engine import Drawing
-from chat.rendering.highlight import Coloured, Colours
-from chat.rendering.markdown_blocks import draw_block
-from chat.rendering.source import plain
+from chat.rendering.markdown import parser
+from chat.rendering.markdown.blocks import draw_block
+from chat.rendering.markdown.highlight import Coloured, Colours
+from chat.rendering.markdown.parser import Drawing
+from chat.rendering.markdown.source import plain
 
 
 @dataclass(frozen=True)
@@ -142,16 +142,16 @@ class Frozen:
     def _parse(self, source: str) -> Iterator[_Block | None]:
         """Parse a slice, block by block; None stands for one that cannot be parsed."""
         try:
-            tokens = engine.parse(source, self.references, self._meter)
+            tokens = parser.parse(source, self.references, self._meter)
         except Exception:  # markdown-it can fail on odd input in many ways; the text must still be seen
             yield None
             return
         lines = source.split("\n")
-        for block in engine.top_level(tokens):
+        for block in parser.top_level(tokens):
             yield _Block(block, lines, self._coloured)
 
     def _draw_first(self, block: _Block) -> _Drawn:
-        self._coloured = engine.coloured_after(block.tokens, block.coloured)
+        self._coloured = parser.coloured_after(block.tokens, block.coloured)
         try:
             return self._draw(block)
         except TooDear:

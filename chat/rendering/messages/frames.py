@@ -14,9 +14,11 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from chat.models import Session
-from chat.rendering import figures, markdown, plain
-from chat.rendering.tool_card import ToolCard
-from chat.rendering.words import translate
+from chat.rendering.markdown import render
+from chat.rendering.messages.tool_card import ToolCard
+from chat.rendering.text import formatting
+from chat.rendering.text.translation import translate
+from chat.rendering.text.user_text import user_text_html
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
@@ -65,12 +67,12 @@ def is_quick(message: MessageSnapshot) -> bool:
     """Tell whether a message that came whole in an event is drawn quickly enough for the event loop."""
     if message.status in ("streaming", "queued") or not is_markdown(message):
         return True
-    return markdown.draw_soon(message.text) is not None
+    return render.draw_soon(message.text) is not None
 
 
 def body_of(blocks: tuple[str, ...]) -> SafeString:
     """Return blocks of Markdown as the body of a message."""
-    return mark_safe(markdown.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitised HTML
+    return mark_safe(render.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitised HTML
 
 
 def message_html(message: MessageSnapshot, body: SafeString | None = None) -> SafeString:
@@ -175,12 +177,12 @@ def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
 
 def _person(message: MessageSnapshot) -> Json:
     speaker = f"user:{message.user_id or message.sender}"
-    words = {"body": plain.dressed(message.text), "long": _is_long(message.text)}
+    words = {"body": user_text_html(message.text), "long": _is_long(message.text)}
     return {"name": message.sender, "speaker": speaker, "person": True, **words}
 
 
 def _body(message: MessageSnapshot, body: SafeString | None) -> SafeString:
-    return body_of(markdown.blocks(message.text)) if body is None else body
+    return body_of(render.blocks(message.text)) if body is None else body
 
 
 def _is_long(text: str) -> bool:
@@ -199,7 +201,7 @@ def turn_words(message: MessageSnapshot) -> str:
         words = _("Interrupted by a restart after %(time)s") if is_long else _("Interrupted by a restart")
     else:
         words = _("Interrupted after %(time)s") if is_long else _("Interrupted")
-    return words % {"time": figures.spelled_duration(seconds), "name": message.stopped_by}
+    return words % {"time": formatting.spelled_duration(seconds), "name": message.stopped_by}
 
 
 def _render(name: str, values: Json) -> SafeString:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from markdown_it.token import Token
 
-from chat.rendering import engine
 from chat.rendering.budget import (
     UNLIMITED,
     Allowance,
@@ -16,10 +15,11 @@ from chat.rendering.budget import (
     most_expanded,
     most_output,
 )
-from chat.rendering.engine import Drawing
-from chat.rendering.highlight import Colours
-from chat.rendering.sanitize import clean
-from chat.rendering.source import PLAIN, plain, plain_blocks
+from chat.rendering.markdown import parser
+from chat.rendering.markdown.highlight import Colours
+from chat.rendering.markdown.parser import Drawing
+from chat.rendering.markdown.sanitize import clean
+from chat.rendering.markdown.source import PLAIN, plain, plain_blocks
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def draw_all(source: str, allowance: Allowance = UNLIMITED) -> tuple[str, ...]:
 def draw_block(tokens: Sequence[Token], lines: Sequence[str], drawing: Drawing) -> str:
     """Draw one top-level block, or its source if it cannot be drawn; `lines` are those that the tokens count."""
     try:
-        return clean(engine.draw(tokens, drawing)).rstrip("\n")
+        return clean(parser.draw(tokens, drawing)).rstrip("\n")
     except Exception as error:  # the libraries below can fail on odd input in many ways; the text must still be seen
         start, end = tokens[0].map or (0, len(lines))
         if drawing.final:
@@ -53,9 +53,9 @@ def is_plain(block: str) -> bool:
 
 def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     meter = None if allowance is UNLIMITED else Meter(allowance.seconds)
-    references: engine.References = {}
+    references: parser.References = {}
     try:
-        tokens = engine.parse(source, references, meter)
+        tokens = parser.parse(source, references, meter)
     except Exception:
         log.exception("Markdown of %d characters could not be parsed", len(source))
         return (plain(source),)
@@ -63,7 +63,7 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     expansions = Expansions(most_expanded(len(source)))
     drawing = Drawing(references, final=True, meter=meter, expansions=expansions, colours=colours)
     drawn, lines, room = list[str](), source.split("\n"), most_output(len(source))
-    for block in engine.top_level(tokens):
+    for block in parser.top_level(tokens):
         if meter is not None:
             meter.check()
         html = draw_block(block, lines, drawing)

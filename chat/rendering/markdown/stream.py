@@ -1,9 +1,9 @@
 """Markdown that is still being written: finished blocks freeze, and only the unfinished tail is drawn again."""
 
 from chat.rendering.budget import UNLIMITED, Allowance, Meter, TooDear, end_of_markdown
-from chat.rendering.frozen import Append, Frozen, Op, Replace
-from chat.rendering.source import Pieces, PlainText
-from chat.rendering.tail import Tail
+from chat.rendering.markdown.frozen import Append, Frozen, Op, Replace
+from chat.rendering.markdown.source import Pieces, PlainText
+from chat.rendering.markdown.tail import Tail
 
 __all__ = ["Append", "MarkdownStream", "Op", "Replace"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from chat.rendering import terminal
-from chat.rendering.output import Output, output
+from chat.rendering.messages.output import Output, output
+from chat.rendering.text import terminal
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 if TYPE_CHECKING:

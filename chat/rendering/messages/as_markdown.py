@@ -8,7 +8,7 @@ import re
 from django.urls import reverse
 
 from chat.projections.fences import fenced
-from chat.rendering.json_text import laid_out
+from chat.rendering.text.json_text import laid_out
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot
 
 

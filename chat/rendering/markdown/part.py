@@ -7,11 +7,11 @@ from typing import NamedTuple
 from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS
 from markdown_it.token import Token
 
-from chat.rendering import engine
-from chat.rendering.engine import Drawing
-from chat.rendering.growth import CLOSING, Growth, growth_of
-from chat.rendering.markdown_blocks import draw_block
-from chat.rendering.sanitize import clean
+from chat.rendering.markdown import parser
+from chat.rendering.markdown.blocks import draw_block
+from chat.rendering.markdown.growth import CLOSING, Growth, growth_of
+from chat.rendering.markdown.parser import Drawing
+from chat.rendering.markdown.sanitize import clean
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
@@ -51,7 +51,7 @@ class Part:
         text = self._head + source[self._start :]
         if "]:" in text:
             return None
-        block, *others = engine.top_level(engine.parse(text, drawing.references, drawing.meter))
+        block, *others = parser.top_level(parser.parse(text, drawing.references, drawing.meter))
         lines = text.split("\n")
         if not self._continues(block, lines[: _end(block)], source):
             return None
@@ -74,7 +74,7 @@ class Part:
         return self._is_loose or _BLANK_LINE.search("\n".join(lines).rstrip()) is None
 
     def _clean(self, piece: Sequence[Token], drawing: Drawing) -> str:
-        html = engine.draw(piece, drawing)
+        html = parser.draw(piece, drawing)
         return clean(f"<table><tbody>{html}</tbody></table>")[14:-16] if self._is_table else clean(html)
 
 

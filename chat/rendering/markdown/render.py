@@ -10,11 +10,11 @@ is shown as source.
 import logging
 
 from agents.process_pool import Limits, ProcessPool, WorkFailed
-from chat.rendering import pictures
 from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, TooDear, end_of_markdown
-from chat.rendering.cache import BlockCache
-from chat.rendering.markdown_blocks import draw_all
-from chat.rendering.source import normalise, plain_blocks
+from chat.rendering.markdown import external_images
+from chat.rendering.markdown.blocks import draw_all
+from chat.rendering.markdown.cache import BlockCache
+from chat.rendering.markdown.source import normalise, plain_blocks
 
 __all__ = ["blocks", "draw", "draw_all", "draw_soon", "remember", "render"]
 
@@ -27,7 +27,7 @@ LASTING = ("cpu", "memory", "output", "time")
 _cache = BlockCache(limit=32_000_000)
 # Two, so that one hostile text does not hold up all others. They keep what they have imported, which takes 0.3 s.
 _processes = ProcessPool(
-    "chat.rendering.markdown_child",
+    "chat.rendering.markdown.child",
     Limits(cpu_seconds=1.0, seconds=10.0, memory_mb=256, output_bytes=10_000_000, queue_seconds=5.0),
     size=2,
     keep_seconds=60.0,
@@ -53,7 +53,7 @@ def blocks(text: str) -> tuple[str, ...]:
     drawn = _quickly(head, IN_THREAD)
     if drawn is None:
         try:
-            drawn = _taken(head, _processes.run("draw", pictures.key(), normalise(head)))
+            drawn = _taken(head, _processes.run("draw", external_images.key(), normalise(head)))
         except WorkFailed as failed:
             drawn = _shown_as_source(head, failed)
     return drawn + rest
@@ -65,7 +65,7 @@ async def draw(text: str) -> tuple[str, ...]:
     drawn = _quickly(head, ON_LOOP)
     if drawn is None:
         try:
-            drawn = _taken(head, await _processes.run_async("draw", pictures.key(), normalise(head)))
+            drawn = _taken(head, await _processes.run_async("draw", external_images.key(), normalise(head)))
         except WorkFailed as failed:
             drawn = _shown_as_source(head, failed)
     return drawn + rest

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.rendering.json_text import coloured, laid_out
+from chat.rendering.text.json_text import coloured, laid_out
 
 FIRST_LINES = 200
 FIRST_CHARACTERS = 10_000

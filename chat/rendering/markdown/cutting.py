@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from markdown_it.token import Token
 
-from chat.rendering.growth import open_fence
+from chat.rendering.markdown.growth import open_fence
 
 # No letter is part of a block marker, so a letter settles what kind of line this is. Except behind what may be a fence
 # or a formula, whose kind shows at the line's end only, and the x of a task's box.

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from markdown_it.token import Token
 
-from chat.rendering import cutting, engine
 from chat.rendering.budget import LONGEST_TAIL, Expansions, Meter, TooDear
-from chat.rendering.engine import Drawing, References
-from chat.rendering.growth import Growth, growth_of
-from chat.rendering.markdown_blocks import draw_block, is_plain
-from chat.rendering.part import Drawn, Part, part_of
-from chat.rendering.source import plain
+from chat.rendering.markdown import cutting, parser
+from chat.rendering.markdown.blocks import draw_block, is_plain
+from chat.rendering.markdown.growth import Growth, growth_of
+from chat.rendering.markdown.parser import Drawing, References
+from chat.rendering.markdown.part import Drawn, Part, part_of
+from chat.rendering.markdown.source import plain
 
 
 class _Parsed(NamedTuple):
@@ -135,7 +135,7 @@ class Tail:
             raise TooDear
         references: References = ChainMap({}, self._references)
         try:
-            return _Parsed(engine.parse(source, references, self._meter), references)
+            return _Parsed(parser.parse(source, references, self._meter), references)
         except Exception:  # markdown-it can fail on odd input in many ways; the text must still be seen
             return None
 
@@ -146,4 +146,4 @@ class Tail:
 
 
 def _blocks(parsed: _Parsed | None) -> list[Sequence[Token]]:
-    return [] if parsed is None else [*engine.top_level(parsed.tokens)]
+    return [] if parsed is None else [*parser.top_level(parsed.tokens)]

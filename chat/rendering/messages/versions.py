@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import MessageRevision, User
 from chat.queries.history import Change, History, Removed, Words
-from chat.rendering.difference import Piece, shown
+from chat.rendering.text.text_diff import Piece, shown
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from chat.rendering import pictures
-from chat.rendering.markdown_blocks import draw_all
+from chat.rendering.markdown import external_images
+from chat.rendering.markdown.blocks import draw_all
 
 
 def draw(picture_key: str, source: str) -> Iterator[str]:
     """Yield the HTML of each block. The key signs addresses of pictures and nothing else."""
-    pictures.use_key(picture_key)
+    external_images.use_key(picture_key)
     yield from draw_all(source)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from chat.rendering.sanitize import escape
+from chat.rendering.markdown.sanitize import escape
 
 PLAIN = '<pre class="plain">'
 # Source is shown in blocks of at most this many characters, so that a browser need not lay out all of it at once.

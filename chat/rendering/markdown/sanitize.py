@@ -2,8 +2,8 @@
 
 import nh3
 
-from chat.rendering.highlight import CODE_CLASSES
-from chat.rendering.mathml import ALLOWED as MATH
+from chat.rendering.markdown.highlight import CODE_CLASSES
+from chat.rendering.markdown.mathml import ALLOWED as MATH
 
 _BLOCKS = {"p", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "input"}
 _TABLE = {"table", "thead", "tbody", "tr"}

@@ -9,8 +9,8 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.rendering.ansi import PLAIN, Style, styled
 from chat.rendering.budget import LONGEST_STYLED
+from chat.rendering.text.ansi import PLAIN, Style, styled
 
 TOOLS = frozenset({"bash", "shell", "execute", "run"})
 WHOLE_LINES = 500

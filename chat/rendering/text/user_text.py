@@ -9,8 +9,8 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.rendering import addresses
 from chat.rendering.budget import LONGEST_STYLED
+from chat.rendering.text import addresses
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)", re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
@@ -19,7 +19,7 @@ _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer nofollow"'
 Part = Callable[[str], str]
 
 
-def dressed(text: str) -> SafeString:
+def user_text_html(text: str) -> SafeString:
     """Make HTML whose text is the given one; beyond a length nothing in it stands out."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
     drawn = "".join(_split(head, _fenced(head), _fence, _outside))

@@ -11,9 +11,9 @@ from typing import Protocol
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.token import Token
 
-from chat.rendering import addresses
-from chat.rendering.engine import Drawing, draw_inline
-from chat.rendering.sanitize import clean, escape
+from chat.rendering.markdown.parser import Drawing, draw_inline
+from chat.rendering.markdown.sanitize import clean, escape
+from chat.rendering.text import addresses
 
 # What follows text in a line without meaning anything: no character that could complete, open or escape markup.
 # Outside ASCII only white space has a meaning; \s covers all of it.

@@ -18,11 +18,12 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.rendering import addresses, formulas
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
-from chat.rendering.highlight import Coloured, Colours, highlight, is_colourable, known_as
-from chat.rendering.languages import label
-from chat.rendering.pictures import place
+from chat.rendering.markdown import math
+from chat.rendering.markdown.external_images import place
+from chat.rendering.markdown.highlight import Coloured, Colours, highlight, is_colourable, known_as
+from chat.rendering.markdown.languages import label
+from chat.rendering.text import addresses
 
 # Deeper blocks would be dropped by the parser without a word; they are shown as source instead.
 MAX_NESTING = 40
@@ -174,7 +175,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
     options = {"html": False, "xhtmlOut": False, "tasklists": True, "maxNesting": MAX_NESTING}
     parser = _Parser("commonmark", options, renderer_cls=_Markup)
     parser.enable(["table", "strikethrough"])
-    formulas.use(parser)
+    math.use(parser)
     parser.core.ruler.push("addresses", _link_addresses)
     if counts_steps:
         within = ["paragraph", "reference", "blockquote", "list"]

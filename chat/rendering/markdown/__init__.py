@@ -1,0 +1,1 @@
+"""Markdown as safe HTML, for finished texts and for streams."""

@@ -1,0 +1,1 @@
+"""Plain texts as a page shows them: user input, terminal output, JSON, figures, differences."""
