@@ -78,7 +78,7 @@ def test_every_field_is_described() -> None:
 
 def test_every_code_is_described() -> None:
     """RUN-10: why something is refused, on every face."""
-    codes = found(r'Refused\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
+    codes = found(r'ServiceError\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
     codes |= found(r'(?<!def )_refuse\([^"]*"([a-z_]+)"', SOURCES) | found(r'[^_]problem\("([a-z_]+)"', SOURCES)
     codes |= set(problems.CODES.values()) | set(responses.CODES.values()) | set(get_args(Problem))
     of_commands = {"no_administrator"}  # of a command line, which has no codes
