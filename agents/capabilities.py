@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agents.by_name import known
 from agents.config import ProviderConfig
+from agents.model_table import known
 
 
 @dataclass(frozen=True, slots=True)
-class Takes:
+class Capabilities:
     """What may be sent to a model besides text."""
 
     images: bool = False
     pdf: bool = False
 
 
-NOTHING, IMAGES, BOTH = Takes(), Takes(images=True), Takes(images=True, pdf=True)
+NOTHING, IMAGES, BOTH = Capabilities(), Capabilities(images=True), Capabilities(images=True, pdf=True)
 
 # As vendors publish it. A model that is not listed gets text alone, which every model understands.
-BUILT_IN: Mapping[str, Takes] = {
+BUILT_IN: Mapping[str, Capabilities] = {
     "claude-*": BOTH,
     "claude-3-haiku*": IMAGES,
     "claude-3-sonnet*": IMAGES,
@@ -69,7 +69,7 @@ BUILT_IN: Mapping[str, Takes] = {
 }
 
 
-def takes(model: str, provider: ProviderConfig, table: Mapping[str, Takes] = BUILT_IN) -> Takes:
+def takes(model: str, provider: ProviderConfig, table: Mapping[str, Capabilities] = BUILT_IN) -> Capabilities:
     """Find out: the model's configuration, else its provider's, else the table's.
 
     Servers that speak OpenAI's format take its images, and PDF files only where it is configured.
@@ -79,4 +79,4 @@ def takes(model: str, provider: ProviderConfig, table: Mapping[str, Takes] = BUI
     own = provider.models.get(model)
     images = (own.vision if own else None, provider.vision, told.images)
     pdf = (own.pdf if own else None, provider.pdf, told.pdf and may_pdf)
-    return Takes(*(next(value for value in values if value is not None) for values in (images, pdf)))
+    return Capabilities(*(next(value for value in values if value is not None) for values in (images, pdf)))

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
+from agents.i18n import gettext as _
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import TOOLBOX
 from agents.toolbox.address_policy import host_pattern
-from agents.words import gettext as _
 
 ProviderType = Literal["anthropic", "openai", "demo"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.by_name import known
+from agents.model_table import known
 
 # Names and patterns as vendors publish them; where a vendor offers several sizes, the one that needs no opt-in.
 # A model that is not listed has no known window: the page then shows tokens instead of a percentage.

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agents.config import ProviderConfig, ProviderType
 from agents.errors import ProviderError
-from agents.words import gettext as _
+from agents.i18n import gettext as _
 
 logger = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ class AgentError(Exception):
 
     @property
     def words(self) -> str:
-        """What happened, for a person; where it can be said in other languages too, `agents.words.Words`."""
+        """What happened, for a person; where it can be said in other languages too, `agents.i18n.Words`."""
         return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
 
 

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agents.capabilities import NOTHING, Takes
+from agents.capabilities import NOTHING, Capabilities
 from agents.errors import ProviderError
 from agents.events import (
     AgentEvent,
@@ -20,14 +20,14 @@ from agents.events import (
     TurnFailed,
     TurnFinished,
 )
+from agents.i18n import TranslatableText
+from agents.i18n import gettext as _
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Provider, Request, ToolSpec
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, owed_calls, rounds_begun
 from agents.tool_round import run_tools
 from agents.tools import Tool, ToolContext, failed
-from agents.words import Words
-from agents.words import gettext as _
 
 MAX_ATTEMPTS = 3
 MAX_PAUSES = 3
@@ -55,7 +55,7 @@ class Agent:
     max_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     context_window: int | None = None
-    takes: Takes = NOTHING
+    takes: Capabilities = NOTHING
     reasoning: Reasoning = UNCHOSEN
     support: ReasoningSupport | None = None
     allowed_hosts: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ def _retry_delay(response: Response, attempt: int) -> float | None:
     return 2.0 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter against a thundering herd, no secret
 
 
-def limit_note(rounds: int) -> Words:
+def limit_note(rounds: int) -> TranslatableText:
     """Tell the model that no tools are left (RUN-09)."""
     return _(
         "You have used all {rounds} tool rounds of this turn. Do not call tools now. Sum up for the user what you "

@@ -55,7 +55,7 @@ class Limits:
     queue_seconds: float = 10.0
 
 
-class WorkFailed(Exception):  # noqa: N818  # it is not always an error: hostile input reaches its limits
+class WorkFailed(Exception):  # it is not always an error: hostile input reaches its limits
     """A job did not end as it should. `reason` is for programs, the text for a log."""
 
     def __init__(self, reason: Reason, details: str = "") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from agents.by_name import known
+from agents.model_table import known
 
 # The vendors' names of effort levels, lowest first.
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

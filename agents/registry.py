@@ -15,13 +15,13 @@ from agents.config import Config, ModelConfig, ProviderConfig, is_known, split_m
 from agents.config_file import read_config
 from agents.discovery import Listing
 from agents.errors import ModelNotFound
+from agents.i18n import TranslatableText
+from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.providers.base import Provider
 from agents.providers.demo import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
 from agents.toolbox import TOOLBOX
-from agents.words import Words
-from agents.words import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Registry:
         model = model or self._default_model(provider)
         return ModelChoice(provider, model, self.context_window(provider, model))
 
-    def _silence(self, provider: str) -> Words:
+    def _silence(self, provider: str) -> TranslatableText:
         why = self._listings[provider].problem or _("It has not been asked yet.")
         return _(
             "“{provider}” has not told which models it offers. {why} Check the server, or choose a model.",

@@ -11,9 +11,9 @@ from itertools import count
 
 from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, ResponseBroken
 from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason
+from agents.i18n import gettext as _
 from agents.messages import Message, Part, Thinking, ToolCall
 from agents.providers.base import Provider, Request
-from agents.words import gettext as _
 
 logger = logging.getLogger(__name__)
 

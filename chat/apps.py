@@ -12,8 +12,8 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from chat import checks  # noqa: F401  # registers the system checks
         from chat.db import lift_time_limits, restore_time_limits
-        from chat.services.staff import make_managers  # it needs the models
-        from chat.sign_in_events import connect  # likewise
+        from chat.services.people.staff import make_managers
+        from chat.sign_in.events import connect
 
         pre_migrate.connect(lift_time_limits, sender=self)
         post_migrate.connect(restore_time_limits, sender=self)

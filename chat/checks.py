@@ -14,8 +14,8 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
 
 from agents.errors import ConfigError
-from chat.services.limits import RATES, rates
-from chat.services.quotas import Quotas, quotas
+from chat.limits.quotas import Quotas, quotas
+from chat.limits.rates import RATES, rates
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0

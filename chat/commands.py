@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agents.reasoning import LARGEST_BUDGET
 from chat import long_json
-from chat.models import Role
+from chat.models import SessionRole
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
 # A client's own, by which a request that is repeated is known.
@@ -37,7 +37,7 @@ def longest_frame() -> int:
     return BYTES_PER_CHARACTER * longest_text + FRAME_OVERHEAD
 
 
-class Malformed(ValueError):  # noqa: N818  # named for what the frame is
+class Malformed(ValueError):  # named for what the frame is
     """The frame is not a command; the text says why. `ref` is the frame's own, where it had one."""
 
     def __init__(self, message: str, ref: str | None = None) -> None:
@@ -48,7 +48,7 @@ class Malformed(ValueError):  # noqa: N818  # named for what the frame is
 class Command(BaseModel):
     """Any command. `ref` comes back with the answer; `needs` is the role in the session that it takes."""
 
-    needs: ClassVar[Role] = Role.EDITOR
+    needs: ClassVar[SessionRole] = SessionRole.EDITOR
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
     ref: Annotated[str, Field(max_length=200)] | None = None
@@ -196,7 +196,7 @@ class Restore(Command):
 class Fork(Command):
     """`run` is what is sensible unless it is said: a changed text wants an answer. One `key` makes one fork."""
 
-    needs: ClassVar[Role] = Role.VIEWER
+    needs: ClassVar[SessionRole] = SessionRole.VIEWER
 
     type: Literal["fork"]
     id: Id
@@ -239,7 +239,7 @@ class SetSystemPrompt(Command):
 
 
 class MarkRead(Command):
-    needs: ClassVar[Role] = Role.VIEWER
+    needs: ClassVar[SessionRole] = SessionRole.VIEWER
 
     type: Literal["read"]
     revision: Number

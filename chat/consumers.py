@@ -17,22 +17,29 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
 
 from chat import languages
+from chat.access import session_for
 from chat.commands import AnyCommand, Known, Malformed, Ping, Request, Sync, longest_frame, parse
+from chat.dispatch import execute
+from chat.errors import NoSuchSession, ServiceError, unavailable
+from chat.live.credentials import Credential, Login, Token
 from chat.live.feed import Feed
 from chat.live.hub import Hub
-from chat.live.listener import NO_ACCESS, NO_SUCH_SESSION, SIGN_IN_AGAIN, TOO_MANY_FRAMES, TRY_LATER, Face
-from chat.live.logins import Entry, Login, Token
-from chat.live.outbox import RELOAD, Outbox
-from chat.models import ApiToken, Role, User
+from chat.live.socket_queue import RELOAD, SocketQueue
+from chat.live.subscriber import (
+    NO_ACCESS,
+    NO_SUCH_SESSION,
+    SIGN_IN_AGAIN,
+    TOO_MANY_FRAMES,
+    TRY_LATER,
+    Protocol,
+)
+from chat.models import ApiToken, SessionRole, User
 from chat.origin import Origin, acting_from, origin_of_socket
-from chat.running import embedded
-from chat.services import api_tokens
-from chat.services.access import session_for
-from chat.services.commands import execute
-from chat.services.errors import NoSuchSession, Refused, unavailable
-from chat.services.second_factor import is_missing
-from chat.services.senders import sender_in
-from chat.session_store import hash_key
+from chat.runner import runtime
+from chat.security.session_store import hash_key
+from chat.services.messages.senders import sender_in
+from chat.services.people import api_tokens
+from chat.services.people.second_factor import is_missing
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -44,10 +51,10 @@ RATE = 20.0
 CHARS_PER_FRAME = 200_000
 
 
-class PersonConsumer(AsyncWebsocketConsumer):
+class AuthenticatedConsumer(AsyncWebsocketConsumer):
     """One socket of somebody who is signed in. What it is for, subclasses say."""
 
-    face: ClassVar[Face] = "page"
+    face: ClassVar[Protocol] = "page"
     # The hub listens for all sockets of the process: a channel for each would cost every other one time.
     channel_layer_alias = "none"
 
@@ -55,7 +62,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     origin: Origin
     hub: Hub
     token: ApiToken | None = None
-    outbox: Outbox | None = None
+    outbox: SocketQueue | None = None
     allowance = float(BURST)
     allowed_at = 0.0
 
@@ -71,7 +78,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """Accept everybody; tell those who may not stay by close code why not."""
         await self.accept()
-        self.hub = embedded.hub()
+        self.hub = runtime.hub()
         try:
             user = await self.authenticate()
         except (DatabaseError, InterfaceError) as error:
@@ -98,7 +105,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         """Let the person in."""
         raise NotImplementedError
 
-    async def obey(self, outbox: Outbox, command: AnyCommand) -> None:
+    async def obey(self, outbox: SocketQueue, command: AnyCommand) -> None:
         """Carry out a command and answer it."""
         raise NotImplementedError
 
@@ -114,7 +121,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         else:
             await self._read(outbox, text_data)
 
-    async def _read(self, outbox: Outbox, frame: str) -> None:
+    async def _read(self, outbox: SocketQueue, frame: str) -> None:
         try:
             command = parse(frame)
         except Malformed as error:
@@ -125,8 +132,8 @@ class PersonConsumer(AsyncWebsocketConsumer):
         else:
             await self.obey(outbox, command)
 
-    def make_outbox(self, role: Role | None = None, name: str = "") -> Outbox:
-        return Outbox(
+    def make_outbox(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
+        return SocketQueue(
             self.face,
             self._send_text,
             self._close_with,
@@ -137,7 +144,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
             role=role,
         )
 
-    def _entry(self) -> Entry | None:
+    def _entry(self) -> Credential | None:
         """Return by what the user was let in; the socket ends with it (LIVE-06)."""
         if self.token is not None:
             return Token(self.token.pk)
@@ -166,7 +173,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         await self.close(code)
 
 
-class MeConsumer(PersonConsumer):
+class NotificationConsumer(AuthenticatedConsumer):
     """For pages that show no session: they are told when the lists of sessions have news (docs/protocol.md, 5)."""
 
     async def enter(self) -> None:
@@ -178,7 +185,7 @@ class MeConsumer(PersonConsumer):
             self.outbox.leave()
             self.hub.exit(self.outbox)
 
-    async def obey(self, outbox: Outbox, command: AnyCommand) -> None:
+    async def obey(self, outbox: SocketQueue, command: AnyCommand) -> None:
         _refuse(outbox, command.ref, "no_such_session", "This socket is on no session.")
 
 
@@ -186,13 +193,13 @@ class MeConsumer(PersonConsumer):
 class Viewer:
     """Somebody who was let into a session: what goes out to them, and their catching up."""
 
-    outbox: Outbox
+    outbox: SocketQueue
     feed: Feed
     wanted: Sync | None = None
     syncing: asyncio.Task[None] | None = None
 
 
-class SessionConsumer(PersonConsumer):
+class SessionConsumer(AuthenticatedConsumer):
     """One socket on one session. Subclasses differ only in the face that the hub shows them."""
 
     session_id: str
@@ -219,7 +226,7 @@ class SessionConsumer(PersonConsumer):
             self.viewer.outbox.leave()
             self.hub.unwatch(self.viewer.feed, self.viewer.outbox)
 
-    async def obey(self, outbox: Outbox, command: AnyCommand) -> None:
+    async def obey(self, outbox: SocketQueue, command: AnyCommand) -> None:
         if self.viewer is None or isinstance(command, Ping):
             return
         if isinstance(command, Sync):
@@ -242,7 +249,7 @@ class SessionConsumer(PersonConsumer):
                 await viewer.outbox.answered()
         viewer.syncing = None
 
-    async def _execute(self, outbox: Outbox, command: Request) -> None:
+    async def _execute(self, outbox: SocketQueue, command: Request) -> None:
         result = await self.hub.threads_for(command).run(self._carry_out, outbox.language, command)
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
@@ -252,18 +259,18 @@ class SessionConsumer(PersonConsumer):
             return languages.speaking(language, execute, self.user, self.session_id, command)
 
 
-def _role_and_name(user: User, session_id: str) -> tuple[Role, str]:
+def _role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
     session, role = session_for(user, session_id)
     return role, sender_in(session, user)
 
 
-async def _answered(outbox: Outbox, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:
+async def _answered(outbox: SocketQueue, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:
     """Do what a command asks; a failure is an answer too."""
     try:
         await work
     except NoSuchSession:
         outbox.close(NO_ACCESS)
-    except Refused as error:
+    except ServiceError as error:
         _refuse(outbox, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):
         logger.exception("A command could not be carried out")
@@ -281,7 +288,7 @@ def _internal() -> str:
     return _("Something went wrong inside Parley. It has been logged.")
 
 
-def _refuse(outbox: Outbox, ref: str | None, code: str, message: str, **details: Any) -> None:
+def _refuse(outbox: SocketQueue, ref: str | None, code: str, message: str, **details: Any) -> None:
     outbox.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message, **details}))
 
 
@@ -313,9 +320,9 @@ class EventsConsumer(SessionConsumer):
         self.token = await self.hub.threads.run(api_tokens.recognised, secret)
         return self.token.user if self.token else None
 
-    async def _execute(self, outbox: Outbox, command: Request) -> None:
+    async def _execute(self, outbox: SocketQueue, command: Request) -> None:
         if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
-            raise Refused("read_only_token", languages.speaking(outbox.language, _read_only))
+            raise ServiceError("read_only_token", languages.speaking(outbox.language, _read_only))
         await super()._execute(outbox, command)
 
     def language(self) -> str:

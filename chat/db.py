@@ -24,10 +24,10 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from chat.sqlite.base import DatabaseWrapper as SqliteWrapper
+from chat.overrides.sqlite.base import DatabaseWrapper as SqliteWrapper
 
 if TYPE_CHECKING:
-    from chat.postgres.base import DatabaseWrapper as PostgresWrapper
+    from chat.overrides.postgres.base import DatabaseWrapper as PostgresWrapper
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -139,7 +139,7 @@ def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
     """Return the connection if it is one to PostgreSQL, else None. Only then is psycopg imported: it takes 9 MiB."""
     if wrapper.vendor != "postgresql":
         return None
-    from chat.postgres.base import DatabaseWrapper
+    from chat.overrides.postgres.base import DatabaseWrapper
 
     return wrapper if isinstance(wrapper, DatabaseWrapper) else None
 

@@ -16,10 +16,10 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.translation import gettext as _
 
 from chat import languages
+from chat.limits.rates import RateLimited
 from chat.origin import acting_from, origin_of
-from chat.password_hashing import HashersBusy
-from chat.services.limits import RateLimited
-from chat.services.second_factor import is_missing
+from chat.security.password_hashing import HashersBusy
+from chat.services.people.second_factor import is_missing
 
 # What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
 # too, one by one.

@@ -4,12 +4,12 @@ from typing import Any
 
 from django.urls import path
 
-from chat.consumers import EventsConsumer, MeConsumer, PageConsumer
+from chat.consumers import EventsConsumer, NotificationConsumer, PageConsumer
 
 # Any: Channels routes ASGI applications with Django's paths, which are typed for views.
 events: Any = EventsConsumer.as_asgi()
 page: Any = PageConsumer.as_asgi()
-me: Any = MeConsumer.as_asgi()
+me: Any = NotificationConsumer.as_asgi()
 
 websocket_urlpatterns: list[Any] = [
     path("ws/sessions/<str:session_id>/", events),

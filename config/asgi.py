@@ -14,21 +14,22 @@ from django.db import connections
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 pages = get_asgi_application()
 
-from chat import schema, static_files  # noqa: E402  # the apps are loaded by the line above
+from chat import schema  # noqa: E402  # the apps are loaded by the line above
 from chat.agents_setup import registry  # noqa: E402  # likewise
 from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
 from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
+from chat.asgi.socket_credentials import authenticated  # noqa: E402  # likewise
+from chat.asgi.unavailable import UnavailableSockets  # noqa: E402  # likewise
+from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.disconnects import watched  # noqa: E402  # likewise
 from chat.rendering.markdown import highlight  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
-from chat.running import embedded  # noqa: E402  # likewise
-from chat.socket_credentials import authenticated  # noqa: E402  # likewise
-from chat.unavailable import UnavailableSockets  # noqa: E402  # likewise
+from chat.runner import runtime  # noqa: E402  # likewise
 from config.data_folder import protect_data  # noqa: E402  # likewise
 from config.descriptors import raise_descriptor_limit  # noqa: E402  # likewise
-from config.stopping import told_to_stop  # noqa: E402  # likewise
+from config.shutdown import on_shutdown_signal  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
 # Runs that are not given back in time are taken over when the lease ends, as after a crash.
@@ -68,7 +69,7 @@ class Application(ProtocolTypeRouter):
     def end_streams(self) -> None:
         """Report that the process is about to stop, and end the responses that would go on for ever."""
         self.health.state = "stopping"
-        embedded.end_streams()
+        runtime.end_streams()
 
     async def stop(self) -> None:
         """Stop it, for good; the sessions that it ran are free for others."""
@@ -77,7 +78,7 @@ class Application(ProtocolTypeRouter):
         self._is_over = True
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                await embedded.stop()
+                await runtime.stop()
                 await self.health.close()
         except TimeoutError:
             logger.warning("The runs did not stop in time; they go on after the next start")
@@ -117,7 +118,7 @@ class Application(ProtocolTypeRouter):
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         await send({"type": "lifespan.startup.complete"})
-        with told_to_stop(self.end_streams):
+        with on_shutdown_signal(self.end_streams):
             await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
@@ -135,7 +136,7 @@ async def _start() -> None:
     loop = asyncio.get_running_loop()
     raise_descriptor_limit()
     await loop.run_in_executor(None, _prepare)
-    await embedded.start()
+    await runtime.start()
     loop.run_in_executor(None, _settle)
 
 

@@ -32,7 +32,7 @@ def database(given: Mapping[str, Any], *, statement_seconds: float) -> dict[str,
         "idle_in_transaction_session_timeout": 30_000,
     }
     return {
-        "ENGINE": "chat.postgres",
+        "ENGINE": "chat.overrides.postgres",
         "OPTIONS": {**CONNECTION, **given.get("OPTIONS", {}), "pool": POOL, "limits": limits},
         # With a pool there are no persistent connections; one that a restart of the database has cut is found out
         # before it costs anybody an answer.

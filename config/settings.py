@@ -45,7 +45,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "chat.static_files.Delivery",
+    "chat.assets.static_files.Delivery",
     "chat.api.methods.methods",
     # What BREACH would guess from sizes is masked anew in each answer (Django's CSRF tokens), and Django adds bytes at
     # random on top.
@@ -104,7 +104,7 @@ STATEMENT_SECONDS = env.float("STATEMENT_SECONDS", default=5.0)
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
 if DATABASES["default"]["ENGINE"] == SQLITE:
     # Django's own, whose writers in this process take turns and wait for the disk together.
-    DATABASES["default"]["ENGINE"] = "chat.sqlite"
+    DATABASES["default"]["ENGINE"] = "chat.overrides.sqlite"
     DATABASES["default"].setdefault("OPTIONS", {}).update(
         {
             # Writers wait for the lock at BEGIN instead of failing half-way with "database is locked".
@@ -139,13 +139,13 @@ CHANNEL_LAYERS = {
         "CONFIG": {"hosts": [REDIS_URL], "prefix": REDIS_PREFIX},
     }
     if REDIS_URL
-    else {"BACKEND": "chat.live.memory_layer.MemoryLayer"}
+    else {"BACKEND": "chat.bus.memory_layer.MemoryLayer"}
 }
 
 AUTH_USER_MODEL = "chat.User"
 # Django's default with a bound on how many hashes are made at once. The others check passwords from elsewhere.
 PASSWORD_HASHERS = [
-    "chat.password_hashing.BoundedHasher",
+    "chat.security.password_hashing.BoundedHasher",
     "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
     "django.contrib.auth.hashers.ScryptPasswordHasher",
 ]
@@ -161,10 +161,10 @@ LOGOUT_REDIRECT_URL = "sign-in"
 # REQUIRE_MFA: who must have a second factor: "none", "staff", or "all". Until they have set one up, nothing else opens.
 REQUIRE_MFA = env.choice("REQUIRE_MFA", "none", "staff", "all")
 # Signing in goes in allauth's stages; its pages, forms, mails and limits are replaced by Parley's own.
-ACCOUNT_ADAPTER = "chat.allauth_adapters.AccountAdapter"
+ACCOUNT_ADAPTER = "chat.sign_in.adapters.AccountAdapter"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
-MFA_ADAPTER = "chat.allauth_adapters.MFAAdapter"
+MFA_ADAPTER = "chat.sign_in.adapters.MFAAdapter"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
@@ -189,12 +189,12 @@ FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Prepared here at the start of a server (chat/static_files.py): nothing to collect by hand, nothing to build. With
-# DEBUG=1 the files are served as they are.
+# Prepared here at the start of a server (chat/assets/static_files.py): nothing to collect by hand, nothing to build.
+# With DEBUG=1 the files are served as they are.
 PREPARED_STATIC = DATA_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "chat.static_files.Storage"},
+    "staticfiles": {"BACKEND": "chat.assets.static_files.Storage"},
 }
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
 # No other site has a use for them.
@@ -204,7 +204,7 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-SESSION_ENGINE = "chat.session_store"
+SESSION_ENGINE = "chat.security.session_store"
 # Browsers take a cookie with this prefix from this host alone, over HTTPS: no other host of the domain can set it.
 COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}parley_session"
@@ -242,9 +242,10 @@ STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=20)
 # the proxy, which has to count them.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
 
-# LIMITS: other rate limits than the defaults in chat/services/limits.py, as "sends=60/minute, forks=0"; 0: no limit.
+# LIMITS: other rate limits than the defaults in chat/limits/rates.py, as "sends=60/minute, forks=0"; 0 means no
+# limit.
 LIMITS = env.str("LIMITS", default="")
-# QUOTAS: other quotas than the defaults in chat/services/quotas.py, as "tokens_per_day=5000000"; 0: no limit.
+# QUOTAS: other quotas than the defaults in chat/limits/quotas.py, as "tokens_per_day=5000000"; 0: no limit.
 QUOTAS = env.str("QUOTAS", default="")
 # MIN_FREE_DISK_MB: with less free disk than this, uploads, imports, forks and long messages are refused; 0: never.
 MIN_FREE_DISK_MB = env.int("MIN_FREE_DISK_MB", default=200)

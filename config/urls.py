@@ -4,10 +4,10 @@ from django.contrib import admin
 from django.urls import include, path
 
 from chat.api import reference
-from chat.api.root import api
+from chat.api.api import api
 from chat.views.accounts import admin_password, admin_sign_in
 
-handler500 = "chat.unavailable.server_error"
+handler500 = "chat.asgi.unavailable.server_error"
 # The admin's own pages for signing in and for passwords know neither limits nor the second step.
 admin.site.login = admin_sign_in  # type: ignore[method-assign]  # as allauth's documentation does it
 admin.site.password_change = admin_password  # type: ignore[assignment, method-assign]  # likewise; no template is drawn

@@ -14,8 +14,8 @@ from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
 from chat import agents_setup
+from chat.limits import counters
 from chat.models import User, Workspace
-from chat.services import counters
 from tests.support.emptying import Emptying
 from tests.support.house import House, person
 from tests.support.prepared import copy, prepare

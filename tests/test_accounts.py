@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from chat.models import Membership, Role, Session, SignInLink, User, Workspace
-from chat.services import accounts, sharing, workspaces
-from chat.services.errors import NotForGuests, Refused
+from chat.errors import NotForGuests, ServiceError
+from chat.models import Membership, Session, SessionRole, SignInLink, User, Workspace
+from chat.services.people import accounts, sharing, workspaces
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -29,7 +29,7 @@ def session(administrator: User) -> Session:
 
 @pytest.fixture
 def invitation(session: Session, administrator: User) -> str:
-    return sharing.invite(session=session, author=administrator, role=Role.EDITOR)
+    return sharing.invite(session=session, author=administrator, role=SessionRole.EDITOR)
 
 
 def register(token: str, **changes: str) -> tuple[User, Session]:
@@ -59,7 +59,7 @@ def test_no_second_administrator_is_made_behind_peoples_backs() -> None:
     User.objects.create_user("ana")
     User.objects.create_superuser("boss", is_active=False)
 
-    with pytest.raises(Refused, match="createsuperuser") as refused:
+    with pytest.raises(ServiceError, match="createsuperuser") as refused:
         accounts.first_administrator()
 
     assert refused.value.code == "no_administrator"
@@ -132,7 +132,7 @@ def test_registration_lets_in_by_invitation(session: Session, invitation: str) -
     assert (ana.username, ana.sender, ana.is_staff) == ("ana", "Ana", False)
     assert ana.check_password(PASSWORD)
     assert opened == session
-    assert sharing.members(session)[1:] == [sharing.Member(ana, Role.EDITOR, is_guest=True)]
+    assert sharing.members(session)[1:] == [sharing.Member(ana, SessionRole.EDITOR, is_guest=True)]
     with pytest.raises(NotForGuests):
         workspaces.current_workspace(ana)
 
@@ -153,7 +153,7 @@ def test_registration_lets_in_by_invitation(session: Session, invitation: str) -
     ],
 )
 def test_registration_refuses_in_words(invitation: str, changes: dict[str, str], words: str) -> None:
-    with pytest.raises(Refused, match=words) as refused:
+    with pytest.raises(ServiceError, match=words) as refused:
         register(invitation, **changes)
 
     assert refused.value.code == "invalid"
@@ -163,7 +163,7 @@ def test_registration_refuses_in_words(invitation: str, changes: dict[str, str],
 def test_registration_needs_a_valid_invitation(invitation: str) -> None:
     """Nor does the answer to a stranger tell which names are taken."""
     for token in ("", "nonsense", invitation[:-1]):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ServiceError) as refused:
             register(token, username="admin")
         assert refused.value.code == "no_such_invitation"
     assert User.objects.count() == 1

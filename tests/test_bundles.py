@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.bundles import CannotBundleError, bundle, folder_of
+from chat.assets.bundles import CannotBundleError, bundle, folder_of
 
 FILES = {
     "page.js": 'import Lib from "../vendor/lib.js";\nimport { one as first,\n  two } from "./a.js";\nimport "./b.js";\n'

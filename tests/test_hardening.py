@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.api.root import api
+from chat.api.api import api
 from config.descriptors import descriptor_limit, raise_descriptor_limit
 from tests.commands.process import manage
 

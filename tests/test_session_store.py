@@ -13,10 +13,11 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import LoginSession, SecurityEvent, SignInLink, User
-from chat.services import accounts, upkeep
+from chat.security.session_store import SessionStore, hash_key
 from chat.services.batches import Deadline
-from chat.services.security_log import Kind, record
-from chat.session_store import SessionStore, hash_key
+from chat.services.maintenance import cleanup
+from chat.services.people import accounts
+from chat.services.people.security_log import Kind, record
 
 pytestmark = pytest.mark.django_db
 
@@ -105,12 +106,12 @@ def test_expired_rows_go_by_themselves(ana: User, bo: User, settings: Any) -> No
     SignInLink.objects.update(expires_at=long_ago)
     SecurityEvent.objects.update(at=long_ago)
     record(Kind.SIGN_OUT, actor=bo)
-    upkeep.delete_expired(Deadline())
+    cleanup.delete_expired(Deadline())
     assert LoginSession.objects.get().user == bo
     assert not SignInLink.objects.exists()
     assert [event.kind for event in SecurityEvent.objects.all()] == [Kind.SIGN_OUT]
     assert client.get("/").status_code == 200
     SecurityEvent.objects.update(at=long_ago)
     settings.SECURITY_LOG_DAYS = 0
-    upkeep.delete_expired(Deadline())
+    cleanup.delete_expired(Deadline())
     assert SecurityEvent.objects.count() == 1

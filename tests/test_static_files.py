@@ -19,9 +19,9 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat import static_files, styles
-from chat.scripts import modules_of
-from chat.static_files import Delivery, Storage
+from chat.assets import static_files, styles
+from chat.assets.scripts import modules_of
+from chat.assets.static_files import Delivery, Storage
 
 GOING = "v-00000000000000ff"
 SOURCE = Path(configured.BASE_DIR) / "static"

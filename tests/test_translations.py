@@ -60,7 +60,7 @@ TECHNICAL = {
     "Highlight",
 }
 SENTENCE = re.compile(r"[A-Z][a-z]+(?: [\w’'…]+)*[.…!?]?|[a-z]+(?: [a-z]+){2,}[.…!?]?")
-REFUSALS = {"Refused", "Invalid", "Busy", "Forbidden"}
+REFUSALS = {"ServiceError", "Invalid", "Busy", "Forbidden"}
 
 
 def catalogue(locale: str) -> polib.POFile:

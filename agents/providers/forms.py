@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agents.messages import Json, Thinking
-from agents.providers import anthropic_request, openai_request, responses_request
+from agents.providers.anthropic import request as anthropic_request
 from agents.providers.base import Provider, Request
 from agents.providers.dialect import USUAL, Dialect
+from agents.providers.openai import request as openai_request
+from agents.providers.openai import responses_request
 
 DEFAULT = "openai"
 # Fields that hold a tool's own names, any of which may look like one of the vendor's.

@@ -10,10 +10,10 @@ from pydantic import Field
 from yarl import URL
 
 from agents.errors import ToolError
-from agents.page_text import is_text
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.threads import in_thread
 from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, peoples_texts
+from agents.toolbox.page_text import is_text
 from agents.toolbox.web_client import MAX_BYTES, TOTAL_SECONDS, Judge, Page, Policy, fetch
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
@@ -30,7 +30,7 @@ NOT_KNOWN = (
 EXTRA_SECONDS = 15.0
 # Two pages are read at a time; others wait for their turn within the tool's time.
 _processes = ProcessPool(
-    "agents.page_text",
+    "agents.toolbox.page_text",
     Limits(cpu_seconds=6.0, seconds=EXTRA_SECONDS, memory_mb=384, output_bytes=1_000_000, queue_seconds=EXTRA_SECONDS),
     size=2,
     keep_seconds=20.0,

@@ -1,5 +1,5 @@
 """The admin: what staff look after, one module per noun."""
 
-from chat.admin import entrances, erasing, people, presets, security, sessions, tokens, workspaces
+from chat.admin import erasing, people, presets, security, sessions, shares, tokens, workspaces
 
-__all__ = ["entrances", "erasing", "people", "presets", "security", "sessions", "tokens", "workspaces"]
+__all__ = ["erasing", "people", "presets", "security", "sessions", "shares", "tokens", "workspaces"]

@@ -16,13 +16,13 @@ from django.shortcuts import render
 from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import journal, names
-from chat.admin.entrances import LookedAt
-from chat.admin.gate import StaffRequest, title_for
+from chat.admin import audit_log, names
+from chat.admin.permissions import StaffRequest, title_for
+from chat.admin.shares import LookedAt
+from chat.errors import ServiceError
 from chat.models import Erasure, Session, User
-from chat.services import erasing_users, erasures
 from chat.services.batches import Deadline
-from chat.services.errors import Refused
+from chat.services.deletion import requests, users
 
 if TYPE_CHECKING:
     Erasures = admin.ModelAdmin[Erasure]
@@ -78,11 +78,11 @@ def erase_sessions(
     model_admin: admin.ModelAdmin[Session], request: StaffRequest, chosen: QuerySet[Session]
 ) -> HttpResponse | None:
     def erase(session: Session) -> Erasure:
-        journal.note(request.user, session, journal.ERASED)
-        return erasures.request_session(session_id=session.pk, author=request.user)
+        audit_log.note(request.user, session, audit_log.ERASED)
+        return requests.request_session(session_id=session.pk, author=request.user)
 
     def describe(session: Session) -> Doomed:
-        plan = erasures.plan_session(session)
+        plan = requests.plan_session(session)
         facts = [
             gettext("Owner: %(name)s") % {"name": session.owner.sender},
             ngettext("%(count)d message", "%(count)d messages", plan.messages) % {"count": plan.messages},
@@ -105,10 +105,10 @@ def erase_people(
     def erase(user: User) -> Erasure:
         words = gettext("Asked for the account to be erased.")
         LogEntry.objects.log_actions(request.user.pk, [user], CHANGE, change_message=words, single_object=True)
-        return erasures.request_user(user=user, author=request.user)
+        return requests.request_user(user=user, author=request.user)
 
     def describe(user: User) -> Doomed:
-        plan = erasing_users.plan(user)
+        plan = users.plan(user)
         own = ngettext("%(count)d of their sessions is erased", "%(count)d of their sessions are erased", plan.sessions)
         kept = ngettext(
             "%(count)d shared session is handed over to another editor",
@@ -163,9 +163,9 @@ def _erase_all(request: StaffRequest, rows: Sequence[Model], erase: Callable[[An
         try:
             with transaction.atomic():
                 made.append(erase(row))
-        except Refused as refused:
+        except ServiceError as refused:
             messages.error(request, refused.message)
-    finished = sum(erasures.carry_out(each, deadline) for each in made)
+    finished = sum(requests.carry_out(each, deadline) for each in made)
     if finished:
         words = ngettext("Erased %(count)d item.", "Erased %(count)d items.", finished)
         messages.success(request, words % {"count": finished})

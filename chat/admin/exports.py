@@ -9,20 +9,20 @@ from typing import IO, cast
 from django.http import Http404, HttpResponseBase
 from django.views.decorators.http import require_GET
 
-from chat.admin import journal
-from chat.admin.gate import Pages, StaffRequest, require_messages, session_or_404
+from chat.access import session_for_staff
+from chat.admin import audit_log
+from chat.admin.permissions import Pages, StaffRequest, require_messages, session_or_404
 from chat.downloads import file_name, passed_on, streamed
+from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.origin import Origin, acting_from, current_origin
-from chat.services.access import session_for_staff
-from chat.services.errors import Refused
-from chat.services.exporting import export_json, export_markdown
-from chat.services.security_log import Kind, record
+from chat.services.people.security_log import Kind, record
+from chat.transfer.exporting import export_json, export_markdown
 
 # By its name in an address: how it is written, its media type, the ending of its file, what the log says.
 FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {
-    "json": (export_json, "application/json", "json", journal.EXPORTED_JSON),
-    "markdown": (export_markdown, "text/markdown", "md", journal.EXPORTED_MARKDOWN),
+    "json": (export_json, "application/json", "json", audit_log.EXPORTED_JSON),
+    "markdown": (export_markdown, "text/markdown", "md", audit_log.EXPORTED_MARKDOWN),
 }
 
 
@@ -50,7 +50,7 @@ def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> Ht
 
 def _note_export(user: User, session: Session, form: str) -> None:
     """Write an export into the session's admin log and the security log."""
-    journal.note(user, session, FORMS[form][3])
+    audit_log.note(user, session, FORMS[form][3])
     record(Kind.EXPORTED, actor=user, person=session.owner_id, target=session, form=form)
 
 
@@ -85,7 +85,7 @@ def _zipped(user: User, session_ids: Sequence[str], form: str, origin: Origin) -
         for session_id in session_ids:
             try:
                 session = session_for_staff(user, session_id, needs_change=False)
-            except Refused as refusal:
+            except ServiceError as refusal:
                 missing.append(f"{session_id}: {refusal.message}\n")
                 continue
             # The archive is sent after the middleware has reset the origin of the request.

@@ -12,12 +12,13 @@ from django.http import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from chat.admin import exports, journal
-from chat.admin.gate import StaffRequest
+from chat.access import session_for_staff
+from chat.admin import audit_log, exports
+from chat.admin.permissions import StaffRequest
+from chat.errors import ServiceError
 from chat.models import Session, User
-from chat.services import organising, runs
-from chat.services.access import session_for_staff
-from chat.services.errors import Refused
+from chat.services.runs import control
+from chat.services.sessions import actions
 
 # A selection over all pages may be everything that there is: changes are made in portions.
 MOST = 100
@@ -26,33 +27,33 @@ Deed = Callable[[User, Session], bool]
 
 
 def stop_one(user: User, session: Session) -> bool:
-    if not runs.cancel(session=session, author=user):
+    if not control.cancel(session=session, author=user):
         return False
-    journal.note(user, session, journal.STOPPED)
+    audit_log.note(user, session, audit_log.STOPPED)
     return True
 
 
 def archive_one(user: User, session: Session) -> bool:
     if session.status == Session.Status.ARCHIVED:
         return False
-    organising.set_archived(session=session, archived=True)
-    journal.note(user, session, journal.ARCHIVED)
+    actions.set_archived(session=session, archived=True)
+    audit_log.note(user, session, audit_log.ARCHIVED)
     return True
 
 
 def restore_one(user: User, session: Session) -> bool:
     if session.status == Session.Status.ACTIVE:
         return False
-    organising.set_archived(session=session, archived=False)
-    journal.note(user, session, journal.RESTORED)
+    actions.set_archived(session=session, archived=False)
+    audit_log.note(user, session, audit_log.RESTORED)
     return True
 
 
 def undelete_one(user: User, session: Session) -> bool:
     if session.status != Session.Status.DELETED:
         return False
-    organising.bring_back(session=session, author=user)
-    journal.note(user, session, journal.UNDELETED)
+    actions.bring_back(session=session, author=user)
+    audit_log.note(user, session, audit_log.UNDELETED)
     return True
 
 
@@ -89,14 +90,14 @@ def export_markdown(admin: Any, request: StaffRequest, chosen: QuerySet[Session]
 def _with_each(request: StaffRequest, chosen: QuerySet[Session], deed: Deed, *, are_deleted: bool = False) -> None:
     """Do it with each session; say how many it changed, how many needed no change, and why others refused."""
     ids = _ids(request, chosen)
-    refused: list[Refused] = []
+    refused: list[ServiceError] = []
     done = 0
     for session_id in ids:
         try:
             with transaction.atomic():
                 session = session_for_staff(request.user, session_id, needs_change=True, is_deleted=are_deleted)
                 done += deed(request.user, session)
-        except Refused as refusal:
+        except ServiceError as refusal:
             refused.append(refusal)
     if done:
         words = ngettext("Done with %(count)s session.", "Done with %(count)s sessions.", done)

@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
-from chat.admin.gate import StaffRequest
+from chat.admin.permissions import StaffRequest
 from chat.models import Membership, User, Workspace
-from chat.services.security_log import Kind, record
+from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
     OfPerson = admin.StackedInline[Membership, User]

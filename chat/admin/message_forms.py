@@ -9,14 +9,14 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from chat.admin.fields import ArgumentsField, BigField, lines, pretty
-from chat.models import ChatMessage, MessageType, Speaker, User
-from chat.services import editing
-from chat.services.editing import WORDS
+from chat.models import ChatMessage, MessageRole, MessageType, User
+from chat.services.messages import editing
+from chat.services.messages.editing import WORDS
 
 ROLES = [
-    (Speaker.USER.value, _("User")),
-    (Speaker.ASSISTANT.value, _("Assistant")),
-    (Speaker.SYSTEM.value, _("System")),
+    (MessageRole.USER.value, _("User")),
+    (MessageRole.ASSISTANT.value, _("Assistant")),
+    (MessageRole.SYSTEM.value, _("System")),
 ]
 
 
@@ -33,7 +33,7 @@ class MessageForm(forms.Form):
     }
 
     def save(self, row: ChatMessage, author: User) -> None:
-        """Save through the services. Raises Refused: as "stale", with what stands there as `current`."""
+        """Save through the services. Raises ServiceError: as "stale", with what stands there as `current`."""
         raise NotImplementedError
 
     def present(self, current: Any) -> dict[str, str]:

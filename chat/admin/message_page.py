@@ -8,16 +8,23 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from chat.admin import journal, session_page
-from chat.admin.deeds import message_of
+from chat.admin import audit_log, session_page
+from chat.admin.actions import message_of
 from chat.admin.fields import Clash
-from chat.admin.gate import Pages, StaffRequest, may_change, may_change_messages, require_messages, session_or_404
 from chat.admin.message_forms import AddForm, MessageForm, form_of, values_of
 from chat.admin.message_rows import label_of, page_with, status_of
+from chat.admin.permissions import (
+    Pages,
+    StaffRequest,
+    may_change,
+    may_change_messages,
+    require_messages,
+    session_or_404,
+)
 from chat.admin.versions import versions_of
+from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageStatus, Session, attached_to
-from chat.services import editing
-from chat.services.errors import NoSuchMessage, Refused
+from chat.services.messages import editing
 
 
 def edit(request: StaffRequest, session_id: str, message_id: str) -> HttpResponse:
@@ -45,7 +52,7 @@ def add(request: StaffRequest, session_id: str) -> HttpResponse:
     require_messages(request.user, change=True)
     after_id = request.GET.get("after", "")
     after = _row_or_404(session, after_id) if after_id else None
-    journal.note_reading(request.user, session, opens=False)
+    audit_log.note_reading(request.user, session, opens=False)
     form = AddForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid() and (row := _add(request, session, after, form)) is not None:
         return HttpResponseRedirect(_place(row))
@@ -66,7 +73,7 @@ def _row_or_404(session: Session, message_id: str) -> ChatMessage:
         raise Http404(str(refused)) from refused
 
 
-def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> Refused | None:
+def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> ServiceError | None:
     """Save a valid form and say so; a refusal becomes its error."""
     changed = [form.logged[name] for name in form.changed_data if name in form.logged]
     if not changed:
@@ -75,8 +82,8 @@ def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> Refused
     try:
         with transaction.atomic():
             form.save(row, request.user)
-            journal.note_message(request.user, row, "changed", changed)
-    except Refused as refused:
+            audit_log.note_message(request.user, row, "changed", changed)
+    except ServiceError as refused:
         form.add_error(None, _reason(row, refused))
         return refused
     messages.success(request, _("The message was saved. The model gets it with its next response."))
@@ -88,15 +95,15 @@ def _add(request: StaffRequest, session: Session, after: ChatMessage | None, for
         with transaction.atomic():
             after_id = after.pk if after else None
             row = editing.add(session=session, author=request.user, after_id=after_id, **form.cleaned_data)
-            journal.note_message(request.user, row, "added")
-    except Refused as refused:
+            audit_log.note_message(request.user, row, "added")
+    except ServiceError as refused:
         form.add_error(None, _reason(after, refused))
         return None
     messages.success(request, _("The message was added. The model gets it with its next response."))
     return row
 
 
-def _reason(row: ChatMessage | None, refused: Refused) -> str:
+def _reason(row: ChatMessage | None, refused: ServiceError) -> str:
     """Why something was refused, and what to do about it where the service cannot know."""
     if isinstance(refused, NoSuchMessage) and row is not None:
         return _("The message has been removed meanwhile. What you have written is still here: put it back first.")
@@ -105,7 +112,7 @@ def _reason(row: ChatMessage | None, refused: Refused) -> str:
     return refused.message
 
 
-def _knowing(form: MessageForm, refused: Refused) -> MessageForm:
+def _knowing(form: MessageForm, refused: ServiceError) -> MessageForm:
     """The same form with what was typed in it, for somebody who knows now what stands there."""
     data = form.data.copy()  # type: ignore[attr-defined]  # a form that was sent has a QueryDict
     data["revision"] = str(refused.details["revision"])
@@ -118,7 +125,7 @@ def _page(
     request: StaffRequest, row: ChatMessage, form: MessageForm | None, present: dict[str, str] | None = None
 ) -> HttpResponse:
     session = row.session
-    journal.note_reading(request.user, session, opens=False)
+    audit_log.note_reading(request.user, session, opens=False)
     may_write = may_change(request.user, session) and may_change_messages(request.user)
     can_write = may_write and session.status == Session.Status.ACTIVE
     if form is not None and not form.is_bound:

@@ -13,8 +13,8 @@ from django.db.models.functions import Cast, Left
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
-from chat.models import ChatMessage, MessageStatus, MessageType, Session, Speaker
-from chat.services.editing import MARKERS, SAID, WORDS, same_response
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Session
+from chat.services.messages.editing import MARKERS, SAID, WORDS, same_response
 
 if TYPE_CHECKING:
     Pages = Paginator[Any]
@@ -79,7 +79,7 @@ def page_with(row: ChatMessage) -> int:
 def label_of(row: ChatMessage) -> str:
     """What kind of message this is, in words."""
     if row.type == MessageType.TEXT:
-        return {str(Speaker.USER): _("User"), str(Speaker.SYSTEM): _("System")}.get(row.role, _("Assistant"))
+        return {str(MessageRole.USER): _("User"), str(MessageRole.SYSTEM): _("System")}.get(row.role, _("Assistant"))
     return {
         MessageType.REASONING: _("Reasoning"),
         MessageType.TOOL_GROUP: _("Tool call"),

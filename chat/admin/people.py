@@ -23,15 +23,15 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import erasing, names
-from chat.admin.gate import StaffRequest, may_become, may_touch
-from chat.admin.keeping import KeepingAdmin, Plan
+from chat.admin.deletion import KeepingAdmin, Plan
 from chat.admin.memberships import RecordingAdmin, WorkspacesOfPerson
+from chat.admin.permissions import StaffRequest, may_become, may_touch
 from chat.admin.searching import BoundedSearch
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.models import ApiToken, User
-from chat.services import accounts, second_factor, staff
-from chat.services.security_log import Kind, record
+from chat.services.people import accounts, second_factor, staff
+from chat.services.people.security_log import Kind, record
 
 FOUND = 302
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")

@@ -14,10 +14,10 @@ from django.utils.translation import gettext_lazy as _
 from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
+from chat.errors import Invalid
 from chat.models import AgentPreset
+from chat.queries import presets
 from chat.rendering.text.levels import LEVELS
-from chat.services import presets
-from chat.services.errors import Invalid
 
 if TYPE_CHECKING:
     Form = forms.ModelForm[AgentPreset]

@@ -18,11 +18,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
-from chat.admin.entrances import LookedAt
-from chat.admin.journal import READ
+from chat.admin.audit_log import READ
+from chat.admin.shares import LookedAt
 from chat.models import SecurityEvent, User
 from chat.origin import Face
-from chat.services.security_log import Kind
+from chat.services.people.security_log import Kind
 
 if TYPE_CHECKING:
     Events = admin.ModelAdmin[SecurityEvent]

@@ -11,15 +11,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
 from agents.reasoning import LARGEST_BUDGET, Reasoning
-from chat.admin import journal
+from chat.admin import audit_log
 from chat.admin.fields import BigField, Clash, WrittenField, lines
 from chat.agents_setup import registry
+from chat.errors import ServiceError
 from chat.models import Session, User
+from chat.queries import presets
 from chat.rendering.text.levels import LEVELS
-from chat.services import presets, sessions
-from chat.services.changing import config_of
-from chat.services.errors import Refused
-from chat.services.rows import OpenSession
+from chat.services.sessions import lifecycle
+from chat.services.transaction import SessionTransaction
 
 # What the log calls the fields; it is translated where it is shown.
 LOGGED = {
@@ -104,7 +104,7 @@ class SessionForm(forms.Form):
 
 def values_of(session: Session) -> dict[str, str]:
     """A session's fields as the form has them."""
-    config, reasoning = presets.kept(session), Reasoning.of(config_of(session))
+    config, reasoning = presets.kept(session), Reasoning.of(session.config_values)
     return {
         "title": session.title,
         "agent": session.agent,
@@ -127,14 +127,14 @@ def save(form: SessionForm, author: User) -> list[Clash]:
     changed = list(form.changed_data)
     try:
         with transaction.atomic():
-            present = values_of(OpenSession.lock(form.session.pk).session)
+            present = values_of(SessionTransaction.lock(form.session.pk).session)
             if clashes := _clashes(form, changed, present):
                 return clashes
             for name in changed:
                 _change(form, name, author)
             if changed:
-                journal.note_fields(author, form.session, [LOGGED[name] for name in changed])
-    except Refused as refusal:
+                audit_log.note_fields(author, form.session, [LOGGED[name] for name in changed])
+    except ServiceError as refusal:
         form.add_error(None, refusal.message)
     return []
 
@@ -166,27 +166,27 @@ def _change(form: SessionForm, name: str, author: User) -> None:
     about: dict[str, Any] = {"session": form.session, "author": author}
     match name:
         case "title":
-            sessions.rename(**about, title=wanted)
+            lifecycle.rename(**about, title=wanted)
         case "agent":
-            sessions.set_agent(**about, agent=wanted)
+            lifecycle.set_agent(**about, agent=wanted)
         case "model":
             provider, _slash, model = wanted.partition("/")
-            sessions.set_model(**about, provider=provider, model=model)
+            lifecycle.set_model(**about, provider=provider, model=model)
         case "mode":
-            sessions.configure(**about, mode=wanted)
+            lifecycle.configure(**about, mode=wanted)
         case "tools":
             names = (name.strip() for name in wanted.split(","))
-            sessions.configure(**about, tools=[name for name in names if name])
+            lifecycle.configure(**about, tools=[name for name in names if name])
         case "max_rounds":
-            sessions.configure(**about, max_rounds=_number(wanted) or 0)
+            lifecycle.configure(**about, max_rounds=_number(wanted) or 0)
         case "reasoning_effort":
-            sessions.configure(**about, reasoning_effort=wanted)
+            lifecycle.configure(**about, reasoning_effort=wanted)
         case "thinking_budget":
             # The service refuses -1, as it does any number that is no budget; 0 is the model's default.
             budget = _number(wanted) if wanted.strip() else 0
-            sessions.configure(**about, thinking_budget=-1 if budget is None else budget)
+            lifecycle.configure(**about, thinking_budget=-1 if budget is None else budget)
         case "system_prompt":
-            sessions.set_system_prompt(**about, system_prompt=wanted)
+            lifecycle.set_system_prompt(**about, system_prompt=wanted)
 
 
 def _number(text: str) -> int | None:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin.states import RUN_STATES, STATUSES
 from chat.models import ChatMessage, Session
-from chat.services.editing import MARKERS
+from chat.services.messages.editing import MARKERS
 
 if TYPE_CHECKING:
     Pages = Paginator[Session]

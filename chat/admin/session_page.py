@@ -13,9 +13,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.admin import journal, message_rows
+from chat.access import role_in
+from chat.admin import audit_log, message_rows
 from chat.admin.fields import Clash, pretty
-from chat.admin.gate import (
+from chat.admin.permissions import (
     Pages,
     StaffRequest,
     may_change,
@@ -27,7 +28,6 @@ from chat.admin.gate import (
 from chat.admin.session_form import SessionForm, knowing, save
 from chat.admin.states import run_of, state_of
 from chat.models import RunState, Session
-from chat.services.access import role_in
 
 CONFIGURATION = [("agent", "model"), ("reasoning_effort", "thinking_budget"), ("mode", "max_rounds"), "tools"]
 FIELDSETS: list[Any] = [(None, {"fields": ["title", *CONFIGURATION, "system_prompt"]})]
@@ -54,7 +54,7 @@ def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Se
             return HttpResponseRedirect(address(session.pk, f"?{request.GET.urlencode() or 'p='}"))
         form = knowing(form, clashes) if clashes else form
     # A form that is refused shows the messages as well.
-    journal.note_reading(request.user, session, opens=request.method != "POST" and not request.GET)
+    audit_log.note_reading(request.user, session, opens=request.method != "POST" and not request.GET)
     fieldsets = FIELDSETS if can_read else FIELDSETS_WITHOUT_TEXT
     values = {
         "adminform": AdminForm(form, fieldsets, {}, (), model_admin=model_admin),  # type: ignore[arg-type]  # it asks no more of a form

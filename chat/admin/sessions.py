@@ -15,8 +15,19 @@ from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import deeds, erasing, exports, journal, list_actions, message_page, names, session_page
-from chat.admin.gate import Pages, StaffRequest, may_read_messages, title_for
+from chat.admin import (
+    actions as deeds,
+)
+from chat.admin import (
+    audit_log,
+    erasing,
+    exports,
+    list_actions,
+    message_page,
+    names,
+    session_page,
+)
+from chat.admin.permissions import Pages, StaffRequest, may_read_messages, title_for
 from chat.admin.session_list import (
     BegunFilter,
     LastActiveFilter,
@@ -30,8 +41,8 @@ from chat.admin.session_list import (
 )
 from chat.admin.states import state_of
 from chat.models import SecurityEvent, Session, User
-from chat.services.searching import sessions_with
-from chat.services.security_log import Kind, record
+from chat.queries.search import sessions_with
+from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Session]
@@ -166,7 +177,7 @@ class SessionAdmin(Admin):
 def _note_search(user: User, words: str, of: str, *, goes_on: bool) -> None:
     """Log a search; `goes_on`: the address is one of a further page, which counts as the same search for a while."""
     if goes_on:
-        since = timezone.now() - journal.OPENING
+        since = timezone.now() - audit_log.OPENING
         same = SecurityEvent.objects.filter(kind=Kind.ADMIN_SEARCH, actor=user, at__gte=since)
         if same.filter(details__words=words, details__of=of).exists():
             return

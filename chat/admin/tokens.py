@@ -16,11 +16,11 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
-from chat.admin.entrances import LookedAt
-from chat.admin.gate import StaffRequest, may_touch
+from chat.admin.permissions import StaffRequest, may_touch
+from chat.admin.shares import LookedAt
+from chat.errors import ServiceError
 from chat.models import ApiToken, User
-from chat.services import api_tokens
-from chat.services.errors import Refused
+from chat.services.people import api_tokens
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[ApiToken]
@@ -74,7 +74,7 @@ class TokenAdmin(LookedAt, Admin):
             words = {"name": token.name, "person": token.user.sender}
             try:
                 api_tokens.revoke(user=token.user, token_id=token.pk, author=request.user)
-            except Refused as refused:
+            except ServiceError as refused:
                 messages.error(request, refused.message)
                 continue
             note(request, token.user, gettext("Revoked the API token “%(name)s”.") % words)

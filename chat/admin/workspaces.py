@@ -11,10 +11,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import names
-from chat.admin.keeping import KeepingAdmin
+from chat.admin.deletion import KeepingAdmin
 from chat.admin.memberships import PeopleOfWorkspace, RecordingAdmin
 from chat.models import Membership, Session, Workspace
-from chat.services import staff
+from chat.services.people import staff
 
 names.call(Workspace, _("workspace"), _("workspaces"))
 names.call_fields(Workspace, name=_("name"), created_at=_("made"))

@@ -11,13 +11,14 @@ from ninja.security import HttpBearer
 from ninja.security.apikey import APIKeyCookie
 from ninja.utils import check_csrf
 
-from chat.models import ApiToken, Role, Session, User, Workspace
+from chat.access import session_for, workspace_for
+from chat.errors import ServiceError
+from chat.limits import rates
+from chat.limits.rates import Window
+from chat.models import ApiToken, Session, SessionRole, User, Workspace
 from chat.origin import note_token
-from chat.services import api_tokens, limits
-from chat.services.access import session_for, workspace_for
-from chat.services.errors import Refused
-from chat.services.limits import Window
-from chat.services.second_factor import is_missing
+from chat.services.people import api_tokens
+from chat.services.people.second_factor import is_missing
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -38,9 +39,9 @@ class Bearer(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
         found = api_tokens.recognised(token)
         if found is None:
-            raise Refused("bad_token", _("This token is not valid, or not any more."))
+            raise ServiceError("bad_token", _("This token is not valid, or not any more."))
         if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
-            raise Refused("read_only_token", _("This token may only read."))
+            raise ServiceError("read_only_token", _("This token may only read."))
         request.user = found.user
         note_token(found.pk)
         _count(request, "token", found.pk)
@@ -64,16 +65,16 @@ class Cookie(APIKeyCookie):
             return None
         if is_missing(user, request.session):
             words = _("This server requires two-step verification for your account. Set it up in your settings.")
-            raise Refused("second_factor_required", words)
+            raise ServiceError("second_factor_required", words)
         if check_csrf(request) is not None:
-            raise Refused("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
+            raise ServiceError("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
         _count(request, "user", user.pk)
         return user
 
 
 def _count(request: HttpRequest, kind: str, row_id: int) -> None:
     """Count the request. Raises RateLimited; edge.py writes the window into the answer's headers."""
-    request.window = window = limits.count("requests", kind, row_id)  # type: ignore[attr-defined]  # as ApiRequest has it
+    request.window = window = rates.count("requests", kind, row_id)  # type: ignore[attr-defined]  # as ApiRequest has it
     window.require()
 
 
@@ -82,7 +83,7 @@ def _person(request: HttpRequest) -> object:
     return getattr(request.user, "_wrapped", request.user) if request.user.is_authenticated else None
 
 
-def session_of(request: ApiRequest, session_id: str, needs: Role = Role.VIEWER) -> Session:
+def session_of(request: ApiRequest, session_id: str, needs: SessionRole = SessionRole.VIEWER) -> Session:
     """Fetch a session through the gate. Raises NoSuchSession, Forbidden: let them pass, they become problems."""
     return session_for(request.user, session_id, needs)[0]
 

@@ -14,8 +14,8 @@ from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest
 from chat.api.responses import answer
-from chat.services.offers import agents_for, models_for
-from chat.services.searching import search
+from chat.queries.offers import agents_for, models_for
+from chat.queries.search import search
 
 router = Router(tags=["Catalogue"])
 

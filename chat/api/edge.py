@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chat.api.problems import CODES, MEDIA_TYPE, problem, words
+from chat.limits.rates import Window
 from chat.middleware import finishing
-from chat.services.limits import Window
 
 PREFIX = "/api/"
 

@@ -19,7 +19,7 @@ from chat.api.parsing import NotJson
 from chat.api.problems import CODES, problem, refusal, words
 from chat.commands import LONGEST_EXPLANATION, Malformed
 from chat.db import is_away
-from chat.services.errors import Refused, unavailable
+from chat.errors import ServiceError, unavailable
 
 logger = logging.getLogger(__name__)
 MOST_ERRORS = 20
@@ -30,7 +30,7 @@ PLACES = ("body", "query", "path", "header", "form", "file")
 
 def install(api: NinjaAPI) -> None:
     """Have all of them answered as problems; what is none of these is a failure of ours, and goes to the log."""
-    api.add_exception_handler(Refused, _refused)
+    api.add_exception_handler(ServiceError, _refused)
     api.add_exception_handler(Malformed, _malformed)
     api.add_exception_handler(ValidationError, _invalid)
     api.add_exception_handler(AuthenticationError, _signed_out)

@@ -9,12 +9,12 @@ from django.utils.translation import get_language
 from ninja import Header, Query, Router, Schema
 from pydantic import Field
 
+from chat.access import session_for
 from chat.api.auth import ApiRequest
 from chat.api.event_schemas import EVENT, SCHEMAS
 from chat.api.streams import entry_of, require_room, streamed
 from chat.commands import Number
 from chat.live.event_stream import EventStream
-from chat.services.access import session_for
 
 router = Router(tags=["Events"])
 LastEvent = Annotated[Number | None, Header(alias="Last-Event-ID", description="The revision of the last event")]

@@ -18,9 +18,10 @@ from chat.api.problems import problem
 from chat.api.responses import answer, is_known, nothing
 from chat.api.schemas import AttachmentOut
 from chat.files.plain import charset_of
-from chat.models import Attachment, Role
-from chat.services import attachments
-from chat.services.attachments import NoSuchAttachment
+from chat.models import Attachment, SessionRole
+from chat.queries import attachments as stored
+from chat.queries.attachments import NoSuchAttachment
+from chat.services.messages import attachments
 
 router = Router(tags=["Files"])
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
@@ -59,11 +60,11 @@ class UploadedAttachment(AttachmentOut):
 )
 def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedFile]) -> HttpResponse:
     """To send it with your next message in this session, within a day."""
-    session = session_of(request, session_id, Role.EDITOR)
+    session = session_of(request, session_id, SessionRole.EDITOR)
     name, size = file.name or "", file.size or 0
     taken = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
     address = reverse("api:get_attachment", args=[taken.pk])
-    described = {**attachments.described(taken), "url": address}
+    described = {**stored.described(taken), "url": address}
     shown = {field: described[field] for field in UploadedAttachment.model_fields}
     return answer(request, shown, status=201, location=address, tagged=False)
 
@@ -84,7 +85,7 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
     }
     if is_known(request, headers["ETag"]):
         return HttpResponseNotModified(headers={"ETag": headers["ETag"]})
-    data = attachments.data_of(file)
+    data = stored.data_of(file)
     media_type = file.media_type
     if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data)):
         media_type = f"{media_type}; charset={charset}"
@@ -113,7 +114,7 @@ def remove_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
 def _found(request: ApiRequest, attachment_id: str) -> Attachment:
     if not ids.may_be_one(attachment_id):
         raise NoSuchAttachment
-    return attachments.fetch(request.user, attachment_id)
+    return stored.fetch(request.user, attachment_id)
 
 
 def _part(request: ApiRequest, tag: str, size: int) -> range | None:

@@ -11,7 +11,7 @@ from pydantic import Field
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
-from chat.services import guests
+from chat.services.people import guests
 
 router = Router(tags=["Workspaces"])
 

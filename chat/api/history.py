@@ -10,16 +10,16 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
-from chat.api.doing import known, obey_about
+from chat.api.commands import known, obey_about
 from chat.api.responses import answer
 from chat.api.schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
 from chat.commands import Number
-from chat.models import ChatMessage, Role, User
-from chat.services import history, reading
-from chat.services.access import session_for
-from chat.services.errors import NoSuchMessage, Refused
-from chat.services.history import History, Words
+from chat.errors import NoSuchMessage, ServiceError
+from chat.models import ChatMessage, SessionRole, User
+from chat.queries import history, messages
+from chat.queries.history import History, Words
 
 router = Router(tags=["History"])
 Json = dict[str, Any]
@@ -91,13 +91,13 @@ def list_versions(request: ApiRequest, session_id: str, message_id: str, query: 
 )
 def restore_version(request: ApiRequest, session_id: str, message_id: str, version: int) -> HttpResponse:
     """Make the text of a version the present one, as an edit."""
-    session = session_of(request, session_id, Role.EDITOR)
+    session = session_of(request, session_id, SessionRole.EDITOR)
     row = _row(request, session_id, message_id)
     words = history.version_of(row, version) if 0 <= version < 2**62 else None
     if words is None:
-        raise Refused("no_such_version", _("There is no such version."))
+        raise ServiceError("no_such_version", _("There is no such version."))
     obey_about(request, session_id, message_id, "edit", text=words.get("text", ""))
-    message = reading.message_snapshot(row.pk)
+    message = messages.message_snapshot(row.pk)
     if message is None or message.session_id != session.pk:
         raise NoSuchMessage
     return answer(request, message.to_json(), revision=message.revision)
@@ -123,7 +123,7 @@ def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[Hist
 )
 def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
     """Only editors may, who can restore them."""
-    session = session_of(request, session_id, Role.EDITOR)
+    session = session_of(request, session_id, SessionRole.EDITOR)
     rows, older = history.removed_from(session, query.before)
     removed = [
         {
@@ -145,7 +145,7 @@ def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery
 def _row(request: ApiRequest, session_id: str, message_id: str) -> ChatMessage:
     session, role = session_for(request.user, session_id)
     row = ChatMessage.objects.filter(session=session, pk=known(message_id)).first()
-    if row is None or (row.removed_at is not None and not role.covers(Role.EDITOR)):
+    if row is None or (row.removed_at is not None and not role.covers(SessionRole.EDITOR)):
         raise NoSuchMessage
     return row
 

@@ -12,8 +12,9 @@ from pydantic import Field
 
 from chat.api.auth import ApiRequest
 from chat.api.responses import answer, nothing
+from chat.limits import quotas
 from chat.models import ApiToken
-from chat.services import quotas, workspaces
+from chat.services.people import workspaces
 
 router = Router(tags=["Workspaces"])
 

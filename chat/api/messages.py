@@ -11,15 +11,15 @@ from ninja import Query, Router, Schema
 from pydantic import Field, model_validator
 
 from chat.api.auth import ApiRequest, session_of
-from chat.api.doing import commands_about, known, obey, obey_about
+from chat.api.commands import commands_about, known, obey, obey_about
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
 from chat.api.schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
 from chat.api.streams import require_room
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number
-from chat.services import reading
-from chat.services.errors import NoSuchMessage
+from chat.errors import NoSuchMessage
+from chat.queries import messages as reading
 
 router = Router(tags=["Messages"])
 # A page of the API is of so many characters, unless a single message has more.

@@ -20,7 +20,7 @@ from chat.commands import Malformed
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
 
 
-class NotJson(ValueError):  # noqa: N818  # named for what the body is
+class NotJson(ValueError):  # named for what the body is
     """The body's content type is not JSON."""
 
 

@@ -10,17 +10,17 @@ from django.utils.translation import gettext as _
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from chat.services.errors import (
+from chat.errors import (
     Busy,
     Forbidden,
     NoSuchMessage,
     NoSuchSession,
     NoSuchWorkspace,
-    Refused,
+    ServiceError,
     unavailable,
 )
-from chat.services.limits import RateLimited
-from chat.services.quotas import DiskFull, QuotaExceeded
+from chat.limits.quotas import DiskFull, QuotaExceeded
+from chat.limits.rates import RateLimited
 
 MEDIA_TYPE = "application/problem+json"
 # What a refusal means to HTTP. Others are 422: what was asked for is understood and cannot be.
@@ -108,7 +108,7 @@ def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResp
     return answer
 
 
-def refusal(refused: Refused, status: int = 0) -> JsonResponse:
+def refusal(refused: ServiceError, status: int = 0) -> JsonResponse:
     """Answer as a service refuses."""
     return problem(refused.code, refused.message, status, **refused.details)
 

@@ -13,29 +13,29 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from agents.errors import AgentError
+from agents.i18n import TranslatableText
 from agents.loop import Agent
 from agents.messages import File, Part
 from agents.providers.base import Request, ToolSpec
 from agents.providers.forms import dialect_of, form_of, preview
 from agents.toolbox import TOOLBOX
-from agents.words import Words
 from chat import ids
+from chat.access import session_for
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest, session_of
 from chat.api.responses import answer
-from chat.models import Attachment, ChatMessage, ModelRequest, Role, Session, attached_to
+from chat.errors import ServiceError
+from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRole, attached_to
 from chat.projections.attached import as_text
-from chat.projections.briefed import Block
 from chat.projections.context import context, prompt_row, system_prompt
+from chat.projections.context_view import Block
 from chat.projections.estimate import of_text, of_tools
+from chat.queries import presets
+from chat.queries.model_requests import past_request, requests_of
+from chat.queries.usage import ModelUsage, usage_of
 from chat.rendering.text.translation import translate
-from chat.running.next_request import MEASURED, NextRequest, next_request
-from chat.running.showing import Shown, glance, read, shown
-from chat.services import presets
-from chat.services.access import session_for
-from chat.services.errors import Refused
-from chat.services.requests_made import past_request, requests_of
-from chat.services.usage import ModelUsage, usage_of
+from chat.runner.file_parts import Shown, file_sizes, load_file_parts, read
+from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.snapshots import context_percent
 
 router = Router(tags=["Context"])
@@ -217,9 +217,9 @@ def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQue
     """One for each response of a model."""
     session = session_of(request, session_id)
     found = requests_of(session, query.before, query.limit + 1)
-    shown = found[: query.limit]
-    following = shown[-1].pk if len(found) > len(shown) else None
-    return answer(request, {"requests": [_summary(each) for each in shown], "next": following})
+    load_file_parts = found[: query.limit]
+    following = load_file_parts[-1].pk if len(found) > len(load_file_parts) else None
+    return answer(request, {"requests": [_summary(each) for each in load_file_parts], "next": following})
 
 
 @router.get(
@@ -233,11 +233,11 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     session, role = session_for(request.user, session_id)
     past = past_request(session, response_id) if ids.may_be_one(response_id) else None
     if past is None:
-        raise Refused("no_such_request", _("There is no record of such a request."))
+        raise ServiceError("no_such_request", _("There is no record of such a request."))
     made, agent = past.made, _agent_of(session, past.made)
-    is_visible = role.covers(Role.EDITOR)
+    is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
-    files = shown(rows, agent.takes, read if query.file_data else _reference) if agent else {}
+    files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
     tools = [TOOLBOX[name] for name in made.tools if name in TOOLBOX]
     # A system row that was removed since took the place of the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
@@ -273,7 +273,7 @@ def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
 
 def _reference(attachment: Attachment, form: str) -> tuple[str, int]:
     """Put a file's id where its bytes would be."""
-    return f"attachment:{attachment.pk}", glance(attachment, form)[1]
+    return f"attachment:{attachment.pk}", file_sizes(attachment, form)[1]
 
 
 def _files(rows: Iterable[ChatMessage], files: Shown) -> Iterator[Json]:
@@ -292,7 +292,7 @@ def _files(rows: Iterable[ChatMessage], files: Shown) -> Iterator[Json]:
 
 def _problem(found: NextRequest) -> str | None:
     words = found.problem
-    return (translate(words, words.to_json()) if isinstance(words, Words) else words) or None
+    return (translate(words, words.to_json()) if isinstance(words, TranslatableText) else words) or None
 
 
 def _estimated(block: Block, tokens: Callable[[float], int]) -> Json:

@@ -15,9 +15,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
+from chat.api.api import api
 from chat.api.event_schemas import SCHEMAS
 from chat.api.openapi import TAGS
-from chat.api.root import api
 
 Json = Mapping[str, Any]
 # These hold for all operations, and are described once.

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags
 from django.utils.translation import gettext as _
 
-from chat.services.errors import Refused
+from chat.errors import ServiceError
 
 TAG = re.compile(r'"([0-9]{1,18})\.[0-9a-f]{16}"')
 
@@ -54,7 +54,7 @@ def nothing() -> HttpResponse:
 def seen_by(request: HttpRequest) -> Collection[int] | None:
     """Return the revisions that `If-Match` names; None when the client makes no condition.
 
-    Compression makes tags weak; they mean the same. Raises Refused when no tag in it names a revision.
+    Compression makes tags weak; they mean the same. Raises ServiceError when no tag in it names a revision.
     """
     header = request.headers.get("If-Match", "").strip()
     if not header or header == "*":
@@ -62,7 +62,7 @@ def seen_by(request: HttpRequest) -> Collection[int] | None:
     tags = [TAG.fullmatch(tag.removeprefix("W/")) for tag in parse_etags(header)]
     revisions = {int(tag[1]) for tag in tags if tag}
     if not revisions:
-        raise Refused("stale", _("If-Match takes the ETag of the object that is to be changed."))
+        raise ServiceError("stale", _("If-Match takes the ETag of the object that is to be changed."))
     return revisions
 
 

@@ -14,11 +14,11 @@ from ninja import Schema
 from pydantic import Field
 
 from chat import ids
-from chat.models import Role, Session
-from chat.services import presets
-from chat.services.errors import Invalid
-from chat.services.listing import Listed, ListedSession
-from chat.services.reading import session_snapshot
+from chat.errors import Invalid
+from chat.models import Session, SessionRole
+from chat.queries import presets
+from chat.queries.messages import session_snapshot
+from chat.queries.session_list import Listed, ListedSession
 from chat.snapshots import AgentStatus
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 SessionStatus = Literal["active", "archived", "deleted"]
-SessionRole = Literal["viewer", "editor", "owner"]
+RoleName = Literal["viewer", "editor", "owner"]
 Mode = Literal["chat", "agent", "run"]
 MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
 MessageRole = Literal["user", "assistant", "system", ""]
@@ -76,7 +76,7 @@ class SessionOut(SessionState):
 
     workspace: int
     config: SessionConfig
-    role: SessionRole = Field(description="Your role in the session")
+    role: RoleName = Field(description="Your role in the session")
     forked_from: str | None = Field(description="The session that this one was forked from, while it exists")
     created_at: datetime
     updated_at: datetime
@@ -90,7 +90,7 @@ class SessionSummary(Schema):
     title: str
     owner_id: int
     owner: str = Field(description="The owner's display name")
-    role: SessionRole = Field(description="Your role in the session")
+    role: RoleName = Field(description="Your role in the session")
     agent: str
     provider: str
     model: str
@@ -206,7 +206,7 @@ class MessagePage(Schema):
     more: bool = Field(description="Whether there are more messages in the direction of this page")
 
 
-def session_out(session: Session, role: Role) -> Json:
+def session_out(session: Session, role: SessionRole) -> Json:
     """Return a session as JSON, in a constant number of queries."""
     config = presets.kept(session)
     return {

@@ -13,23 +13,23 @@ from ninja import Query, Router, Schema
 from pydantic import AwareDatetime, Field, model_validator
 
 from agents.reasoning import LARGEST_BUDGET
+from chat.access import session_for
+from chat.amending import amend
 from chat.api.auth import ApiRequest, workspace_named
-from chat.api.doing import command
+from chat.api.commands import command
 from chat.api.parsing import Body, Name
 from chat.api.responses import answer, nothing, seen_by
 from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, place_of, session_out, summary_out
 from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, EffortName, Malformed, Request, ToolName
 from chat.models import Session
-from chat.services.access import session_for
-from chat.services.amending import amend
-from chat.services.listing import ListFilter, listed_before
-from chat.services.once import once
-from chat.services.organising import Deed, organise
-from chat.services.sessions import begin_session
+from chat.queries.session_list import ListFilter, listed_before
+from chat.services.idempotency import once
+from chat.services.sessions.actions import SessionAction, organise
+from chat.services.sessions.lifecycle import begin_session
 
 router = Router(tags=["Sessions"])
-STATUS = {"archived": Deed.ARCHIVE, "active": Deed.RESTORE}
-PINNED = {True: Deed.PIN, False: Deed.UNPIN}
+STATUS = {"archived": SessionAction.ARCHIVE, "active": SessionAction.RESTORE}
+PINNED = {True: SessionAction.PIN, False: SessionAction.UNPIN}
 
 
 class SessionQuery(Schema):
@@ -160,7 +160,7 @@ def change_session(request: ApiRequest, session_id: str, body: SessionChanges) -
 @router.delete("/sessions/{session_id}", response={204: None}, operation_id="deleteSession", summary="Delete a session")
 def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only its owner may. Its turn is stopped and everyone loses access; `undelete` restores it."""
-    amend(user=request.user, session_id=session_id, deeds=[Deed.DELETE], seen=seen_by(request))
+    amend(user=request.user, session_id=session_id, deeds=[SessionAction.DELETE], seen=seen_by(request))
     return nothing()
 
 
@@ -172,7 +172,7 @@ def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only its owner may. Everyone who had access has it again."""
-    organise(user=request.user, deed=Deed.UNDELETE, session_ids=[session_id])
+    organise(user=request.user, deed=SessionAction.UNDELETE, session_ids=[session_id])
     return _current(request, session_id)
 
 
@@ -181,7 +181,7 @@ def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def leave_session(request: ApiRequest, session_id: str) -> HttpResponse:
     """Give up your access to another user's session."""
-    organise(user=request.user, deed=Deed.LEAVE, session_ids=[session_id])
+    organise(user=request.user, deed=SessionAction.LEAVE, session_ids=[session_id])
     return nothing()
 
 
@@ -207,7 +207,7 @@ def _commands(body: SessionChanges) -> Iterator[Request]:
         yield command("rename", title=body.title)
 
 
-def _actions(body: SessionChanges) -> Iterator[Deed]:
+def _actions(body: SessionChanges) -> Iterator[SessionAction]:
     if body.status is not None:
         yield STATUS[body.status]
     if body.pinned is not None:

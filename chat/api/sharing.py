@@ -14,9 +14,9 @@ from pydantic import Field
 from chat.api.auth import ApiRequest, session_of
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
-from chat.api.schemas import SESSION_ID, SessionRole
-from chat.models import Role, User
-from chat.services import sharing
+from chat.api.schemas import SESSION_ID, RoleName
+from chat.models import SessionRole, User
+from chat.services.people import sharing
 
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
@@ -29,7 +29,7 @@ class SessionMember(Schema):
     user_id: int
     username: str
     name: str
-    role: SessionRole
+    role: RoleName
     is_guest: bool = Field(description="Of the workspace")
 
 
@@ -113,7 +113,7 @@ def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> HttpResponse:
     """Give a member or guest of the workspace access, or change their role. Only the owner may."""
-    session = session_of(request, session_id, Role.OWNER)
+    session = session_of(request, session_id, SessionRole.OWNER)
     sharing.share(session=session, author=request.user, user=_user(user_id), role=body.role)
     return nothing()
 
@@ -126,7 +126,7 @@ def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> Ht
 )
 def unshare(request: ApiRequest, session_id: str, user_id: int) -> HttpResponse:
     """Only the owner may. The session's invitation links end too, since one of them could let the user in again."""
-    session = session_of(request, session_id, Role.OWNER)
+    session = session_of(request, session_id, SessionRole.OWNER)
     sharing.unshare(session=session, author=request.user, user=_user(user_id))
     return nothing()
 
@@ -139,7 +139,7 @@ def unshare(request: ApiRequest, session_id: str, user_id: int) -> HttpResponse:
 )
 def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only the owner may."""
-    session = session_of(request, session_id, Role.OWNER)
+    session = session_of(request, session_id, SessionRole.OWNER)
     invitations = [
         {
             "id": each.pk,
@@ -163,7 +163,7 @@ def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation) -> HttpResponse:
     """Only the owner may. The link works for a week, and for `max_uses` users, who become guests of the workspace."""
-    session = session_of(request, session_id, Role.OWNER)
+    session = session_of(request, session_id, SessionRole.OWNER)
     token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
     made = {
@@ -183,7 +183,7 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
 )
 def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only the owner may. Users who have joined keep their access."""
-    sharing.revoke_invitations(session=session_of(request, session_id, Role.OWNER), author=request.user)
+    sharing.revoke_invitations(session=session_of(request, session_id, SessionRole.OWNER), author=request.user)
     return nothing()
 
 
@@ -195,7 +195,7 @@ def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: int) -> HttpResponse:
     """Only the owner may. A link that has ended already is no error."""
-    session = session_of(request, session_id, Role.OWNER)
+    session = session_of(request, session_id, SessionRole.OWNER)
     if 0 < invitation_id < LARGEST_ID:
         sharing.end_invitation(session=session, author=request.user, invitation_id=invitation_id)
     return nothing()

@@ -11,17 +11,17 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.events import STREAM, LastEvent, StreamQuery
 from chat.api.responses import answer
 from chat.api.schemas import Mode
 from chat.api.streams import entry_of, require_room, streamed
 from chat.commands import Number
+from chat.errors import ServiceError
 from chat.live.step_stream import StepStream
-from chat.services import steps as reading
-from chat.services.access import session_for
-from chat.services.errors import Refused
-from chat.services.reading import knows_history
+from chat.queries import steps as reading
+from chat.queries.messages import knows_history
 
 router = Router(tags=["Steps"])
 EVENTS = STREAM | {409: {"$ref": "#/components/responses/Problem"}}
@@ -148,7 +148,7 @@ def stream_steps(
     known = (last_event if last_event is not None else query.since) or 0
     if not knows_history(session, known):
         words = _("The session has no such revision. Forget all steps and start again without one.")
-        raise Refused("stale", words, revision=session.revision)
+        raise ServiceError("stale", words, revision=session.revision)
     require_room(request.user.pk)
     stream = StepStream(request.user, known, role, entry_of(request))
     return streamed(session.pk, stream, stream.follow)

@@ -11,13 +11,13 @@ from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
 from chat.api.auth import ApiRequest
+from chat.errors import ServiceError
+from chat.live.credentials import Credential, Login, Token
 from chat.live.feed import Feed
-from chat.live.listener import Listener
-from chat.live.logins import Entry, Login, Token
+from chat.live.subscriber import Subscriber
 from chat.models import ApiToken
-from chat.running import embedded
-from chat.services.errors import Refused
-from chat.session_store import hash_key
+from chat.runner import runtime
+from chat.security.session_store import hash_key
 
 # Proxies pass each piece on at once, and the compression keeps out of the way.
 HEADERS = {"X-Accel-Buffering": "no"}
@@ -26,7 +26,7 @@ STREAM_RETRY_SECONDS = 10
 Pieces = Callable[[Feed], AsyncIterator[str]]
 
 
-class TooManyStreams(Refused):
+class TooManyStreams(ServiceError):
     CODE: ClassVar[str] = "too_many_streams"
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class TooManyStreams(Refused):
         super().__init__(self.CODE, words, retry_after=STREAM_RETRY_SECONDS)
 
 
-def entry_of(request: ApiRequest) -> Entry | None:
+def entry_of(request: ApiRequest) -> Credential | None:
     """Return by what the request was let in; the stream ends with it (LIVE-06)."""
     if isinstance(request.auth, ApiToken):
         return Token(request.auth.pk)
@@ -44,13 +44,13 @@ def entry_of(request: ApiRequest) -> Entry | None:
 
 def require_room(user_id: int) -> None:
     """Raise TooManyStreams if the user has as many streams and waiting requests open as are allowed."""
-    if not embedded.may_stream(user_id):
+    if not runtime.may_stream(user_id):
         raise TooManyStreams
 
 
 def streamed(
     session_id: str,
-    listener: Listener,
+    listener: Subscriber,
     pieces: Pieces,
     *,
     content_type: str = SSE,
@@ -67,10 +67,10 @@ def streamed(
 
 
 async def _watched(
-    session_id: str, listener: Listener, pieces: Pieces, without_room: Callable[[], AsyncIterator[str]] | None
+    session_id: str, listener: Subscriber, pieces: Pieces, without_room: Callable[[], AsyncIterator[str]] | None
 ) -> AsyncIterator[str]:
     await _release_request_resources()
-    hub = embedded.hub()
+    hub = runtime.hub()
     with hub.streaming(listener.user_id) as has_room:
         if not has_room:
             if without_room is not None:

@@ -10,13 +10,13 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest, session_of
-from chat.api.doing import known, obey, obey_about
+from chat.api.commands import known, obey, obey_about
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
 from chat.commands import Number
+from chat.errors import NoSuchMessage
 from chat.models import ChatMessage
-from chat.services.errors import NoSuchMessage
-from chat.services.suggestions import NoSuchSuggestion, open_suggestions
+from chat.services.messages.suggestions import NoSuchSuggestion, open_suggestions
 
 router = Router(tags=["Messages"])
 SUGGESTION_ID = "e_0123456789abcdef01234567"

@@ -11,16 +11,17 @@ from ninja import File, Form, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
+from chat.access import session_for
 from chat.api.auth import ApiRequest, workspace_named
 from chat.api.responses import answer, nothing
 from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed
-from chat.imports.found import Source
-from chat.services import exporting, import_files, import_uploads
-from chat.services.access import session_for
-from chat.services.import_files import Brought, Contents, Outcome
+from chat.limits.rates import spend
+from chat.services import import_uploads
 from chat.services.import_uploads import Upload
-from chat.services.limits import spend
+from chat.transfer import exporting, import_files
+from chat.transfer.import_files import Brought, Contents, Outcome
+from chat.transfer.parsed import Source
 
 router = Router(tags=["Transfer"])
 # What one request imports of an uploaded file.

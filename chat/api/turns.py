@@ -10,15 +10,15 @@ from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from chat.access import session_for
 from chat.api.auth import ApiRequest
-from chat.api.doing import known, obey, obey_about
+from chat.api.commands import known, obey, obey_about
 from chat.api.parsing import Body
 from chat.api.responses import answer, nothing
 from chat.api.schemas import SESSION_ID
 from chat.commands import Number
-from chat.models import Role
-from chat.services.access import session_for
-from chat.services.turn_attempts import NoSuchAttempt, attempts_of
+from chat.models import SessionRole
+from chat.services.runs.attempts import NoSuchAttempt, attempts_of
 
 router = Router(tags=["Turns"])
 
@@ -138,7 +138,7 @@ def run_tools(request: ApiRequest, session_id: str, message_id: str, query: Quer
 )
 def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
     """What retries have replaced and could be made the current part again, the last one first. For editors."""
-    session, _role = session_for(request.user, session_id, Role.EDITOR)
+    session, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     found = [
         {
             "id": each.id,

@@ -13,12 +13,12 @@ from django.http import StreamingHttpResponse
 
 from chat.api.auth import ApiRequest
 from chat.api.streams import entry_of, streamed
+from chat.errors import NoSuchSession
 from chat.live.feed import Feed
 from chat.live.turn_wait import TurnWait
-from chat.models import Role, User
-from chat.running import embedded
-from chat.services.errors import NoSuchSession
-from chat.services.turn_outcomes import Outcome, TurnOutcome, messages_of_turn, outcome_of
+from chat.models import SessionRole, User
+from chat.queries.turn_outcomes import Outcome, TurnOutcome, messages_of_turn, outcome_of
+from chat.runner import runtime
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ def wait_for_turn(
 
     The status is known at once; the body follows when it is.
     """
-    listener = TurnWait(request.user, Role.EDITOR, entry_of(request))
+    listener = TurnWait(request.user, SessionRole.EDITOR, entry_of(request))
     wait = _Wait(request.user, session_id, sent, seconds, listener)
     status = 200 if sent["repeated"] else 201
     response = streamed(
@@ -86,14 +86,14 @@ class _Wait:
         return {**self._sent, "outcome": "unknown", "messages": [], "more": False}
 
     async def _outcome(self) -> TurnOutcome:
-        return await embedded.hub().threads.run(outcome_of, self._user, self._session_id, self._sent["id"])
+        return await runtime.hub().threads.run(outcome_of, self._user, self._session_id, self._sent["id"])
 
     async def _answer(self, found: TurnOutcome) -> Json:
         is_queued = found.outcome in (Outcome.QUEUED, Outcome.HELD)
         now = {"turn_id": found.turn_id or None, "sequence": found.sequence, "queued": is_queued}
         answer = {**self._sent, **now, "outcome": found.outcome.value, "messages": [], "more": False}
         if found.turn_id:
-            read = embedded.hub().threads.run
+            read = runtime.hub().threads.run
             page = await read(messages_of_turn, self._user, self._session_id, found.turn_id, CHARS)
             answer |= {"messages": [each.to_json() for each in page.messages], "more": page.has_newer}
         return answer

@@ -19,9 +19,11 @@ from django.urls import Resolver404, resolve
 from django.utils.translation import gettext as _
 
 from chat.asgi.refusals import ASGIApplication, Message, Receive, Scope, Send, refuse, request_of
-from chat.running import embedded
-from chat.services import api_tokens, attachments, import_files, preferences
-from chat.services.errors import Refused
+from chat.errors import ServiceError
+from chat.runner import runtime
+from chat.services.messages import attachments
+from chat.services.people import api_tokens, preferences
+from chat.transfer import import_files
 
 MEGABYTE = 1024 * 1024
 # What anyone may send to any address.
@@ -37,7 +39,7 @@ class Limit(NamedTuple):
     """The largest body of a signed-in user at an address. `takes_files`: a user who is signed out learns just that."""
 
     size: int
-    too_large: Callable[[], Refused]
+    too_large: Callable[[], ServiceError]
     takes_files: bool = False
 
 
@@ -52,7 +54,7 @@ UPLOADS: dict[str, Callable[[], Limit]] = {
 }
 
 
-def _file_limit(size: int, too_large: Callable[[], Refused]) -> Limit:
+def _file_limit(size: int, too_large: Callable[[], ServiceError]) -> Limit:
     return Limit(size + FORM_OVERHEAD, too_large, takes_files=True)
 
 
@@ -65,30 +67,30 @@ def limit_of(path: str) -> Limit:
     return UPLOADS[name]() if name in UPLOADS else Limit(settings.DATA_UPLOAD_MAX_MEMORY_SIZE, _too_large)
 
 
-def _too_large() -> Refused:
-    return Refused("too_large", _("This request is too large."))
+def _too_large() -> ServiceError:
+    return ServiceError("too_large", _("This request is too large."))
 
 
-def _signed_out() -> Refused:
-    return Refused("signed_out", _("Sign in to upload files."))
+def _signed_out() -> ServiceError:
+    return ServiceError("signed_out", _("Sign in to upload files."))
 
 
-def _too_slow() -> Refused:
-    return Refused("too_slow", _("The request took too long to arrive. Try again."))
+def _too_slow() -> ServiceError:
+    return ServiceError("too_slow", _("The request took too long to arrive. Try again."))
 
 
-def _malformed() -> Refused:
-    return Refused("malformed", _("This request cannot be read."))
+def _malformed() -> ServiceError:
+    return ServiceError("malformed", _("This request cannot be read."))
 
 
-def _unavailable() -> Refused:
-    return Refused("unavailable", _("Parley cannot reach its database right now. Try again."))
+def _unavailable() -> ServiceError:
+    return ServiceError("unavailable", _("Parley cannot reach its database right now. Try again."))
 
 
 class BodyRefusedError(Exception):
     """The body of the request is not read any further."""
 
-    def __init__(self, status: int, explain: Callable[[], Refused]) -> None:
+    def __init__(self, status: int, explain: Callable[[], ServiceError]) -> None:
         super().__init__(status)
         self.status = status
         self.explain = explain
@@ -172,7 +174,7 @@ class Body:
         if size > limit.size:
             raise BodyRefusedError(413, limit.too_large)
         try:
-            signed_in = await embedded.hub().threads.run(is_signed_in, self._scope)
+            signed_in = await runtime.hub().threads.run(is_signed_in, self._scope)
         except (DatabaseError, InterfaceError):
             raise BodyRefusedError(503, _unavailable) from None
         if not signed_in:

@@ -16,10 +16,10 @@ from django.http import HttpResponse
 
 from chat import schema
 from chat.asgi.refusals import Scope, Send, send_response
+from chat.bus.publisher import layer
 from chat.db import Threads
-from chat.live.publish import layer
 from chat.models import Worker
-from chat.running import embedded
+from chat.runner import runtime
 
 logger = logging.getLogger("chat.server")
 
@@ -91,7 +91,7 @@ class Health:
 
     async def _look(self) -> str:
         try:
-            problem = await self._threads.run(_problem_of_rows, embedded.worker_id())
+            problem = await self._threads.run(_problem_of_rows, runtime.worker_id())
         except Exception as error:  # of whatever kind: the process cannot serve
             return f"the database cannot be used: {error!r}"
         if problem:

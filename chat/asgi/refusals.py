@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 
 from chat.api.edge import PREFIX
 from chat.api.problems import problem
+from chat.errors import ServiceError
 from chat.middleware import PERMISSIONS, POLICY
-from chat.services.errors import Refused
 from chat.views.requests import is_script
 
 # Any: servers, Channels and Django each have types of their own for these.
@@ -37,7 +37,7 @@ def request_of(scope: Scope) -> ASGIRequest:
     return ASGIRequest(scope, BytesIO())
 
 
-async def refuse(scope: Scope, send: Send, status: int, explain: Callable[[], Refused]) -> None:
+async def refuse(scope: Scope, send: Send, status: int, explain: Callable[[], ServiceError]) -> None:
     """Answer a request with `status` and what `explain` returns, in the language of the request."""
     request = request_of(scope)
     with translation.override(translation.get_language_from_request(request)):
@@ -52,11 +52,11 @@ async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
         await refuse(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _restarting)
 
 
-def _restarting() -> Refused:
-    return Refused("unavailable", _("Parley is restarting. Try again in a moment."))
+def _restarting() -> ServiceError:
+    return ServiceError("unavailable", _("Parley is restarting. Try again in a moment."))
 
 
-def _response(request: ASGIRequest, status: int, refused: Refused) -> HttpResponse:
+def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpResponse:
     """Return a problem in the API, JSON for scripts of the pages, and otherwise a page."""
     response: HttpResponse
     if request.path_info.startswith(PREFIX):

@@ -27,7 +27,7 @@ class Contents:
     model_image: bytes = b""
 
 
-class Unusable(Exception):  # noqa: N818  # an answer about a file, not a failure of ours
+class Unusable(Exception):  # an answer about a file, not a failure of ours
     """The file cannot be taken; `problem` says why."""
 
     def __init__(self, problem: Problem) -> None:

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from django.db import DatabaseError, InterfaceError
 
+from chat.errors import NoSuchSession
 from chat.live import step_stream
-from chat.live.logins import Entry
-from chat.live.outbox import Outbox, Waiting
-from chat.models import MessageStatus, Role, User
-from chat.services.errors import NoSuchSession
+from chat.live.credentials import Credential
+from chat.live.socket_queue import SocketQueue, Waiting
+from chat.models import MessageStatus, SessionRole, User
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -27,10 +27,10 @@ OF_TEXTS = re.compile(r'\{"type":"(?:text_delta|reasoning_delta|response_done|ch
 class Source(Protocol):
     """The session's feed, as far as a stream needs it."""
 
-    async def sync(self, outbox: Outbox, user: User, since: int, have: dict[str, Json] | None) -> None: ...
+    async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None: ...
 
 
-class EventStream(Outbox):
+class EventStream(SocketQueue):
     """One client. It gets the strings that sockets get, when it can take them.
 
     The client cannot ask for a sync, so the stream keeps the rules of a client in its place: it syncs at the beginning,
@@ -40,7 +40,7 @@ class EventStream(Outbox):
 
     over_http = True
 
-    def __init__(self, user: User, since: int, role: Role, login: Entry | None, language: str) -> None:
+    def __init__(self, user: User, since: int, role: SessionRole, login: Credential | None, language: str) -> None:
         super().__init__(
             "events",
             _never,

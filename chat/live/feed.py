@@ -10,8 +10,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from chat.db import Threads
-from chat.events import (
+from chat.bus.events import (
     AccessChanged,
     ChatEvent,
     ContextChanged,
@@ -25,18 +24,21 @@ from chat.events import (
     TextAppended,
     UsageChanged,
 )
+from chat.db import Threads
 from chat.languages import speaking
-from chat.live import catchup
-from chat.live.audience import Audience
-from chat.live.catchup import Answer
+from chat.live import sync as catchup
+from chat.live.event_json import dump, event_frame, rest_frame
 from chat.live.growing import Growing
-from chat.live.listener import Face, Listener
-from chat.live.outbox import Outbox
-from chat.live.people import People
 from chat.live.presence import presence_event, presence_frame
+from chat.live.presence_tracker import PresenceTracker
+from chat.live.socket_queue import SocketQueue
+from chat.live.subscriber import Protocol, Subscriber
+from chat.live.subscribers import Audience
+from chat.live.sync import Answer
 from chat.live.texts import Texts
-from chat.live.wire import dump, event_frame, rest_frame
 from chat.models import User
+from chat.queries import messages
+from chat.queries.steps import StepChanges
 from chat.rendering.markdown import render
 from chat.rendering.messages.frames import (
     body_of,
@@ -48,8 +50,6 @@ from chat.rendering.messages.frames import (
     status_frame,
     usage_frame,
 )
-from chat.services import reading
-from chat.services.steps import StepChanges
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Feed:
         self.revision = -1
         self.subscribed = asyncio.Event()
         self._audience = Audience()
-        self.people = People(session_id, hub, self._audience.people, self._tell_presence)
+        self.people = PresenceTracker(session_id, hub, self._audience.people, self._tell_presence)
         self._threads = threads
         self._texts = Texts(threads, self._audience.tell_pages, self._text_healed)
         self._heard = 0
@@ -79,13 +79,13 @@ class Feed:
         self._drawing: set[asyncio.Task[None]] = set()
 
     @property
-    def listeners(self) -> list[Listener]:
+    def listeners(self) -> list[Subscriber]:
         return list(self._audience)
 
-    def join(self, listener: Listener) -> None:
+    def join(self, listener: Subscriber) -> None:
         self._audience.join(listener)
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: Subscriber) -> None:
         self._audience.leave(listener)
         self.people.left()
 
@@ -135,10 +135,10 @@ class Feed:
     async def _handle_read(self, event: SessionChanged | MessageChanged) -> None:
         try:
             if isinstance(event, MessageChanged):
-                message = event.message or await self._threads.run(reading.message_snapshot, event.id)
+                message = event.message or await self._threads.run(messages.message_snapshot, event.id)
                 self._message_changed(event, message, await self._drawn(message))
             else:
-                self._session_changed(event, await self._threads.run(reading.session_by_id, self.session_id))
+                self._session_changed(event, await self._threads.run(messages.session_by_id, self.session_id))
         except Exception:
             self._failed(event)
 
@@ -300,7 +300,7 @@ class Feed:
 
     # -- catching up ------------------------------------------------------------------------------------------------
 
-    async def sync(self, outbox: Outbox, user: User, since: int, have: dict[str, Json] | None) -> None:
+    async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
         """Bring one viewer up to date: what the rows say since its revision, then the live stream (LIVE-02).
 
         `have` says how much of streaming messages the viewer has; None: that is not known. Raises NoSuchSession when
@@ -360,7 +360,9 @@ class Feed:
             if message_id in self._texts or self.revision <= revision:
                 self._texts.learn(message_id, text)
 
-    async def _grown(self, face: Face, answer: Answer, have: dict[str, Json]) -> AsyncIterator[Mapping[str, object]]:
+    async def _grown(
+        self, face: Protocol, answer: Answer, have: dict[str, Json]
+    ) -> AsyncIterator[Mapping[str, object]]:
         """The live text of the streaming messages: rows are up to a writer's interval behind it."""
         for message in answer.streaming:
             growing = self._texts.get(message.id)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chat.bus.events import TextAppended
 from chat.db import Threads
-from chat.events import TextAppended
 from chat.rendering.budget import ON_LOOP
 from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import is_plain

@@ -15,19 +15,20 @@ from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import ModelSignal, post_delete, post_save
 
+from chat import access
+from chat.bus.events import AccessChanged, decode
+from chat.bus.publisher import HUBS, layer, person_changed
 from chat.commands import CancelRun, Request, SendMessage
 from chat.db import Threads
-from chat.events import AccessChanged, decode
-from chat.live import logins
-from chat.live.doorbells import Doorbells
+from chat.live import credentials
+from chat.live.credentials import Login
 from chat.live.feed import Feed
-from chat.live.listener import AWAY, SIGN_IN_AGAIN, Listener
-from chat.live.logins import Login
-from chat.live.outbox import Outbox
-from chat.live.publish import HUBS, layer, person_changed
+from chat.live.notifier import Doorbells
+from chat.live.socket_queue import SocketQueue
+from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
 from chat.live.subscriptions import Subscriptions
 from chat.models import Membership, Share, User
-from chat.services import access, reading
+from chat.queries import messages
 
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
@@ -54,14 +55,14 @@ class Hub:
         self.threads = Threads(THREADS, "parley-hub")
         self._quick_threads = Threads(QUICK_THREADS, "parley-quick")
         self._feeds: dict[str, Feed] = {}
-        self._elsewhere: set[Outbox] = set()
+        self._elsewhere: set[SocketQueue] = set()
         self._readers = Threads(READERS, "parley-reader")
         self._doorbells = Doorbells(self.threads, self._pages)
         self._ending = False
         self._channel = ""
         self._subscriptions = Subscriptions("", self._subscribed)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._sockets: dict[int, WeakSet[Outbox]] = {}
+        self._sockets: dict[int, WeakSet[SocketQueue]] = {}
         self._connecting: Counter[int] = Counter()
         self._streams: Counter[int] = Counter()
         self._syncs: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
@@ -94,7 +95,7 @@ class Hub:
         """Return the threads that carry out a command."""
         return self._quick_threads if isinstance(command, QUICK_COMMANDS) else self.threads
 
-    def watch(self, session_id: str, listener: Listener) -> Feed:
+    def watch(self, session_id: str, listener: Subscriber) -> Feed:
         """Let somebody listen. What happens is held back until they are told what there is."""
         listener.hold()
         self._note_socket(listener)
@@ -107,17 +108,17 @@ class Hub:
             listener.close(AWAY)
         return feed
 
-    def unwatch(self, feed: Feed, listener: Listener) -> None:
+    def unwatch(self, feed: Feed, listener: Subscriber) -> None:
         feed.leave(listener)
         if not feed.listeners:
             asyncio.get_running_loop().call_later(LINGER, self._drop_if_unwatched, feed)
 
-    def enter(self, outbox: Outbox) -> None:
+    def enter(self, outbox: SocketQueue) -> None:
         """Let a page listen that shows no session."""
         self._note_socket(outbox)
         self._elsewhere.add(outbox)
 
-    def exit(self, outbox: Outbox) -> None:
+    def exit(self, outbox: SocketQueue) -> None:
         self._elsewhere.discard(outbox)
 
     # -- how much one user may have open ----------------------------------------------------------------------------
@@ -156,8 +157,8 @@ class Hub:
         """Return what bounds how many of a user's sockets are caught up at the same time."""
         return self._syncs.setdefault(user_id, asyncio.Semaphore(SYNCS_PER_USER))
 
-    def _note_socket(self, listener: Listener) -> None:
-        if isinstance(listener, Outbox) and not listener.over_http:
+    def _note_socket(self, listener: Subscriber) -> None:
+        if isinstance(listener, SocketQueue) and not listener.over_http:
             self._sockets.setdefault(listener.user_id, WeakSet()).add(listener)
 
     def _forget_absent_users(self) -> None:
@@ -165,14 +166,14 @@ class Hub:
 
     # -- those who listen -------------------------------------------------------------------------------------------
 
-    def _listeners(self) -> Iterator[Listener]:
+    def _listeners(self) -> Iterator[Subscriber]:
         yield from list(self._elsewhere)
         for feed in list(self._feeds.values()):
             yield from feed.listeners
 
-    def _pages(self) -> Iterator[Outbox]:
+    def _pages(self) -> Iterator[SocketQueue]:
         open_ones = (each for each in self._listeners() if each.face == "page" and not each.closed)
-        return (each for each in open_ones if isinstance(each, Outbox))
+        return (each for each in open_ones if isinstance(each, SocketQueue))
 
     def _drop_if_unwatched(self, feed: Feed) -> None:
         if feed.listeners or self._feeds.get(feed.session_id) is not feed:
@@ -254,7 +255,7 @@ class Hub:
             for each in feed.listeners:
                 if each.closed:  # its end has not been told by the server, or not yet
                     self.unwatch(feed, each)
-        heads = await self.threads.run(reading.revisions, [feed.session_id for feed in feeds])
+        heads = await self.threads.run(messages.revisions, [feed.session_id for feed in feeds])
         for feed in feeds:
             feed.beat(heads.get(feed.session_id, 0))
         await self._check_access(feeds)
@@ -269,7 +270,7 @@ class Hub:
             self._spawn(self._or_warn(self._check_person(watched, theirs)))
             self._doorbells.hear(people=[user_id])
 
-    async def _check_person(self, feeds: list[Feed], listeners: list[Listener]) -> None:
+    async def _check_person(self, feeds: list[Feed], listeners: list[Subscriber]) -> None:
         await self._check_access(feeds)
         await self._check_logins(listeners)
 
@@ -291,9 +292,9 @@ class Hub:
                 if (each.user_id, feed.session_id) in pairs:
                     each.become(roles.get((each.user_id, feed.session_id)))
 
-    async def _check_logins(self, listeners: list[Listener]) -> None:
+    async def _check_logins(self, listeners: list[Subscriber]) -> None:
         known = {each.login for each in listeners if each.login}
-        over = await self.threads.run(logins.ended, known) if known else set()
+        over = await self.threads.run(credentials.ended, known) if known else set()
         self._close_where(lambda each: each.login in over)
 
     def end_streams(self) -> None:
@@ -301,7 +302,7 @@ class Hub:
         self._ending = True
         self._close_where(lambda each: each.over_http, AWAY)
 
-    def _close_where(self, condition: Callable[[Listener], object], code: int = SIGN_IN_AGAIN) -> None:
+    def _close_where(self, condition: Callable[[Subscriber], object], code: int = SIGN_IN_AGAIN) -> None:
         for each in self._listeners():
             if condition(each):
                 each.close(code)

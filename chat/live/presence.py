@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.live.event_types import PresenceEvent, PresentPerson
-from chat.live.people import Present
+from chat.live.presence_tracker import Present
 
 Json = dict[str, Any]
 

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from django.db import DatabaseError, InterfaceError
 
-from chat.live.listener import Reader
-from chat.live.logins import Entry
-from chat.live.wire import dump
-from chat.models import Role, User
+from chat.errors import NoSuchSession
+from chat.live.credentials import Credential
+from chat.live.event_json import dump
+from chat.live.subscriber import Reader
+from chat.models import SessionRole, User
 from chat.projections.steps import Step
-from chat.services.errors import NoSuchSession
-from chat.services.steps import StepChanges
+from chat.queries.steps import StepChanges
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -50,7 +50,9 @@ class StepStream(Reader):
     has folded everything up to its event.
     """
 
-    def __init__(self, user: User, since: int, role: Role | None = None, login: Entry | None = None) -> None:
+    def __init__(
+        self, user: User, since: int, role: SessionRole | None = None, login: Credential | None = None
+    ) -> None:
         super().__init__("steps", user_id=user.pk, login=login, name=user.sender, role=role)
         self._user = user
         self._since = since

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from chat.live.publish import group_of, layer
+from chat.bus.publisher import group_of, layer
 
 logger = logging.getLogger(__name__)
 

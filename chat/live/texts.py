@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chat.bus.events import TextAppended
 from chat.db import Threads
-from chat.events import TextAppended
 from chat.live.growing import Growing
-from chat.services import reading
+from chat.queries import messages
 from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class Texts:
         """Read what has passed us by: the rows are at most a writer's interval behind the stream."""
         while missing := self._missing():
             for message_id in missing:
-                self._mend(message_id, await self._threads.run(reading.message_snapshot, message_id))
+                self._mend(message_id, await self._threads.run(messages.message_snapshot, message_id))
             if self._missing():
                 await asyncio.sleep(HEAL_AFTER)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from chat.live.listener import Reader
-from chat.live.logins import Entry
-from chat.models import Role, User
+from chat.live.credentials import Credential
+from chat.live.subscriber import Reader
+from chat.models import SessionRole, User
 
 
 class TurnWait(Reader):
     """Wakes its request after each durable change of the session; growing texts change nothing for it."""
 
-    def __init__(self, user: User, role: Role, login: Entry | None) -> None:
+    def __init__(self, user: User, role: SessionRole, login: Credential | None) -> None:
         super().__init__("events", user_id=user.pk, login=login, name=user.sender, role=role)
         self._news = asyncio.Event()
 

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection
 
 from chat import schema
-from chat.management.one_at_a_time import one_at_a_time
+from chat.management.migration_lock import one_at_a_time
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
 NAME = "before-update-%Y%m%d-%H%M%S.sqlite3"

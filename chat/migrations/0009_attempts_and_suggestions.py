@@ -11,7 +11,7 @@ from django.db import migrations, models
 from django.db.models import F, OuterRef, Q, Subquery
 
 from chat import names
-from chat.sqlite.columns import AddColumn
+from chat.overrides.sqlite.columns import AddColumn
 
 
 def name_editors(apps, schema_editor):

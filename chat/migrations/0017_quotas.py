@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from chat.sqlite.columns import AddColumn
+from chat.overrides.sqlite.columns import AddColumn
 
 
 class Migration(migrations.Migration):

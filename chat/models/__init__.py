@@ -1,6 +1,6 @@
 """The rows: what Parley knows, with the constraints that guard it and the state transitions that it allows."""
 
-from chat.models.access import Invitation, Role, Share, SignInLink
+from chat.models.access import Invitation, SessionRole, Share, SignInLink
 from chat.models.api_token import ApiToken
 from chat.models.attachment import Attachment, attached_to, may_have_files
 from chat.models.dialect import LearnedDialect
@@ -15,12 +15,12 @@ from chat.models.message import (
     EndReason,
     MessageDelta,
     MessageRevision,
+    MessageRole,
     MessageStatus,
     MessageType,
-    Speaker,
     Suggestion,
 )
-from chat.models.participation import Participation
+from chat.models.participation import UserSessionState
 from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
@@ -47,21 +47,21 @@ __all__ = [
     "Membership",
     "MessageDelta",
     "MessageRevision",
+    "MessageRole",
     "MessageStatus",
     "MessageType",
     "ModelRequest",
-    "Participation",
-    "Role",
     "RunState",
     "SecurityEvent",
     "Session",
     "SessionRevision",
+    "SessionRole",
     "SessionRun",
     "Share",
     "SignInLink",
-    "Speaker",
     "Suggestion",
     "User",
+    "UserSessionState",
     "Worker",
     "Workspace",
     "attached_to",

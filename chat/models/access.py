@@ -8,7 +8,7 @@ from django.db import models
 from chat.models.session import Session
 
 
-class Role(models.TextChoices):
+class SessionRole(models.TextChoices):
     """What somebody may do in a session; each may do all that the ones before may."""
 
     VIEWER = "viewer"
@@ -17,13 +17,13 @@ class Role(models.TextChoices):
 
     @property
     def rank(self) -> int:
-        return list(Role).index(self)
+        return list(SessionRole).index(self)
 
-    def covers(self, needed: Role) -> bool:
+    def covers(self, needed: SessionRole) -> bool:
         return self.rank >= needed.rank
 
 
-SHARED_ROLES = [(role.value, role.label) for role in (Role.VIEWER, Role.EDITOR)]
+SHARED_ROLES = [(role.value, role.label) for role in (SessionRole.VIEWER, SessionRole.EDITOR)]
 
 
 class Share(models.Model):

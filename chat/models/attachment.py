@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from chat import ids
-from chat.models.message import ChatMessage, MessageStatus, MessageType, Speaker
+from chat.models.message import ChatMessage, MessageRole, MessageStatus, MessageType
 from chat.models.session import Session
 
 
@@ -27,9 +27,9 @@ def may_have_files(message: ChatMessage) -> bool:
 
     Answers given here have a provider and no files: telling so without a query matters where they are streamed.
     """
-    if message.role == Speaker.USER:
+    if message.role == MessageRole.USER:
         return True
-    is_answer = message.role == Speaker.ASSISTANT and message.type == MessageType.TEXT
+    is_answer = message.role == MessageRole.ASSISTANT and message.type == MessageType.TEXT
     return is_answer and not message.provider and message.status == MessageStatus.COMPLETE
 
 

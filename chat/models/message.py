@@ -22,7 +22,7 @@ class MessageType(models.TextChoices):
     TURN_DONE = "turn_done"
 
 
-class Speaker(models.TextChoices):
+class MessageRole(models.TextChoices):
     """The role of a text; other types have the assistant's, markers none."""
 
     USER = "user"
@@ -86,7 +86,7 @@ class ChatMessage(models.Model):
     revision = models.PositiveBigIntegerField(default=0)
 
     type = models.CharField(max_length=10, choices=MessageType.choices, default=MessageType.TEXT)
-    role = models.CharField(max_length=9, choices=Speaker.choices, blank=True)
+    role = models.CharField(max_length=9, choices=MessageRole.choices, blank=True)
     status = models.CharField(max_length=11, choices=MessageStatus.choices, default=MessageStatus.COMPLETE)
     text = models.TextField(blank=True)
 

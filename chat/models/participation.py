@@ -8,7 +8,7 @@ from django.db import models
 from chat.models.session import Session
 
 
-class Participation(models.Model):
+class UserSessionState(models.Model):
     """One person's own view of one session; nobody else sees it.
 
     `read_revision` is the session's revision up to which they have seen its messages: a message with a later one is
@@ -23,6 +23,7 @@ class Participation(models.Model):
     draft_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        db_table = "chat_participation"
         constraints = (models.UniqueConstraint(fields=["user", "session"], name="participation_once"),)
 
     def __str__(self) -> str:

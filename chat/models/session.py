@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 
@@ -76,3 +78,8 @@ class Session(models.Model):
     def __str__(self) -> str:
         """Return the id: titles are made of what people write, and this stands in logs."""
         return self.id
+
+    @property
+    def config_values(self) -> dict[str, Any]:
+        """Return `config`, or an empty dict if it was set by hand to something that is no object."""
+        return self.config if isinstance(self.config, dict) else {}

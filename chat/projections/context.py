@@ -9,7 +9,7 @@ from itertools import chain, count
 
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import still_says
-from chat.models import ChatMessage, MessageStatus, MessageType, Speaker, attached_to
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, attached_to
 from chat.names import clean, look
 from chat.projections.attached import as_text
 
@@ -60,7 +60,7 @@ Named = tuple[int | str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SourcedMessage:
     """A message of the context, and of each of its parts the row that it comes from."""
 
     message: Message
@@ -89,14 +89,14 @@ def system_prompt(rows: Sequence[ChatMessage], prompt: str, around: Around = NOT
 
 def context(rows: Sequence[ChatMessage], shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN) -> list[Message]:
     """Project the live rows, in sequence order, into the model's messages; `told` says more of how."""
-    return [each.message for each in told(rows, shown)]
+    return [each.message for each in with_sources(rows, shown)]
 
 
-def told(
+def with_sources(
     rows: Sequence[ChatMessage],
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
     around: Around = NOTHING_AROUND,
-) -> list[Told]:
+) -> list[SourcedMessage]:
     """Project the live rows, in sequence order, into the model's messages, and remember where each part is from.
 
     Files come before the words that were sent with them: `shown` ones, by their ids, as it says, others as text.
@@ -108,20 +108,20 @@ def told(
     names = labels(around.speakers | _speakers(speaking))
     groups = list(_groups(speaking[1:] if prompt_row(speaking) else speaking))
     seen = set(around.call_ids)
-    messages: list[Told] = []
+    messages: list[SourcedMessage] = []
     for group in groups:
         match speaker(group[0]):
-            case Speaker.ASSISTANT:
+            case MessageRole.ASSISTANT:
                 messages.extend(_response(group, seen, may_wait=group is groups[-1]))
-            case Speaker.USER if parts := _said(group[0], names.get(named(group[0]), ""), shown):
+            case MessageRole.USER if parts := _said(group[0], names.get(named(group[0]), ""), shown):
                 messages.append(_told("user", [(part, group[0]) for part in parts]))
-            case Speaker.SYSTEM if group[0].text:
+            case MessageRole.SYSTEM if group[0].text:
                 messages.append(_told("system", [(Text(group[0].text), group[0])]))
     return messages
 
 
-def _told(role: Role, pieces: Sequence[Piece]) -> Told:
-    return Told(Message(role, tuple(part for part, _row in pieces)), tuple(row for _part, row in pieces))
+def _told(role: Role, pieces: Sequence[Piece]) -> SourcedMessage:
+    return SourcedMessage(Message(role, tuple(part for part, _row in pieces)), tuple(row for _part, row in pieces))
 
 
 def speaks(row: ChatMessage) -> bool:
@@ -129,17 +129,17 @@ def speaks(row: ChatMessage) -> bool:
     return row.include_in_context and row.type in (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 
-def speaker(row: ChatMessage) -> Speaker:
+def speaker(row: ChatMessage) -> MessageRole:
     """Whose a row is; one that does not say is the assistant's."""
-    if row.type == MessageType.TEXT and row.role in (Speaker.USER, Speaker.SYSTEM):
-        return Speaker(row.role)
-    return Speaker.ASSISTANT
+    if row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM):
+        return MessageRole(row.role)
+    return MessageRole.ASSISTANT
 
 
 def prompt_row(rows: Iterable[ChatMessage]) -> ChatMessage | None:
     """Find the system row that stands for the session's own prompt."""
     first = next(filter(speaks, rows), None)
-    return first if first is not None and speaker(first) == Speaker.SYSTEM else None
+    return first if first is not None and speaker(first) == MessageRole.SYSTEM else None
 
 
 def who(row: ChatMessage) -> int | str:
@@ -176,7 +176,7 @@ def named(row: ChatMessage) -> Named:
 
 
 def _speakers(speaking: Iterable[ChatMessage]) -> frozenset[Named]:
-    return frozenset(named(row) for row in speaking if speaker(row) == Speaker.USER)
+    return frozenset(named(row) for row in speaking if speaker(row) == MessageRole.USER)
 
 
 def _said(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
@@ -201,7 +201,7 @@ def _groups(rows: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
 
 
 def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
-    if speaker(before) != Speaker.ASSISTANT or speaker(row) != Speaker.ASSISTANT:
+    if speaker(before) != MessageRole.ASSISTANT or speaker(row) != MessageRole.ASSISTANT:
         return False
     if before.response_id != row.response_id:
         return False
@@ -209,7 +209,7 @@ def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
     return bool(row.response_id) or row.type == MessageType.TOOL_GROUP
 
 
-def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> list[Told]:
+def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> list[SourcedMessage]:
     parts: list[Piece] = []
     results: list[Piece] = []
     for row in group:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chat.models import ChatMessage
-from chat.projections.briefed import Block
+from chat.projections.context_view import Block
 
 # Beyond this an estimate and a count are not of the same thing.
 PLAUSIBLE = (0.25, 4.0)

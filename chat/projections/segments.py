@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from chat.models import ChatMessage, MessageStatus, MessageType, Speaker
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType
 from chat.projections.steps import AT_WORK
 
 
@@ -60,7 +60,7 @@ def _turn(turn_id: str, rows: list[ChatMessage]) -> TurnSegments:
 def _segments(rows: Iterable[ChatMessage]) -> Iterator[Segment]:
     for row in rows:
         match row.type:
-            case MessageType.TEXT if row.role not in (Speaker.USER, Speaker.SYSTEM):
+            case MessageType.TEXT if row.role not in (MessageRole.USER, MessageRole.SYSTEM):
                 yield WordsSegment("text", row.text)
             case MessageType.REASONING:
                 yield WordsSegment("reasoning", row.text)

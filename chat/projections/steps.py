@@ -10,7 +10,14 @@ from typing import Any, Literal
 from agents.messages import Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import arguments_text
 from chat.models import ChatMessage, MessageStatus
-from chat.projections.context import NOTHING_AROUND, Around, Told, prompt_row, system_prompt, told
+from chat.projections.context import (
+    NOTHING_AROUND,
+    Around,
+    SourcedMessage,
+    prompt_row,
+    system_prompt,
+    with_sources,
+)
 
 Json = dict[str, Any]
 
@@ -79,7 +86,7 @@ def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[
 
     The calls of the last response whose tools are not done have no result yet.
     """
-    messages = told(rows, around=around)
+    messages = with_sources(rows, around=around)
     found = _of_prompt(rows, around)
     for each in messages:
         is_last = each is messages[-1]
@@ -132,7 +139,7 @@ def _of_prompt(rows: Sequence[ChatMessage], around: Around) -> list[Sourced]:
     return [Sourced(_step(row, role="system", content=prompt), (row,))] if row and prompt else []
 
 
-def _of_words(each: Told) -> Sourced:
+def _of_words(each: SourcedMessage) -> Sourced:
     """Make the step of what one side says; reasoning is no part of it."""
     rows = _once(row for part, row in _parts(each) if not isinstance(part, Thinking))
     texts = [part.text for part in each.message.parts if isinstance(part, Text)]
@@ -149,11 +156,11 @@ def _of_words(each: Told) -> Sourced:
     return Sourced(step, _once(each.sources))
 
 
-def _parts(each: Told) -> Iterator[tuple[Part, ChatMessage]]:
+def _parts(each: SourcedMessage) -> Iterator[tuple[Part, ChatMessage]]:
     return zip(each.message.parts, each.sources, strict=True)
 
 
-def _of_results(each: Told, is_last: bool) -> Iterator[Sourced]:
+def _of_results(each: SourcedMessage, is_last: bool) -> Iterator[Sourced]:
     for part, row in _parts(each):
         if isinstance(part, ToolResult) and not (is_last and row.status in AT_WORK):
             name = row.tool_name or "unknown"

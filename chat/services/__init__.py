@@ -1,1 +1,1 @@
-"""The only code that writes rows and asks for publishing: keyword-only synchronous functions, one transaction each."""
+"""The only code that writes rows: keyword-only synchronous functions, one transaction each."""

@@ -19,9 +19,9 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.errors import ServiceError
+from chat.limits.quotas import require_storage
 from chat.models import User
-from chat.services.errors import Refused
-from chat.services.quotas import require_storage
 
 KEPT = timedelta(hours=1)
 MOST_KEPT = 3
@@ -30,7 +30,7 @@ ROOT = "imports"
 _ID = re.compile(r"[0-9a-f]{24}")
 
 
-class NoSuchUpload(Refused):
+class NoSuchUpload(ServiceError):
     CODE: ClassVar[str] = "no_such_import"
 
     def __init__(self) -> None:

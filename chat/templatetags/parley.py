@@ -10,12 +10,12 @@ from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chat import styles
+from chat.assets import styles
+from chat.assets.scripts import modules_of
+from chat.assets.static_files import bundled, is_prepared
 from chat.rendering.messages.attachments import attached
 from chat.rendering.text import formatting
 from chat.rendering.text.levels import level
-from chat.scripts import modules_of
-from chat.static_files import bundled, is_prepared
 
 register = template.Library()
 register.filter("duration", formatting.duration)

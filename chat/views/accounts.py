@@ -24,11 +24,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat.forms import JoinForm, SignInForm
+from chat.errors import ServiceError
+from chat.limits import rates
 from chat.models import Invitation, User
 from chat.origin import address_of, network_of
-from chat.services import accounts, limits, second_factor, sharing
-from chat.services.errors import Refused
+from chat.services.people import accounts, second_factor, sharing
+from chat.views.forms import JoinForm, SignInForm
 from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in, status_of
 
 GONE = 410
@@ -93,7 +94,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             used = check_second_factor(request, user)
-        except Refused as refusal:
+        except ServiceError as refusal:
             refused = refusal
         else:
             record_authentication(request, user, "mfa", id=used.pk, type=used.type)
@@ -104,7 +105,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
 
 
 def check_second_factor(request: HttpRequest, user: User) -> Authenticator:
-    """Check the code or the passkey that a form holds. Raises Refused."""
+    """Check the code or the passkey that a form holds. Raises ServiceError."""
     if credential := request.POST.get("credential"):
         return second_factor.check_passkey(user=user, credential=credential)
     return second_factor.check_code(user=user, code=request.POST.get("code", ""))
@@ -125,13 +126,13 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """GET gives a script the challenge for a passkey; POST signs in with what the passkey made of it."""
     if request.user.is_authenticated:
         return redirect("home")
-    limits.count("passkeys", network_of(address_of(request))).require()
+    rates.count("passkeys", network_of(address_of(request))).require()
     if request.method == "GET":
         request.session.set_expiry(CHALLENGE_LIFE)
         return JsonResponse(second_factor.passkey_options(user=None))
     try:
         used = second_factor.check_passkey(user=None, credential=request.POST.get("credential", ""))
-    except Refused as refused:
+    except ServiceError as refused:
         messages.error(request, refused.message)
         return redirect("sign-in")
     details = {"id": used.pk, "type": used.type, "passwordless": True}
@@ -145,7 +146,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 
     Looking changes nothing: link previews, mail scanners and prefetching browsers look.
     """
-    limits.count("links", network_of(address_of(request))).require()
+    rates.count("links", network_of(address_of(request))).require()
     is_post = request.method == "POST"
     user = accounts.redeem(token) if is_post else accounts.link_owner(token)
     if user is None:
@@ -161,7 +162,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     """Accept an invitation with the current account or a new one. A GET changes nothing."""
     try:
         invitation = sharing.invitation_for(token)
-    except Refused as refused:
+    except ServiceError as refused:
         present = sharing.session_by_used_link(token, request.user) if isinstance(request.user, User) else None
         if present is not None:
             return redirect("session", present.pk)
@@ -173,7 +174,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         return _join_page(request, invitation, form, status=422)
     try:
         return _join(request, token, form)
-    except Refused as refused:
+    except ServiceError as refused:
         return _join_page(request, invitation, form, refused, status=status_of(refused))
 
 
@@ -185,7 +186,7 @@ def _join(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse:
 
 
 def _join_page(
-    request: HttpRequest, invitation: Invitation, form: Form, refused: Refused | None = None, status: int = 200
+    request: HttpRequest, invitation: Invitation, form: Form, refused: ServiceError | None = None, status: int = 200
 ) -> HttpResponse:
     values = {
         "host": invitation.created_by.sender,

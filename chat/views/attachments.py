@@ -8,11 +8,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModif
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.models import Attachment, Role
-from chat.services import attachments
-from chat.services.access import session_for
-from chat.services.attachments import THUMB, NoSuchAttachment
-from chat.services.errors import Refused
+from chat.access import session_for
+from chat.errors import ServiceError
+from chat.models import Attachment, SessionRole
+from chat.queries import attachments as stored
+from chat.queries.attachments import THUMB, NoSuchAttachment
+from chat.services.messages import attachments
 from chat.views.requests import SignedInRequest, signed_in
 from chat.views.uploads import for_scripts
 
@@ -26,12 +27,12 @@ SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 @for_scripts
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Take the form's `file` into the sender's composer."""
-    row, _role = session_for(request.user, session_id, Role.EDITOR)
+    row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     file = request.FILES.get("file")
     if file is None:
-        raise Refused("no_file", _("There is no file in what was sent."))
+        raise ServiceError("no_file", _("There is no file in what was sent."))
     taken = attachments.upload(session=row, author=request.user, name=file.name or "", size=file.size or 0, file=file)
-    return JsonResponse(attachments.described(taken), status=201)
+    return JsonResponse(stored.described(taken), status=201)
 
 
 @for_scripts
@@ -61,7 +62,7 @@ def thumb(request: SignedInRequest, attachment_id: str) -> HttpResponse:
 
 def _found(request: SignedInRequest, attachment_id: str) -> Attachment:
     try:
-        return attachments.fetch(request.user, attachment_id)
+        return stored.fetch(request.user, attachment_id)
     except NoSuchAttachment as refused:
         raise Http404(str(refused)) from refused
 
@@ -72,7 +73,7 @@ def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: s
     if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compressing has made it a weak one
         return HttpResponseNotModified(headers=headers)
     try:
-        data = attachments.data_of(attachment, form)
+        data = stored.data_of(attachment, form)
     except NoSuchAttachment as refused:
         raise Http404(str(refused)) from refused
     shown = "inline" if attachment.kind in SHOWN else "attachment"

@@ -9,18 +9,18 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from agents.words import Words
+from agents.i18n import TranslatableText
 from chat import ids
-from chat.models import ChatMessage, Role, RunState, Session, SessionRun
-from chat.projections.briefed import Why
+from chat.access import session_for
+from chat.models import ChatMessage, RunState, Session, SessionRole, SessionRun
 from chat.projections.context import prompt_row
+from chat.projections.context_view import ExclusionReason
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure
 from chat.rendering.messages.context_blocks import Excerpt, block_view
 from chat.rendering.text.translation import translate
-from chat.running.next_request import MEASURED, NextRequest, next_request
-from chat.services.access import session_for
-from chat.services.leaving_out import left_out_by
+from chat.runner.request_preview import MEASURED, NextRequest, next_request
+from chat.services.messages.context_inclusion import left_out_by
 from chat.snapshots import context_percent
 from chat.views.context_page import page_of
 from chat.views.past_context import past_values
@@ -38,7 +38,7 @@ def context(request: SignedInRequest, session_id: str) -> HttpResponse:
     session, role = session_for(request.user, session_id)
     until = number(request.GET.get("until", ""))
     if asked := request.GET.get("past", ""):
-        values = past_values(session, _answer(session, asked), until, with_removed=role.covers(Role.EDITOR))
+        values = past_values(session, _answer(session, asked), until, with_removed=role.covers(SessionRole.EDITOR))
         return render(request, "chat/panel/past_context.html", {"session": session, **values})
     return render(request, "chat/panel/context.html", _next_values(session, role, until))
 
@@ -52,12 +52,14 @@ def _answer(session: Session, message_id: str) -> ChatMessage:
     return row
 
 
-def _next_values(session: Session, role: Role, until: int | None) -> Json:
+def _next_values(session: Session, role: SessionRole, until: int | None) -> Json:
     found = next_request(session, *MEASURED, "edited_by_name")
     laid, measure = found.estimate()
     page = page_of(laid, until)
-    left_out = left_out_by(line.row.pk for block in page.blocks for line in block.lines if line.why == Why.LEFT_OUT)
-    may_switch = role.covers(Role.EDITOR) and session.status == Session.Status.ACTIVE
+    left_out = left_out_by(
+        line.row.pk for block in page.blocks for line in block.lines if line.why == ExclusionReason.LEFT_OUT
+    )
+    may_switch = role.covers(SessionRole.EDITOR) and session.status == Session.Status.ACTIVE
     return {
         **_whole(found, measure),
         "blocks": [block_view(block, measure.tokens, left_out, may_switch=may_switch) for block in page.blocks],
@@ -65,14 +67,14 @@ def _next_values(session: Session, role: Role, until: int | None) -> Json:
         "can_edit": may_switch,
         "is_working": SessionRun.objects.get(pk=session.pk).state != RunState.IDLE,
         "queued": ChatMessage.objects.deliverable(session.pk).count(),
-        "left_out": sum(line.why == Why.LEFT_OUT for block in laid for line in block.lines),
+        "left_out": sum(line.why == ExclusionReason.LEFT_OUT for block in laid for line in block.lines),
         "own_prompt": prompt_row(found.rows) is None,
     }
 
 
 def _problem(found: NextRequest) -> str:
     words = found.problem
-    return translate(words, words.to_json()) if isinstance(words, Words) else words
+    return translate(words, words.to_json()) if isinstance(words, TranslatableText) else words
 
 
 def _whole(found: NextRequest, measure: Measure) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chat.projections.briefed import Block
+from chat.projections.context_view import Block
 
 PAGE = 40
 

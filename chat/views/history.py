@@ -12,12 +12,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from chat import ids
-from chat.models import ChatMessage, MessageType, Role, Session, User
+from chat.access import session_for
+from chat.models import ChatMessage, MessageType, Session, SessionRole, User
+from chat.queries import history
 from chat.rendering.messages import versions
 from chat.rendering.text.text_diff import shown
-from chat.services import history
-from chat.services.access import session_for
-from chat.services.editing import may_edit
+from chat.services.messages.editing import may_edit
 from chat.views.requests import SignedInRequest, number, signed_in
 
 # What stands in the place of a message's id.
@@ -69,7 +69,7 @@ def version(request: SignedInRequest, session_id: str) -> HttpResponse:
 @signed_in
 def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
     """List what was taken out of the session, for those who may put it back."""
-    session, role = session_for(request.user, session_id, Role.EDITOR)
+    session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     before = _number(request, "before")
     rows, older = history.removed_from(session, before)
     can_restore = _may_change(session, role)
@@ -82,7 +82,7 @@ def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
 @signed_in
 def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Say how what somebody writes (`mine`) differs from what has come to stand there meanwhile, and who wrote that."""
-    session, role = session_for(request.user, session_id, Role.EDITOR)
+    session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     row, mine = _row(request, session, role), request.POST.get("mine", "")
     told = history.history_of_prompt(session) if row is None else history.history_of(row)
     now = versions.in_full(told.now)
@@ -92,8 +92,8 @@ def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
     return JsonResponse({"current": now, "revision": None if row is None else row.revision, "html": html})
 
 
-def _may_change(session: Session, role: Role) -> bool:
-    return role.covers(Role.EDITOR) and session.status == Session.Status.ACTIVE
+def _may_change(session: Session, role: SessionRole) -> bool:
+    return role.covers(SessionRole.EDITOR) and session.status == Session.Status.ACTIVE
 
 
 def _may_edit(session: Session, row: ChatMessage | None, user: User) -> bool:
@@ -105,14 +105,14 @@ def _has_versions(row: ChatMessage | None) -> bool:
     return row is None or (row.removed_at is None and row.type in (MessageType.TEXT, MessageType.REASONING))
 
 
-def _row(request: SignedInRequest, session: Session, role: Role) -> ChatMessage | None:
+def _row(request: SignedInRequest, session: Session, role: SessionRole) -> ChatMessage | None:
     """The message that is asked for; None: the session's system prompt."""
     asked = (request.POST if request.method == "POST" else request.GET).get("id", "")
     if asked == PROMPT:
         return None
     rows = ChatMessage.objects.filter(session=session)
     row = rows.filter(pk=asked).select_related("user").first() if ids.may_be_one(asked) else None
-    if row is None or (row.removed_at is not None and not role.covers(Role.EDITOR)):
+    if row is None or (row.removed_at is not None and not role.covers(SessionRole.EDITOR)):
         raise Http404
     return row
 

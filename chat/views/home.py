@@ -15,16 +15,16 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from chat.access import may_begin_sessions, workspace_for
 from chat.agents_setup import registry
+from chat.errors import ServiceError
 from chat.models import Workspace
+from chat.queries import presets
+from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
-from chat.services import presets
-from chat.services.access import may_begin_sessions, workspace_for
-from chat.services.errors import Refused
-from chat.services.listing import listing, recent
-from chat.services.sessions import begin_session
-from chat.services.workspaces import Place, Places, enter, places_of
-from chat.views.pictures import addresses
+from chat.services.people.workspaces import Place, Places, enter, places_of
+from chat.services.sessions.lifecycle import begin_session
+from chat.views.external_images import addresses
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 
 STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
@@ -89,7 +89,7 @@ def new_session(request: SignedInRequest) -> HttpResponse:
             provider=provider,
             model=model,
         )
-    except Refused as refused:
+    except ServiceError as refused:
         if is_script(request):
             return JsonResponse({"message": refused.message}, status=status_of(refused))
         return _home(request, text=text, agent=agent, refused=refused.message, status=status_of(refused))

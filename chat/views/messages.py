@@ -10,13 +10,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat import ids
-from chat.models import ChatMessage, Role, Session
+from chat.access import session_for
+from chat.models import ChatMessage, Session, SessionRole
+from chat.queries import find_in_session, history, messages, presets
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.text.text_diff import shown
-from chat.services import finding, history, presets, reading
-from chat.services.access import session_for
-from chat.services.editing import may_edit
-from chat.services.suggestions import open_suggestions
+from chat.services.messages.editing import may_edit
+from chat.services.messages.suggestions import open_suggestions
 from chat.snapshots import MessageSnapshot
 from chat.views.requests import SignedInRequest, absolute, signed_in
 
@@ -60,7 +60,7 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
     row = rows.first()
     if row is None:
         raise Http404
-    is_active = session.status == Session.Status.ACTIVE and role.covers(Role.EDITOR)
+    is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
     values = {
         "row": row,
         "suggestions": [
@@ -79,12 +79,12 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
 def find(request: SignedInRequest, session_id: str) -> HttpResponse:
     """The ids of the messages that hold the words."""
     session, _role = session_for(request.user, session_id)
-    return JsonResponse(asdict(finding.find(session, request.GET.get("q", ""))))
+    return JsonResponse(asdict(find_in_session.find(session, request.GET.get("q", ""))))
 
 
 def _message(request: SignedInRequest, session: Session) -> MessageSnapshot:
     asked = request.GET.get("id", "")
-    message = reading.message_snapshot(asked) if ids.may_be_one(asked) else None
+    message = messages.message_snapshot(asked) if ids.may_be_one(asked) else None
     if message is None or message.session_id != session.pk:
         raise Http404
     return message

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_GET
 
 from agents.reasoning import Reasoning, ReasoningSupport
 from agents.registry import ModelChoice
+from chat.access import require_no_guest, session_for
 from chat.agents_setup import registry
-from chat.models import Role, Session
+from chat.models import Session, SessionRole
+from chat.queries import presets, reasoning
 from chat.rendering.text.levels import LEVELS
-from chat.services import presets, reasoning
-from chat.services.access import require_no_guest, session_for
 from chat.views.requests import SignedInRequest, signed_in
 
 # More than can be taken in at a glance: then there is a field to find one.
@@ -38,7 +38,7 @@ class ModelGroup:
 @signed_in
 def models(request: SignedInRequest, session_id: str) -> HttpResponse:
     """What the picker of a session offers, as it is known by now."""
-    row, _role = session_for(request.user, session_id, Role.EDITOR)
+    row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     require_no_guest(request.user, row)
     agents = presets.presets()
     several = len({row.agent, *(each.name for each in agents)}) > 1

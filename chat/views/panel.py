@@ -8,12 +8,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from agents.toolbox import TOOLBOX
+from chat.access import session_for
 from chat.commands import LONGEST_PROMPT
-from chat.models import Role
-from chat.services import presets
-from chat.services.access import session_for
-from chat.services.sharing import members
-from chat.services.usage import usage_of
+from chat.models import SessionRole
+from chat.queries import presets
+from chat.queries.usage import usage_of
+from chat.services.people.sharing import members
 from chat.views.requests import SignedInRequest, signed_in
 
 
@@ -30,7 +30,7 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
         "tools": [(name, _first_paragraph(TOOLBOX[name].description)) for name in own.tools if name in TOOLBOX],
         "members": members(row),
         "usage": usage_of(row),
-        "can_edit": role.covers(Role.EDITOR) and row.status == row.Status.ACTIVE,
+        "can_edit": role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE,
         "longest_prompt": LONGEST_PROMPT,
     }
     return render(request, "chat/session/panel.html", values)

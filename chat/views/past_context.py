@@ -15,16 +15,16 @@ from agents.providers.forms import form_of, given_back
 from agents.toolbox import TOOLBOX
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session, attached_to
-from chat.projections.briefed import Block, GivenBack, blocks
-from chat.projections.compared import Since, new_rows, rows_before, since
 from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
+from chat.projections.context_diff import Since, new_rows, rows_before, since
+from chat.projections.context_view import Block, GivenBack, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, set_right
+from chat.queries import presets
+from chat.queries.attachments import fetch_attachments
+from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
-from chat.running.showing import Shown, glance, shown
-from chat.services import presets
-from chat.services.attachments import fetch_attachments
-from chat.services.requests_made import PastRequest, past_request
+from chat.runner.file_parts import Shown, file_sizes, load_file_parts
 from chat.views.context_page import page_of
 
 Json = dict[str, Any]
@@ -61,9 +61,9 @@ class _Then:
     given_back: GivenBack
 
 
-def _then(session: Session, past: PastRequest) -> _Then:
+def _then(session: Session, past: RecordedRequest) -> _Then:
     agent = _agent(session, past)
-    files = shown(past.rows, agent.takes, glance) if agent else {}
+    files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
     system = system_prompt(past.rows, past.system_prompt)
     tools = of_tools(TOOLBOX[name] for name in past.made.tools if name in TOOLBOX)
     form = form_of(agent.provider if agent else None, past.made.model)
@@ -75,7 +75,7 @@ def _then(session: Session, past: PastRequest) -> _Then:
     return _Then(system, tools, files, measure, files_known=agent is not None, given_back=sent)
 
 
-def _sent(past: PastRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
+def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in past.rows if row.pk not in hidden]
     page, own = page_of(blocks(rows, then.files, then.given_back), until), prompt_row(past.rows)
     return {
@@ -92,7 +92,7 @@ def _sent(past: PastRequest, then: _Then, hidden: set[str], until: int | None) -
     }
 
 
-def _compared(session: Session, past: PastRequest, then: _Then) -> Json:
+def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     live = list(
         ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "model", "edited_by_name").order_by("sequence")
     )
@@ -113,7 +113,7 @@ def _drawn(block: Block, then: _Then) -> BlockView:
     return block_view(block, then.measure.tokens, {}, may_switch=False)
 
 
-def _agent(session: Session, past: PastRequest) -> Agent | None:
+def _agent(session: Session, past: RecordedRequest) -> Agent | None:
     """The agent as it would be made of the same model today; what a model takes is not on record."""
     own = replace(presets.own(session), provider=past.made.provider, model=past.made.model)
     try:
@@ -122,21 +122,21 @@ def _agent(session: Session, past: PastRequest) -> Agent | None:
         return None
 
 
-def _measure(laid: list[Block], around: float, past: PastRequest) -> Measure:
+def _measure(laid: list[Block], around: float, past: RecordedRequest) -> Measure:
     rows = ChatMessage.objects.filter(session=past.made.session_id, response_id=past.made.response_id)
     read = rows.filter(input_tokens__isnull=False).values_list("input_tokens", flat=True).first()
     estimate = around + sum(block.tokens for block in laid)
     return set_right(estimate, estimate, read)
 
 
-def _counts(past: PastRequest, new: int) -> Json:
+def _counts(past: RecordedRequest, new: int) -> Json:
     """How many rows differ from what they are now, by how."""
     found = Counter(since(row, past.now[row.pk]) for row in past.rows)
     counts = {kind.value: found[kind] for kind in Since if kind}
     return {**counts, "new": new, "lost": len(past.lost), "any": any([*counts.values(), new, past.lost])}
 
 
-def _marked(view: BlockView, past: PastRequest) -> BlockView:
+def _marked(view: BlockView, past: RecordedRequest) -> BlockView:
     then = {row.pk: row for row in past.rows}
     return replace(view, lines=tuple(_mark(line, then[line.id], past.now[line.id]) for line in view.lines))
 

@@ -6,12 +6,12 @@ from django.http import HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from chat.access import session_for
 from chat.rendering.text import formatting
-from chat.services import sharing
-from chat.services.access import session_for
-from chat.services.senders import senders
-from chat.services.sharing import Member
-from chat.views.pictures import address
+from chat.services.messages.senders import senders
+from chat.services.people import sharing
+from chat.services.people.sharing import Member
+from chat.views.external_images import address
 from chat.views.requests import SignedInRequest, signed_in
 
 

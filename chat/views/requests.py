@@ -16,8 +16,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
 
+from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, ServiceError
 from chat.models import User
-from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
 
 P = ParamSpec("P")
 
@@ -79,7 +79,7 @@ def number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
-def status_of(refused: Refused) -> int:
+def status_of(refused: ServiceError) -> int:
     """Return the status of a page that shows a refusal."""
     return 429 if "retry_after" in refused.details else 422
 

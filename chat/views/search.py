@@ -7,8 +7,8 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.services import searching
-from chat.services.listing import recent
+from chat.queries import search as searching
+from chat.queries.session_list import recent
 from chat.views.requests import SignedInRequest, number, signed_in
 
 RECENT = 8

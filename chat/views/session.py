@@ -12,17 +12,18 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat import ids
-from chat.models import Role, Session
+from chat.access import session_for
+from chat.assets.styles import STYLES
+from chat.models import Session, SessionRole
+from chat.queries import messages as reading
+from chat.queries import presets
 from chat.rendering.messages.frames import message_html, session_parts, status_html
-from chat.services import presets, reading
-from chat.services.access import session_for
-from chat.services.participation import participation_of
-from chat.services.senders import senders
-from chat.services.sharing import members
-from chat.services.workspaces import Places, enter, places_of
-from chat.styles import STYLES
+from chat.services.messages.senders import senders
+from chat.services.people.sharing import members
+from chat.services.people.workspaces import Places, enter, places_of
+from chat.services.sessions.user_state import participation_of
+from chat.views.external_images import address
 from chat.views.home import rail_values, spoken
-from chat.views.pictures import address
 from chat.views.requests import SignedInRequest, number, signed_in
 
 
@@ -43,9 +44,9 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "parts": session_parts(snapshot),
         "queued": [message_html(message) for message in page.queued],
         "thinking": status_html("thinking", ""),
-        "can_edit": role.covers(Role.EDITOR),
+        "can_edit": role.covers(SessionRole.EDITOR),
         "role": role.value,
-        "can_share": role.covers(Role.OWNER),
+        "can_share": role.covers(SessionRole.OWNER),
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
         "faces": json.dumps({user.pk: address(user) for user in people}),

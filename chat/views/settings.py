@@ -19,13 +19,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.downloads import file_name, passed_on
-from chat.forms import password_form
-from chat.services import accounts, guests, personal_export
-from chat.services import preferences as service
-from chat.services.errors import Invalid, Refused
+from chat.errors import Invalid, ServiceError
+from chat.services.people import accounts, guests
+from chat.services.people import preferences as service
+from chat.transfer import personal_export
 from chat.views import tokens
+from chat.views.external_images import address
+from chat.views.forms import password_form
 from chat.views.home import zone_of
-from chat.views.pictures import address
 from chat.views.requests import SignedInRequest, number, signed_in
 
 Values = dict[str, Any]
@@ -41,7 +42,7 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
     part = request.POST.get("part", "")
     try:
         said = PARTS[part](request) if part in PARTS else ""
-    except Refused as refused:
+    except ServiceError as refused:
         request.user.refresh_from_db()  # the page shows what is kept, not what was refused
         return _page(request, {"refused": {part: refused.message}, **tokens.asked(request)}, status=422)
     if isinstance(said, HttpResponse):
@@ -56,7 +57,7 @@ def export(request: SignedInRequest) -> HttpResponseBase:
     """Send all that belongs to the user as one archive."""
     try:
         pieces = personal_export.export_person(user=request.user, author=request.user, zone=zone_of(request))
-    except Refused as refused:
+    except ServiceError as refused:
         return _page(request, {"refused": {"data": refused.message}}, status=409)
     name = file_name(f"Parley {request.user.username}", "parley", "zip")
     return passed_on(request, pieces, name=name, media_type="application/zip")
@@ -68,7 +69,7 @@ def preferences(request: SignedInRequest) -> HttpResponse:
     """Keep what a page's script was told: answers without a page."""
     try:
         service.choose(user=request.user, values=_given(request))
-    except Refused as refused:
+    except ServiceError as refused:
         return HttpResponse(refused.message, status=422, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204)
 

@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat.models import Role, Session, User
-from chat.services import sharing
-from chat.services.access import session_for
-from chat.services.errors import Refused
-from chat.views.pictures import address
+from chat.access import session_for
+from chat.errors import ServiceError
+from chat.models import Session, SessionRole, User
+from chat.services.people import sharing
+from chat.views.external_images import address
 from chat.views.requests import SignedInRequest, absolute, number, signed_in
 
 # So many people of a workspace are found sooner by name than by eye.
@@ -28,14 +28,14 @@ FIND_FROM = 8
 def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show who is in the session; its owner may change that, everybody else may leave."""
     row, role = session_for(request.user, session_id)
-    return _dialog(request, row) if role == Role.OWNER else _members(request, row)
+    return _dialog(request, row) if role == SessionRole.OWNER else _members(request, row)
 
 
 @require_POST
 @signed_in
 def share(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Let a member of the workspace in, or change their role."""
-    row, _role = session_for(request.user, session_id, Role.OWNER)
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     person, role = _person(request), request.POST.get("role", "")
     return _change(request, row, lambda: sharing.share(session=row, author=request.user, user=person, role=role))
 
@@ -44,7 +44,7 @@ def share(request: SignedInRequest, session_id: str) -> HttpResponse:
 @signed_in
 def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Take somebody's access away."""
-    row, _role = session_for(request.user, session_id, Role.OWNER)
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     person = _person(request)
     return _change(request, row, lambda: sharing.unshare(session=row, author=request.user, user=person))
 
@@ -53,11 +53,11 @@ def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
 @signed_in
 def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Create an invitation link and show it, this once."""
-    row, _role = session_for(request.user, session_id, Role.OWNER)
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     role, uses = request.POST.get("role", ""), number(request.POST.get("uses", "1")) or 0
     try:
         token = sharing.invite(session=row, author=request.user, role=role, uses=uses)
-    except Refused as refused:
+    except ServiceError as refused:
         return _dialog(request, row, refused=str(refused), status=422)
     return _dialog(
         request, row, link=absolute(request, reverse("join", args=[token])), invited_as=role, invited_uses=uses
@@ -68,7 +68,7 @@ def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
 @signed_in
 def end_invitation(request: SignedInRequest, session_id: str) -> HttpResponse:
     """End one invitation link."""
-    row, _role = session_for(request.user, session_id, Role.OWNER)
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     invitation_id = number(request.POST.get("invitation", ""))
     if invitation_id is not None:
         sharing.end_invitation(session=row, author=request.user, invitation_id=invitation_id)
@@ -79,7 +79,7 @@ def end_invitation(request: SignedInRequest, session_id: str) -> HttpResponse:
 @signed_in
 def revoke_invitations(request: SignedInRequest, session_id: str) -> HttpResponse:
     """End all invitation links of the session."""
-    row, _role = session_for(request.user, session_id, Role.OWNER)
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     sharing.revoke_invitations(session=row, author=request.user)
     return _dialog(request, row, done=_("The session's invitation links no longer work."))
 
@@ -87,7 +87,7 @@ def revoke_invitations(request: SignedInRequest, session_id: str) -> HttpRespons
 def _change(request: SignedInRequest, row: Session, change: Callable[[], None]) -> HttpResponse:
     try:
         change()
-    except Refused as refused:
+    except ServiceError as refused:
         return _dialog(request, row, refused=str(refused), status=422)
     return _dialog(request, row)
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import ApiToken
-from chat.services import api_tokens
+from chat.services.people import api_tokens
 from chat.views.requests import SignedInRequest, number
 
 
@@ -39,7 +39,7 @@ def asked(request: SignedInRequest) -> dict[str, Any]:
 
 
 def make(request: SignedInRequest) -> Made:
-    """Make the token that the form asks for. Raises Refused."""
+    """Make the token that the form asks for. Raises ServiceError."""
     days = number(request.POST.get("days", ""))
     token, secret = api_tokens.create(
         user=request.user,
@@ -51,7 +51,7 @@ def make(request: SignedInRequest) -> Made:
 
 
 def revoke(request: SignedInRequest) -> str:
-    """Revoke the token that the form names; returns what is said of it. Raises Refused."""
+    """Revoke the token that the form names; returns what is said of it. Raises ServiceError."""
     token = api_tokens.revoke(user=request.user, token_id=number(request.POST.get("token", "")) or 0)
     return _("The token “%(name)s” is revoked.") % {"name": token.name}
 

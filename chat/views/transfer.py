@@ -15,16 +15,17 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from chat.access import session_for
 from chat.disconnects import Disconnect, disconnect_of
 from chat.downloads import file_name, streamed
-from chat.imports.reading import Outline
-from chat.models import Role, User, Workspace
-from chat.services import import_files, import_uploads
-from chat.services.access import session_for
-from chat.services.errors import Invalid, Refused
-from chat.services.exporting import ENDINGS, MEDIA_TYPES, Form, exported
-from chat.services.import_files import Brought
-from chat.services.limits import spend
+from chat.errors import Invalid, ServiceError
+from chat.limits.rates import spend
+from chat.models import SessionRole, User, Workspace
+from chat.services import import_uploads
+from chat.transfer import import_files
+from chat.transfer.exporting import ENDINGS, MEDIA_TYPES, Form, exported
+from chat.transfer.import_files import Brought
+from chat.transfer.reading import Outline
 from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
@@ -46,7 +47,9 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     session, role = session_for(request.user, session_id)
     form = request.GET.get("format", "")
     if form not in list(Form):
-        return render(request, "chat/session/export.html", {"session": session, "whole": role.covers(Role.EDITOR)})
+        return render(
+            request, "chat/session/export.html", {"session": session, "whole": role.covers(SessionRole.EDITOR)}
+        )
     chosen = Form(form)
     name = file_name(session.title, session.pk, ENDINGS[chosen])
     pieces = exported(session, request.user, role, chosen, zone_of(request))
@@ -78,7 +81,7 @@ def import_file(request: SignedInRequest) -> HttpResponse:
             return _imported(request.user, kept, workspace, chosen, client, is_kept=True)
     file = request.FILES.get("file")
     if file is None:
-        raise Refused("no_file", _("There is no file in what was sent."))
+        raise ServiceError("no_file", _("There is no file in what was sent."))
     if not chosen:
         spend("imports", request.user.pk)
         listed = import_files.contents(file, client)

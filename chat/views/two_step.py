@@ -20,13 +20,13 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from chat.allauth_adapters import CONFIRMED_AT
-from chat.encryption import decrypt, encrypt
-from chat.forms import ConfirmForm
-from chat.services import second_factor
-from chat.services.errors import Refused
-from chat.services.second_factor import PASSED
+from chat.errors import ServiceError
+from chat.security.encryption import decrypt, encrypt
+from chat.services.people import second_factor
+from chat.services.people.second_factor import PASSED
+from chat.sign_in.adapters import CONFIRMED_AT
 from chat.views.accounts import check_second_factor, safe_next, second_factor_values
+from chat.views.forms import ConfirmForm
 from chat.views.requests import SignedInRequest, may_use_passkeys, number, signed_in
 
 P = ParamSpec("P")
@@ -74,7 +74,7 @@ def confirm(request: SignedInRequest) -> HttpResponse:
             if values["factors"]:
                 check_second_factor(request, request.user)
                 request.session[PASSED] = True
-        except Refused as refusal:
+        except ServiceError as refusal:
             refused = refusal
         if refused is None and (values["factors"] or form.is_valid()):
             request.session[CONFIRMED_AT] = time.time()
@@ -107,7 +107,7 @@ def _change(request: SignedInRequest) -> HttpResponse:
                 removed = second_factor.remove(user=request.user, authenticator_id=row_id, session_key=key)
                 request.session[PASSED] = bool(second_factor.factors_of(request.user))
                 messages.success(request, REMOVED[removed])
-    except Refused as refused:
+    except ServiceError as refused:
         return _page(request, refused)
     return redirect("two-step")
 
@@ -127,7 +127,7 @@ def add_app(request: SignedInRequest) -> HttpResponse:
                 code=request.POST.get("code", ""),
                 session_key=request.session.session_key,
             )
-        except Refused as refusal:
+        except ServiceError as refusal:
             refused = refusal
         else:
             del request.session[NEW_APP]
@@ -154,7 +154,7 @@ def add_passkey(request: SignedInRequest) -> HttpResponse:
                 credential=request.POST.get("credential", ""),
                 session_key=request.session.session_key,
             )
-        except Refused as refusal:
+        except ServiceError as refusal:
             refused = refusal
         else:
             return _added(request, codes, _("The passkey is added."))
@@ -180,7 +180,7 @@ def _codes_page(request: SignedInRequest, codes: list[str]) -> HttpResponse:
     return render(request, "settings/recovery_codes.html", {"styles": ["css/settings.css"], "codes": codes})
 
 
-def _page(request: SignedInRequest, refused: Refused | None = None) -> HttpResponse:
+def _page(request: SignedInRequest, refused: ServiceError | None = None) -> HttpResponse:
     values: dict[str, Any] = {
         "styles": ["css/settings.css"],
         "factors": second_factor.factors_of(request.user),

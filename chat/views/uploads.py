@@ -10,12 +10,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, ServiceError
+from chat.limits.quotas import DiskFull, QuotaExceeded
+from chat.limits.rates import RateLimited
 from chat.models import User
-from chat.services.attachments import NoSuchAttachment, TooLarge
-from chat.services.errors import Forbidden, NoSuchSession, NoSuchWorkspace, Refused
+from chat.queries.attachments import NoSuchAttachment
 from chat.services.import_uploads import NoSuchUpload
-from chat.services.limits import RateLimited
-from chat.services.quotas import DiskFull, QuotaExceeded
+from chat.services.messages.attachments import TooLarge
 from chat.views.requests import SignedInRequest
 
 P = ParamSpec("P")
@@ -38,13 +39,13 @@ def for_scripts(
             return _refusal("signed_out", _("You are signed out. Sign in again, then attach the file."), SIGNED_OUT)
         try:
             return view(request, *args, **kwargs)
-        except Refused as refused:
+        except ServiceError as refused:
             return _answered(refused)
 
     return answer  # type: ignore[return-value]  # require_POST's stub forgets the narrower request
 
 
-def _answered(refused: Refused) -> HttpResponse:
+def _answered(refused: ServiceError) -> HttpResponse:
     response = _refusal(refused.code, refused.message, STATUS.get(refused.code, OTHERWISE))
     if "retry_after" in refused.details:
         response["Retry-After"] = str(refused.details["retry_after"])

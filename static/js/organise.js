@@ -10,7 +10,7 @@ const SECONDS = 8;
 const HANDED_OVER = "parley:done";
 const list = document.getElementById("rail-list");
 
-/** Does a deed (chat/services/organising.py has them) with sessions, by their ids. */
+/** Does a deed (chat/services/sessions/actions.py has them) with sessions, by their ids. */
 export async function organise(deed, ids, { final = false } = {}) {
   try {
     const done = await post(list.dataset.organise, [["deed", deed], ...ids.map((id) => ["session", id])], words.notDone);

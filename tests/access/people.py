@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from chat.models import ChatMessage, Role, Session, User, Workspace
-from chat.services import sharing
-from chat.services.sessions import create_session
+from chat.models import ChatMessage, Session, SessionRole, User, Workspace
+from chat.services.people import sharing
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import person
 
 OWNER, EDITOR, VIEWER = "owner", "editor", "viewer"
@@ -66,9 +66,9 @@ class People:
         self.users[STAFF] = User.objects.create_superuser("staff", password="correct horse")
         self.users[ANONYMOUS] = None
         self.session: Session = create_session(owner=self[OWNER], workspace=workspace, title="Plan")
-        for name, role in ((EDITOR, Role.EDITOR), (VIEWER, Role.VIEWER), (LEFT, Role.EDITOR)):
+        for name, role in ((EDITOR, SessionRole.EDITOR), (VIEWER, SessionRole.VIEWER), (LEFT, SessionRole.EDITOR)):
             sharing.share(session=self.session, author=self[OWNER], user=self[name], role=role)
-        token = sharing.invite(session=self.session, author=self[OWNER], role=Role.EDITOR)
+        token = sharing.invite(session=self.session, author=self[OWNER], role=SessionRole.EDITOR)
         sharing.accept(token=token, user=self[GUEST])
         ChatMessage.objects.create(pk=MESSAGE, session=self.session, sequence=1000, role="user", text="Hello")
         self[LEFT].memberships.all().delete()

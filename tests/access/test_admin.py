@@ -17,7 +17,7 @@ from django.urls import get_resolver
 from pytest_django.fixtures import Settings
 
 from chat.models import User
-from chat.services import staff
+from chat.services.people import staff
 from tests.access.people import ANONYMOUS, EVERYBODY, MESSAGE, STAFF, People
 from tests.access.test_pages import routes
 

@@ -17,9 +17,9 @@ from django.test.client import MULTIPART_CONTENT as MULTIPART
 from django.urls import get_resolver
 from pytest_django.fixtures import Settings
 
-from chat.api.root import api
+from chat.api.api import api
 from chat.models import Attachment, ModelRequest, Suggestion
-from chat.services import api_tokens
+from chat.services.people import api_tokens
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,

@@ -12,12 +12,13 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat import routing
+from chat.bus.events import AccessChanged
+from chat.bus.publisher import publish
 from chat.commands import Request
-from chat.events import AccessChanged
 from chat.live import hub as hubs
-from chat.live.publish import publish
-from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Role, Session, Share, User
-from chat.services import api_tokens, erasures, sharing
+from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Session, SessionRole, Share, User
+from chat.services.deletion import requests
+from chat.services.people import api_tokens, sharing
 from config.asgi import application
 from tests.access.people import (
     ANONYMOUS,
@@ -328,7 +329,7 @@ async def removed(house: House, people: People) -> None:
 
 
 async def erased(house: House, people: People) -> None:
-    await house.do(erasures.request_user, user=people[EDITOR], author=None)
+    await house.do(requests.request_user, user=people[EDITOR], author=None)
 
 
 async def told_by_another_process(house: House, people: People) -> None:
@@ -381,7 +382,7 @@ async def test_erasing_a_session_closes_its_sockets_at_once(house: House, people
         for each in (one, two):
             each.send(type="sync")
             await each.let_in()
-        await house.do(erasures.request_session, session_id=people.session.pk, author=None)
+        await house.do(requests.request_session, session_id=people.session.pk, author=None)
         assert [await each.closed() for each in (one, two)] == [4403, 4403]
     assert await house.do(Session.objects.filter(pk=people.session.pk).exists)
 
@@ -420,7 +421,7 @@ async def test_lowered_role_ends_commands_at_once(house: House, people: People, 
     async with Socket(path_of(people.session, face), people[EDITOR]) as socket:
         assert (await socket.ask(type="rename", title="Before"))["type"] == "ack"
         await house.do(
-            sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=Role.VIEWER
+            sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=SessionRole.VIEWER
         )
         assert (await socket.ask(type="rename", title="After"))["code"] == "forbidden"
         assert socket.close_code is None
@@ -488,7 +489,7 @@ async def test_changed_role_reaches_open_pages(house: House, people: People) -> 
     ):
         for socket in (page, events, other):
             await socket.let_in()
-        for role, count in ((Role.VIEWER, 1), (Role.EDITOR, 2)):
+        for role, count in ((SessionRole.VIEWER, 1), (SessionRole.EDITOR, 2)):
             await house.do(sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=role)
             await page.until(lambda: page.frames.count({"op": "reload"}) == count)  # noqa: B023  # within the round
         for socket in (events, other):

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from chat.models import Session, User
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 
 MANAGES = ("view_session", "change_session", "view_chatmessage", "change_chatmessage")
 

@@ -13,11 +13,11 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from chat.access import sessions_of
 from chat.admin import list_actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.access import sessions_of
-from chat.services.organising import delete, set_archived
-from chat.services.sessions import create_session
+from chat.services.sessions.actions import delete, set_archived
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import deed_page, do, form_in, page_of, said
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live

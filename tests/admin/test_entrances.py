@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Invitation, Membership, Session, User
-from chat.services import sharing
+from chat.services.people import sharing
 from tests.admin.conftest import signed_in
 from tests.admin.pages import soup_of
 

@@ -12,8 +12,10 @@ from django.urls import reverse
 
 from chat.admin import erasing
 from chat.models import ChatMessage, Erasure, Invitation, Membership, Session, Share, User
-from chat.services import erasures, maintenance, sharing
-from chat.services.sessions import create_session
+from chat.services.deletion import requests
+from chat.services.maintenance import jobs
+from chat.services.people import sharing
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said, soup_of
 from tests.support.filled import DONE, HI, START, fill
@@ -69,15 +71,17 @@ def test_what_takes_long_is_done_by_the_job(
 ) -> None:
     """The session is closed at once, and the page says that the rest follows."""
     monkeypatch.setattr(erasing, "SECONDS", 0.0)
-    monkeypatch.setattr("chat.services.overwriting.overwrite_deleted", lambda deadline: True)  # not in a transaction
+    monkeypatch.setattr(
+        "chat.services.deletion.overwriting.overwrite_deleted", lambda deadline: True
+    )  # not in a transaction
     eve = staff_with("view_session", "erase_session", name="eve")
     session = create_session(owner=ana)
     fill(session, START, HI, DONE)
     page = ask(signed_in(eve), session, sure=True)
     assert "1 item is closed now and will be erased within minutes." in said(page)
     assert session.pk not in said(page)
-    assert [each.target for each in erasures.unfinished()] == [session.pk]
-    maintenance.run()
+    assert [each.target for each in requests.unfinished()] == [session.pk]
+    jobs.run()
     assert not Session.objects.exists()
 
 
@@ -103,8 +107,8 @@ def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana
 
 def test_records_stay(staff_with: Callable[..., User], ana: User) -> None:
     """ADM-02: who erased what, when; nobody changes or deletes it."""
-    erasure = erasures.request_user(user=ana, author=User.objects.create_superuser("root"))
-    erasures.carry_out(erasure)
+    erasure = requests.request_user(user=ana, author=User.objects.create_superuser("root"))
+    requests.carry_out(erasure)
     client = signed_in(User.objects.get(username="root"))
     page = said(client.get(reverse("admin:chat_erasure_changelist")))
     assert str(erasure.target) in page

@@ -9,9 +9,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from chat.admin.journal import OPENING, READ
-from chat.models import Role, Session, User
-from chat.services import sharing
+from chat.admin.audit_log import OPENING, READ
+from chat.models import Session, SessionRole, User
+from chat.services.people import sharing
 from tests.admin.conftest import signed_in
 from tests.admin.pages import add_page, do, form_in, message_page, page_of
 from tests.support.filled import DONE, HI, START, fill
@@ -83,7 +83,7 @@ def test_one_s_own_and_shared_sessions_are_read_freely(
 ) -> None:
     """ADM-01: who has a share may read it on its own page as well."""
     session.workspace.memberships.create(user=mia)
-    sharing.share(session=session, author=session.owner, user=mia, role=Role.VIEWER)
+    sharing.share(session=session, author=session.owner, user=mia, role=SessionRole.VIEWER)
     admin.get(page_of(session))
     User.objects.filter(pk=session.owner_id).update(is_staff=True, is_superuser=True)
     signed_in(session.owner).get(page_of(session))

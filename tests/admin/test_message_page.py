@@ -9,7 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services import editing
+from chat.services.messages import editing
 from tests.admin.pages import add_page, form_in, message_page, said, soup_of
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, fill
 

@@ -17,9 +17,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.models import Membership, SecurityEvent, Session, SignInLink, User, Workspace
-from chat.services import staff
-from chat.services.security_log import Kind
-from chat.services.sessions import create_session
+from chat.services.people import staff
+from chat.services.people.security_log import Kind
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
 from tests.support.house import person

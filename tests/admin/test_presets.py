@@ -14,8 +14,8 @@ from agents.reasoning import Reasoning
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import AgentPreset, Session, User
-from chat.services import presets
-from chat.services.sessions import create_session
+from chat.queries import presets
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import form_in, said
 

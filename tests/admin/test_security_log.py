@@ -16,9 +16,9 @@ from django.urls import reverse
 
 from chat.models import SecurityEvent, Session, User
 from chat.origin import Face, Origin, acting_from
-from chat.services import security_log
-from chat.services.security_log import Kind, record
-from chat.services.sessions import create_session
+from chat.services.people import security_log
+from chat.services.people.security_log import Kind, record
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said
 from tests.support.house import let_in, person

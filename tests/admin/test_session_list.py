@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from chat.models import Session, SessionRun, User
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said, soup_of
 from tests.support.filled import ANSWER, DONE, HI, START, fill

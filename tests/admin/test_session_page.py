@@ -15,7 +15,7 @@ from agents.reasoning import Reasoning
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, Session, SessionRevision, SessionRun, User
-from chat.services import sessions
+from chat.services.sessions import lifecycle
 from tests.admin.conftest import signed_in
 from tests.admin.pages import form_in, page_of, said, soup_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
@@ -31,7 +31,7 @@ def save(client: Client, session: Session, **changed: str) -> Any:
 
 def test_page_shows_what_a_session_is(admin: Client, session: Session) -> None:
     """ADM-01: title, prompt, model, state, owner and messages in their order."""
-    sessions.set_system_prompt(session=session, author=session.owner, system_prompt="Be brief.\n简短。")
+    lifecycle.set_system_prompt(session=session, author=session.owner, system_prompt="Be brief.\n简短。")
     fill(session, START, HI, {**TOOL, "arguments": {"n": 1}}, ANSWER, DONE)
     page = admin.get(page_of(session))
     form = form_in(page, "session_form")
@@ -67,7 +67,7 @@ def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None
 def test_stale_form_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
     """ADM-02: both texts are there; who saves again knows what they replace."""
     form = form_in(admin.get(page_of(session)), "session_form")
-    sessions.set_system_prompt(session=session, author=ana, system_prompt="Ana's")
+    lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Ana's")
     page = admin.post(page_of(session), {**form, "system_prompt": "Mia's", "title": "New"})
     assert Session.objects.get().system_prompt == "Ana's"
     assert Session.objects.get().title == "Plan"
@@ -81,7 +81,7 @@ def test_stale_form_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 def test_what_others_have_changed_elsewhere_stays(admin: Client, ana: User, session: Session) -> None:
     """ADM-02: a form that was opened before does not undo it."""
     form = form_in(admin.get(page_of(session)), "session_form")
-    sessions.rename(session=session, author=ana, title="Ana's title")
+    lifecycle.rename(session=session, author=ana, title="Ana's title")
     admin.post(page_of(session), {**form, "system_prompt": "Mia's"})
     after = Session.objects.get()
     assert (after.title, after.system_prompt) == ("Ana's title", "Mia's")
@@ -146,7 +146,7 @@ def test_reasoning_that_the_model_does_not_take_is_refused(
 ) -> None:
     """MSG-12: nothing is saved, not even the other fields, and what was typed stays."""
     provider, _slash, name = model.partition("/")
-    sessions.set_model(session=session, author=ana, provider=provider, model=name)
+    lifecycle.set_model(session=session, author=ana, provider=provider, model=name)
     page = save(admin, session, title="New", **wrong)
     assert words in said(page)
     assert Session.objects.get().title == "Plan"

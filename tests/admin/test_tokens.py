@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import ApiToken, SecurityEvent, User
-from chat.services import api_tokens
-from chat.services.security_log import Kind
+from chat.services.people import api_tokens
+from chat.services.people.security_log import Kind
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.anthropic_request import LONGEST_ID, default_max_tokens, to_request
+from agents.providers.anthropic.request import LONGEST_ID, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CallIds
 from tests.agents.conversations import conversations

@@ -11,7 +11,15 @@ import pytest
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, TextDelta
 from agents.messages import Text
-from agents.providers.beat import LONGEST_REST, MARK, Beat, connection_of, joined, next_mark, rest
+from agents.providers.http.read_pacing import (
+    LONGEST_REST,
+    MARK,
+    ReadPacer,
+    connection_of,
+    joined,
+    next_mark,
+    rest,
+)
 from agents.providers.openai import OpenAIProvider
 from tests.wire import WireServer
 
@@ -39,7 +47,7 @@ def test_joined_tells_text_before_the_failure_behind_it() -> None:
 
 def test_few_streams_do_not_rest_and_many_rest_longer() -> None:
     """RUN-01: a lone stream is read at once; the rest has a bound."""
-    beat = Beat()
+    beat = ReadPacer()
     rests = []
     with ExitStack() as streams:
         for _ in range(1000):

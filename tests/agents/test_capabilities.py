@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.capabilities import BOTH, IMAGES, NOTHING, Takes, takes
+from agents.capabilities import BOTH, IMAGES, NOTHING, Capabilities, takes
 from agents.config import ProviderConfig
 
 ANTHROPIC = ProviderConfig(type="anthropic")
@@ -34,7 +34,7 @@ SERVER = ProviderConfig(type="openai", base_url="http://localhost:11434/v1")
         ("demo", ProviderConfig(type="demo"), BOTH),
     ],
 )
-def test_known_models(model: str, provider: ProviderConfig, taken: Takes) -> None:
+def test_known_models(model: str, provider: ProviderConfig, taken: Capabilities) -> None:
     """CTX-02: as vendors say; whoever is not known gets text alone."""
     assert takes(model, provider) == taken
 

@@ -13,7 +13,7 @@ from agents.providers.base import Provider, Request, ToolSpec
 from agents.providers.dialect import Dialect
 from agents.providers.forms import FORMS, dialect_of, form_of, preview
 from agents.providers.openai import OpenAIProvider
-from agents.providers.responses_request import to_request
+from agents.providers.openai.responses_request import to_request
 from agents.providers.scripted import ScriptedProvider
 from agents.reasoning import Reasoning
 

@@ -12,7 +12,7 @@ from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolR
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
 from agents.providers.dialect import Dialect
-from agents.providers.openai_request import to_request
+from agents.providers.openai.request import to_request
 from agents.reasoning import Reasoning
 from tests.agents.conversations import conversations
 from tests.agents.messages import model, note, user

@@ -8,15 +8,15 @@ import weakref
 
 import pytest
 
-from agents.providers.patience import Patience
+from agents.providers.http.timeouts import ReadTimeout
 
 
 class SilenceError(Exception):
     pass
 
 
-def made() -> Patience:
-    return Patience(lambda seconds: SilenceError(f"{seconds:g} s"))
+def made() -> ReadTimeout:
+    return ReadTimeout(lambda seconds: SilenceError(f"{seconds:g} s"))
 
 
 async def never() -> None:

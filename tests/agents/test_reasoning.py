@@ -10,9 +10,10 @@ from openai.types.shared.chat_model import ChatModel
 
 from agents.config import ProviderConfig
 from agents.messages import Message, Text, ToolCall, ToolResult
-from agents.providers import anthropic_request, openai_request
+from agents.providers.anthropic import request as anthropic_request
 from agents.providers.base import Request
 from agents.providers.dialect import Dialect
+from agents.providers.openai import request as openai_request
 from agents.reasoning import ANTHROPIC, EFFORTS, OPENAI, Reasoning, ReasoningSupport, support_of
 
 FULL = ("none", "low", "medium", "high", "xhigh", "max")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request, ToolSpec
 from agents.providers.dialect import Dialect
-from agents.providers.responses_request import to_request
+from agents.providers.openai.responses_request import to_request
 from agents.reasoning import NO_REASONING, Reasoning
 from tests.agents.conversations import conversations
 from tests.agents.messages import model, note, user

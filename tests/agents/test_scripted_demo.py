@@ -23,9 +23,9 @@ from agents.events import (
 )
 from agents.loop import Agent, run
 from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers import demo, demo_texts
+from agents.providers import demo
 from agents.providers.base import Request
-from agents.providers.demo import DemoProvider
+from agents.providers.demo import DemoProvider, texts
 from agents.providers.scripted import Pause
 from agents.toolbox import TOOLBOX
 
@@ -84,7 +84,7 @@ async def test_demo_answers_chinese_in_chinese(text: str) -> None:
 async def test_demo_streams_markdown_token_by_token() -> None:
     events = await told("Show me a TABLE please")
     deltas = [event.text for event in events if isinstance(event, TextDelta)]
-    assert "".join(deltas) == demo_texts.MARKDOWN
+    assert "".join(deltas) == texts.MARKDOWN
     assert len(deltas) > 150
     assert all("\n" not in delta.strip() for delta in deltas)
 
@@ -129,25 +129,25 @@ async def test_demo_call_ids_do_not_repeat_in_a_conversation() -> None:
 
 async def test_demo_without_tools_says_so() -> None:
     events = await told("tools", tools=[])
-    assert PartDone(Text(demo_texts.NO_TOOLS)) in events
+    assert PartDone(Text(texts.NO_TOOLS)) in events
 
 
 async def test_demo_sums_up_at_the_round_limit() -> None:
     """RUN-09"""
     events = await told("tools", max_rounds=1)
-    assert PartDone(Text(demo_texts.ROUND_LIMIT)) in events
+    assert PartDone(Text(texts.ROUND_LIMIT)) in events
     assert events[-1] == TurnFinished("limit")
 
 
 async def test_demo_echoes_exactly() -> None:
     assert await answer("echo  think `x`\n\n  table 🎉") == "think `x`\n\n  table 🎉"
-    assert await answer("echo") == demo_texts.NOTHING_TO_ECHO
+    assert await answer("echo") == texts.NOTHING_TO_ECHO
 
 
 async def test_demo_knows_who_speaks_in_a_shared_session() -> None:
     """CTX-06"""
     assert "**Ada Lovelace**" in await answer("[Grace] hello", "[Ada Lovelace] who am I?")
-    assert await answer("who am I?") == demo_texts.WHO_UNKNOWN
+    assert await answer("who am I?") == texts.WHO_UNKNOWN
 
 
 async def test_demo_answers_the_last_message() -> None:
@@ -212,4 +212,4 @@ async def test_demo_provider_has_one_model() -> None:
 def test_demo_results_of_other_tools_are_shown_too() -> None:
     """A conversation that a real model began may be continued by the demo agent."""
     call = ToolCall("x", "search", {"q": "a", "n": 2})
-    assert demo_texts.result_line(call, ToolResult("x", "found")) == "- `search(a, 2)`: found"
+    assert texts.result_line(call, ToolResult("x", "found")) == "- `search(a, 2)`: found"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.providers import sse
-from agents.providers.sse import SseParser
+from agents.providers.http import sse
+from agents.providers.http.sse import SseParser
 
 LINES = st.one_of(
     st.sampled_from(

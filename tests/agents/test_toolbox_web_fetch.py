@@ -14,11 +14,10 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from agents import page_text
 from agents.messages import File, Message, Text, ToolCall, ToolResult
-from agents.page_text import MOST_HTML
 from agents.process_pool import Limits, ProcessPool
-from agents.toolbox import web_client
+from agents.toolbox import page_text, web_client
+from agents.toolbox.page_text import MOST_HTML
 from agents.toolbox.public_addresses import Address, is_public
 from agents.toolbox.web_client import MAX_BYTES, MAX_REDIRECTS, Policy
 from agents.toolbox.web_fetch import MAX_CHARACTERS, make_web_fetch
@@ -537,7 +536,7 @@ async def test_web_fetch_ends_the_work_on_a_page_that_is_made_to_be_slow(
 ) -> None:
     """RUN-11: the parser takes the square of the time for it, and would go on after the tool's end."""
     limits = Limits(cpu_seconds=0.3, seconds=20, memory_mb=384, output_bytes=1_000_000, queue_seconds=20)
-    pool = ProcessPool("agents.page_text", limits, size=1, keep_seconds=60)
+    pool = ProcessPool("agents.toolbox.page_text", limits, size=1, keep_seconds=60)
     monkeypatch.setattr(import_module("agents.toolbox.web_fetch"), "_processes", pool)
     result = await fetch(site, site.page("/", unit * (MOST_HTML // len(unit))))
     assert (result.is_error, result.content) == (

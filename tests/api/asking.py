@@ -7,7 +7,7 @@ from typing import Any
 from django.test import Client
 
 from chat.models import User
-from chat.services import api_tokens
+from chat.services.people import api_tokens
 
 Json = dict[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chat.models import Role, Session, User
-from chat.services.sessions import create_session
+from chat.models import Session, SessionRole, User
+from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, token_of
 from tests.support.house import let_in
 
@@ -24,5 +24,5 @@ def asker(ana: User) -> Asker:
 @pytest.fixture
 def reader(bo: User, session: Session) -> Asker:
     """Bo's program; Bo may see the session."""
-    let_in(session, bo, Role.VIEWER)
+    let_in(session, bo, SessionRole.VIEWER)
     return Asker(token_of(bo))

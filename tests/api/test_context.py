@@ -15,8 +15,8 @@ from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
 from chat.api.projections import Form
 from chat.models import Attachment, Session, User
-from chat.services import editing
-from chat.services.sessions import create_session
+from chat.services.messages import editing
+from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import CONFIG, House, ScriptedRegistry, let_in

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from chat.api.api import api
 from chat.api.problems import STATUS
-from chat.api.root import api
 
 DOCS = Path(__file__).parents[2] / "docs"
 CELL = re.compile(r"`([A-Z]+)(?: ([^`]+))?`")

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import ApiToken, User
-from chat.services import api_tokens
+from chat.services.people import api_tokens
 from tests.api.asking import Asker
 
 pytestmark = pytest.mark.django_db

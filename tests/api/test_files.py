@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from chat.models import Role, Session, User
+from chat.models import Session, SessionRole, User
 from tests.api.asking import code, token_of
 from tests.support import files
 from tests.support.house import let_in
@@ -21,7 +21,7 @@ def client_of(user: User) -> Client:
 
 def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None:
     """MSG-04: uploaded, sent, and read by whoever sees the session."""
-    let_in(session, bo, Role.VIEWER)
+    let_in(session, bo, SessionRole.VIEWER)
     mine, his = client_of(ana), client_of(bo)
     data = files.picture()
     made = mine.post(f"/api/sessions/{session.pk}/attachments", {"file": SimpleUploadedFile("Bild ü.png", data)})
@@ -100,7 +100,7 @@ def test_text_says_in_which_encoding_it_is(session: Session, ana: User, data: by
 
 def test_file_of_another_user_is_not_one_s_own_to_delete(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: sent or not."""
-    let_in(session, bo, Role.EDITOR)
+    let_in(session, bo, SessionRole.EDITOR)
     mine = client_of(ana)
     address = f"/api/sessions/{session.pk}/attachments"
     told = mine.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")}).json()

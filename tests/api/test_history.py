@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chat.models import Session, User
-from chat.services import editing, history, runs
+from chat.queries import history
+from chat.services.messages import editing
+from chat.services.runs import control
 from tests.api.asking import Asker, code
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 
@@ -58,7 +60,7 @@ def test_removed_messages_are_found_and_put_back(asker: Asker, reader: Asker, se
     """MSG-11: with who removed them; what a retry replaced has no place to go back to."""
     rows = fill(session, *TURN)
     editing.remove(session=session, author=ana, message_id=rows[2].pk)
-    runs.retry(session=session, author=ana, message_id=rows[3].pk)
+    control.retry(session=session, author=ana, message_id=rows[3].pk)
     removed = asker.get(path(session, "/removed")).json()["removed"]
     assert [(each["id"], each["by"], each["restorable"]) for each in removed] == [
         (rows[3].pk, "Ana", False),

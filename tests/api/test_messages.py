@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from chat.api.root import api
-from chat.models import ChatMessage, MessageRevision, Role, Session, SessionRun, User
-from chat.services.reading import message_snapshot
+from chat.api.api import api
+from chat.models import ChatMessage, MessageRevision, Session, SessionRole, SessionRun, User
+from chat.queries.messages import message_snapshot
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
 from tests.support.house import let_in
@@ -80,7 +80,7 @@ def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> Non
 def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User) -> None:
     """MSG-11: the second is told what there is now; by tag or by revision."""
     row = fill(session, *TURN)[3]
-    let_in(session, bo, Role.EDITOR)
+    let_in(session, bo, SessionRole.EDITOR)
     seen = asker.get(path(session, row))
     Asker(token_of(bo)).patch(path(session, row), {"text": "Bo's"})
     by_tag = asker.patch(path(session, row), {"text": "Mine"}, if_match=seen["ETag"])
@@ -138,7 +138,7 @@ def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: S
 def test_others_suggest_edits(asker: Asker, session: Session, ana: User, bo: User) -> None:
     """MSG-11: an editor's edit of a person's message is refused; what they suggest is listed, and decided."""
     row = fill(session, START, {**HI, "user": ana}, DONE)[1]
-    let_in(session, bo, Role.EDITOR)
+    let_in(session, bo, SessionRole.EDITOR)
     editor, about = Asker(token_of(bo)), path(session, row, "/suggestions")
     assert code(editor.patch(path(session, row), {"text": "Yo"})) == (403, "not_yours")
     made = editor.post(about, {"text": "Yo"})

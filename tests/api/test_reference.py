@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from django.test import Client
 
-from chat.api.root import api
+from chat.api.api import api
 
 pytestmark = pytest.mark.django_db
 

@@ -27,10 +27,20 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from chat.api.root import api
-from chat.models import Attachment, Invitation, ModelRequest, Role, Session, Suggestion, User, Workspace
-from chat.services import import_uploads, sharing
-from chat.services.sessions import create_session
+from chat.api.api import api
+from chat.models import (
+    Attachment,
+    Invitation,
+    ModelRequest,
+    Session,
+    SessionRole,
+    Suggestion,
+    User,
+    Workspace,
+)
+from chat.services import import_uploads
+from chat.services.people import sharing
+from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import let_in, person
@@ -92,7 +102,7 @@ def planted(owner: User, word: str) -> dict[str, Any]:
     request = ModelRequest.objects.create(
         response_id=f"r_{session.pk[2:]}", session=session, revision=5, rows=[[rows[1].pk, 2]]
     )
-    sharing.invite(session=session, author=owner, role=Role.VIEWER)
+    sharing.invite(session=session, author=owner, role=SessionRole.VIEWER)
     suggestion = Suggestion.objects.create(message=rows[1], user=owner, text=f"Suggested {word}", revision=0)
     return {
         "session_id": session.pk,
@@ -116,7 +126,7 @@ def places(workspace: Workspace) -> dict[str, dict[str, Any]]:
     people = {name: person(name, workspace) for name in ("Ana", "Bo")}
     found = {name: planted(user, f"secret-of-{name}") for name, user in people.items()}
     found["both"] = planted(people["Ana"], "plan")
-    let_in(Session.objects.get(pk=found["both"]["session_id"]), people["Bo"], Role.EDITOR)
+    let_in(Session.objects.get(pk=found["both"]["session_id"]), people["Bo"], SessionRole.EDITOR)
     return found
 
 

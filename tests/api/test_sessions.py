@@ -11,10 +11,10 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 from agents.config import Config
 from agents.registry import Registry
 from chat import agents_setup
-from chat.models import ChatMessage, Role, Session, SessionRevision, User
-from chat.services.editing import edit
-from chat.services.organising import delete
-from chat.services.sessions import create_session
+from chat.models import ChatMessage, Session, SessionRevision, SessionRole, User
+from chat.services.messages.editing import edit
+from chat.services.sessions.actions import delete
+from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code, token_of
 from tests.support.house import CONFIG, let_in
 from tests.support.rows import say
@@ -78,7 +78,7 @@ def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> Non
     for number in range(5):
         create_session(owner=ana, title=f"{number}")
     create_session(owner=bo, title="Bo's")
-    let_in(create_session(owner=bo, title="Shared"), ana, Role.VIEWER)
+    let_in(create_session(owner=bo, title="Shared"), ana, SessionRole.VIEWER)
     expected = ["Shared", "4", "3", "2", "1", "0"]
     assert [everything(asker, limit) for limit in (1, 2, 6, 100)] == [expected] * 4
     row = asker.get(f"{SESSIONS}?limit=1").json()["sessions"][0]
@@ -197,7 +197,7 @@ def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
     """LIVE-06: by words in titles and messages, by agent, by time; what is deleted can be found and restored."""
     plan = say(create_session(owner=ana, title="Plan"), ana, "The Zanzibar trip").session
     shared = create_session(owner=bo, title="Zanzibar")
-    let_in(shared, ana, Role.VIEWER)
+    let_in(shared, ana, SessionRole.VIEWER)
     say(create_session(owner=bo, title="Hidden"), bo, "Zanzibar")
     Session.objects.filter(pk=shared.pk).update(agent="helper")
     rows = asker.get(f"{SESSIONS}?q=zanzibar").json()["sessions"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chat.models import Session
-from chat.services.steps import page_of_steps
+from chat.queries.steps import page_of_steps
 from tests.api.asking import Asker, code
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 

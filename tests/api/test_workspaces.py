@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chat.models import Membership, Session, User, Workspace
-from chat.services.sessions import create_session
-from chat.services.workspaces import enter
+from chat.services.people.workspaces import enter
+from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code
 from tests.support.house import person
 from tests.support.rows import say

@@ -12,11 +12,11 @@ import pytest
 from django.db import OperationalError
 from django.urls import resolve, reverse
 
-from chat.api.root import api
+from chat.api.api import api
 from chat.asgi import bodies
 from chat.asgi.bodies import ANONYMOUS_LIMIT, BodyLimits, limit_of
 from chat.models import User
-from chat.services import api_tokens
+from chat.services.people import api_tokens
 from tests.access.test_sockets import cookie_of
 from tests.support.house import House
 

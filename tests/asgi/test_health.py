@@ -14,9 +14,9 @@ from django.utils import timezone
 from chat import schema
 from chat.asgi import health as module
 from chat.asgi.health import Health
-from chat.live.memory_layer import MemoryLayer
+from chat.bus.memory_layer import MemoryLayer
 from chat.models import Worker
-from chat.running import lease
+from chat.runs import lease
 from tests.support.house import House
 
 Answer = tuple[int, str, dict[str, str]]

@@ -47,9 +47,9 @@ def _measure(count: int) -> None:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from chat.running import lease
+    from chat.runs import lease
 
-    worker = lease.enlist()
+    worker = lease.register_worker()
     asked: dict[str, Callable[[], object]] = {
         "is work due?": lease.work_is_due,
         "claim": lambda: lease.claim(worker, 20),

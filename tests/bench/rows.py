@@ -9,10 +9,10 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.core.management import call_command
 
-from chat.models import ChatMessage, MessageType, Session, SessionRun, Speaker, User, Workspace
-from chat.services.accounts import first_administrator
-from chat.services.workspaces import current_workspace
-from chat.session_store import SessionStore
+from chat.models import ChatMessage, MessageRole, MessageType, Session, SessionRun, User, Workspace
+from chat.security.session_store import SessionStore
+from chat.services.people.accounts import first_administrator
+from chat.services.people.workspaces import current_workspace
 from tests.bench.text import tokens
 
 SAID = "How does this part work, and what would have to change to make it twice as fast? " * 3
@@ -72,7 +72,7 @@ def _message(session: Session, owner: User, number: int, answer: str) -> ChatMes
         sequence=number,
         revision=number,
         type=MessageType.TEXT,
-        role=Speaker.USER if asked else Speaker.ASSISTANT,
+        role=MessageRole.USER if asked else MessageRole.ASSISTANT,
         text=f"{SAID} ({session.pk})" if asked else f"{answer}\n\n{session.pk}",
         user=owner if asked else None,
         sender="Admin" if asked else "",

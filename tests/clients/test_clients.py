@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from chat.api.root import api
+from chat.api.api import api
 from tests.commands.process import manage
 from tests.support.prepared import copy
 from tests.support.server import ForkedServer
@@ -27,7 +27,7 @@ PATIENCE = 120
 Json = dict[str, Any]
 MAKE_TOKEN = """
 from chat.models import User
-from chat.services.api_tokens import create
+from chat.services.people.api_tokens import create
 print(create(user=User.objects.get(), name="Script", scope="write", days=0)[1])
 """
 # The generator would format its code, and nobody reads it here.

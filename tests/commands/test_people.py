@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from chat.models import SecurityEvent, User
-from chat.services.security_log import Kind
+from chat.services.people.security_log import Kind
 from tests.support.second_factors import give_app
 
 pytestmark = pytest.mark.django_db

@@ -14,10 +14,10 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import Invitation, Session, SignInLink, User, Workspace
-from chat.services import accounts, api_tokens
-from chat.services.organising import delete
-from chat.services.sessions import create_session
-from chat.services.sharing import invite
+from chat.services.people import accounts, api_tokens
+from chat.services.people.sharing import invite
+from chat.services.sessions.actions import delete
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import DONE, HI, START, fill
 from tests.support.house import person
 

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from chat.management import addresses
 from chat.models import User
-from chat.services import accounts
+from chat.services.people import accounts
 
 pytestmark = pytest.mark.django_db
 

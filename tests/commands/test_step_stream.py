@@ -19,7 +19,7 @@ UVICORN = ("-m", "uvicorn", "config.asgi:application", "--port", "0", "--lifespa
 LEASE = "2.0"
 MAKE_TOKEN = """
 from chat.models import User
-from chat.services.api_tokens import create
+from chat.services.people.api_tokens import create
 print(create(user=User.objects.get(), name="Script", scope="write", days=0)[1])
 """
 

@@ -15,8 +15,9 @@ from agents.providers.demo import DemoProvider
 from agents.providers.scripted import Gate, ScriptedProvider
 from chat import agents_setup
 from chat.models import Attachment, Session, User
-from chat.running import showing
-from chat.services import attachments, messages, sessions
+from chat.runner import file_parts
+from chat.services.messages import attachments, sending
+from chat.services.sessions import lifecycle
 from tests.support import files
 from tests.support.house import CONFIG, House, ScriptedRegistry
 
@@ -31,7 +32,7 @@ async def uploaded(house: House, session: Session, author: User, data: bytes, na
 
 
 async def sent(house: House, session: Session, author: User, text: str, *ids: str) -> None:
-    await house.do(messages.send_message, session=session, author=author, text=text, attachment_ids=ids)
+    await house.do(sending.send_message, session=session, author=author, text=text, attachment_ids=ids)
     await house.idle(session)
 
 
@@ -72,7 +73,7 @@ async def test_a_model_that_takes_none_is_told_of_them(house: House, ana: User) 
         for data, name in ((files.picture(), "a.png"), (files.pdf("Hello"), "b.pdf"))
     ]
     await sent(house, session, ana, "Look", *ids)
-    await house.do(sessions.set_model, session=session, author=ana, provider="scripted", model="two")
+    await house.do(lifecycle.set_model, session=session, author=ana, provider="scripted", model="two")
     await sent(house, session, ana, "And you?")
     assert shown(provider.requests[1].messages[0]) == [
         "[Image a.png, 80×60, not shown: this model takes no images]",
@@ -88,7 +89,7 @@ async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
     provider = script(house, ["1"], ["2"])
     session = await house.session(ana)
     picture = files.picture()
-    monkeypatch.setattr(showing, "MOST_BYTES", len(picture))
+    monkeypatch.setattr(file_parts, "MOST_BYTES", len(picture))
     for name in ("old.png", "new.png"):
         await sent(house, session, ana, "Look", await uploaded(house, session, ana, picture, name))
     assert [shown(message) for message in provider.requests[1].messages] == [
@@ -117,7 +118,7 @@ async def test_queued_files_are_delivered_with_their_message(house: House, ana: 
     await house.send(session, ana, "Work!")
     await gate.reached()
     picture = await uploaded(house, session, ana, files.picture(), "a.png")
-    await house.do(messages.send_message, session=session, author=ana, text="", attachment_ids=[picture])
+    await house.do(sending.send_message, session=session, author=ana, text="", attachment_ids=[picture])
     gate.open()
     await house.idle(session)
     assert shown(provider.requests[1].messages[-1]) == ["[Image a.png, 80×60]", "a.png"]

@@ -11,16 +11,18 @@ from agents.config import Config
 from agents.messages import Message
 from agents.providers.base import Request, ToolSpec
 from agents.providers.dialect import Dialect
-from agents.providers.openai_request import to_request
+from agents.providers.openai.request import to_request
 from agents.registry import Registry
 from chat import agents_setup
+from chat.errors import ServiceError
 from chat.models import ChatMessage, ModelRequest, Session, User
-from chat.projections.briefed import blocks
 from chat.projections.context import context, system_prompt
-from chat.running.briefing import agent_of, gather
-from chat.services import editing, leaving_out, runs, sessions
-from chat.services.errors import Refused
-from chat.services.requests_made import past_request
+from chat.projections.context_view import blocks
+from chat.queries.model_requests import past_request
+from chat.runner.agent_input import agent_of, load_context_rows
+from chat.services.messages import context_inclusion, editing
+from chat.services.runs import control
+from chat.services.sessions import lifecycle
 from tests.support.house import House
 from tests.wire.server import WireServer
 
@@ -37,7 +39,7 @@ def config(model: WireServer) -> Config:
 def expected(session_id: str, before: str) -> list[dict[str, Any]]:
     """The messages of the vendor's form, made of what the panel shows up to a message."""
     session = Session.objects.get(pk=session_id)
-    rows = gather(session)
+    rows = load_context_rows(session)
     last = next(index for index, row in enumerate(rows) if row.pk == before)
     rows = rows[: last + 1]
     agent = agent_of(session, rows)
@@ -68,12 +70,12 @@ def change(chance: random.Random, session: Session, author: User) -> None:
         lambda: editing.edit(text=f"Edited {chance.random()}", **what),
         lambda: editing.include(included=chance.random() < 0.5, **what),
         lambda: editing.remove(**what),
-        lambda: leaving_out.include_before(included=chance.random() < 0.7, **what),
-        lambda: sessions.set_system_prompt(session=session, author=author, system_prompt=f"Be {chance.random()}."),
+        lambda: context_inclusion.include_before(included=chance.random() < 0.7, **what),
+        lambda: lifecycle.set_system_prompt(session=session, author=author, system_prompt=f"Be {chance.random()}."),
     ]
     try:
         chance.choice(deeds)()
-    except Refused:
+    except ServiceError:
         return
 
 
@@ -111,7 +113,7 @@ async def test_panel_shows_what_the_server_is_sent(house: House, ana: User) -> N
                 continue
             shown = await house.do(expected, session.pk, asked)
             before = len(model.requests)
-            await house.do(runs.retry_here, session=session, author=ana, message_id=asked)
+            await house.do(control.retry_here, session=session, author=ana, message_id=asked)
             await house.idle(session)
             assert model.requests[before].body["messages"] == shown
         sent = [request.body["messages"] for request in model.requests]

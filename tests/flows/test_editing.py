@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, Session, User
-from chat.services.editing import edit, include, remove, restore
-from chat.services.forking import fork
-from chat.services.runs import retry_here
+from chat.services.messages.editing import edit, include, remove, restore
+from chat.services.runs.control import retry_here
+from chat.services.sessions.forking import fork
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work

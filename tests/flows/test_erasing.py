@@ -8,8 +8,8 @@ import pytest
 
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
-from chat.running import embedded
-from chat.services import erasures
+from chat.runner import runtime
+from chat.services.deletion import requests
 from tests.support.house import House
 
 
@@ -22,10 +22,10 @@ async def test_erasing_ends_the_run(house: House, ana: User, caplog: pytest.LogC
     await gate.reached()
     await house.until(lambda: ChatMessage.objects.filter(status="streaming").exists())
     with caplog.at_level(logging.ERROR):
-        erasure = await house.do(erasures.request_session, session_id=session.pk, author=None)
-        assert await house.do(erasures.carry_out, erasure)
+        erasure = await house.do(requests.request_session, session_id=session.pk, author=None)
+        assert await house.do(requests.carry_out, erasure)
         gate.open()
-        node = embedded._node
+        node = runtime._node
         assert node is not None
         assert node.runner is not None
         running = node.runner._running

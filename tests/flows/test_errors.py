@@ -16,9 +16,9 @@ from agents.providers.base import Request
 from agents.providers.scripted import Gate, HangUp, Reply, ScriptedProvider, Step, Stop
 from agents.tools import tool
 from chat import agents_setup
+from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
-from chat.running.bridge import BROKEN
-from chat.services.errors import Refused
+from chat.runner.bridge import BROKEN
 from chat.snapshots import ErrorSnapshot
 from tests.support.house import CONFIG, House, ScriptedRegistry
 from tests.support.refusals import permit, refuse
@@ -160,7 +160,7 @@ async def test_retry_while_the_agent_works_is_refused(house: House, ana: User) -
     session = await house.session(ana)
     sent = await house.send(session, ana, "Hi")
     await gate.reached()
-    with pytest.raises(Refused, match="working"):
+    with pytest.raises(ServiceError, match="working"):
         await house.retry(session, ana, sent.id)
 
 

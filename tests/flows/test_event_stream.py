@@ -9,13 +9,15 @@ import pytest
 
 from agents.providers.scripted import Gate
 from chat.live import hub as hubs
-from chat.live import outbox
+from chat.live import socket_queue
 from chat.live.hub import Hub
 from chat.models import ApiToken, Session, Share, User
-from chat.running import embedded
-from chat.services import api_tokens, sessions, turn_attempts
-from chat.services.runs import retry_here
-from chat.services.turn_attempts import restore_attempt
+from chat.runner import runtime
+from chat.services.people import api_tokens
+from chat.services.runs import attempts
+from chat.services.runs.attempts import restore_attempt
+from chat.services.runs.control import retry_here
+from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at, rows_state
 from tests.support.house import House, let_in
@@ -77,7 +79,7 @@ async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: p
 
 async def test_large_attempt_is_synced(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-12, LIVE-02: too many messages to tell one by one are read from the rows instead."""
-    monkeypatch.setattr(turn_attempts, "MOST_TOLD", 1)
+    monkeypatch.setattr(attempts, "MOST_TOLD", 1)
     house.script([["One."], ["Two."]])
     session = await house.session(ana)
     await house.send(session, ana, "Go")
@@ -116,7 +118,7 @@ async def test_client_that_comes_again_in_mid_text_has_all_of_it(house: House, a
 
 async def test_slow_client_catches_up_from_the_rows(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: what it does not take is dropped; it is brought up to date when it reads again."""
-    monkeypatch.setattr(outbox, "MOST_FRAMES", 20)
+    monkeypatch.setattr(socket_queue, "MOST_FRAMES", 20)
     house.script([["word "] * 300])
     session = await house.session(ana)
     slow = await EventViewer(session, asked=await bearer(house, ana)).open(room=1)
@@ -182,9 +184,9 @@ async def test_lost_access_ends_the_stream_at_once(
             token = await house.do(lambda: ApiToken.objects.get(user=bo).pk)
             await house.do(api_tokens.revoke, user=bo, token_id=token)
         case "server":
-            embedded.end_streams()
+            runtime.end_streams()
     await viewer.until(lambda: viewer.over)
-    await house.do(sessions.rename, session=session, author=ana, title="Secret")
+    await house.do(lifecycle.rename, session=session, author=ana, title="Secret")
     assert "Secret" not in viewer.text
 
 

@@ -14,8 +14,8 @@ from agents.providers.learned import LIFETIME
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, LearnedDialect, Session, User
-from chat.running.next_request import next_request
-from chat.services import dialects
+from chat.runner.request_preview import next_request
+from chat.services.runs import dialects
 from tests.support.house import House
 from tests.wire import Reply, WireServer
 from tests.wire import openai as chat_api

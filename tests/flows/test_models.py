@@ -6,7 +6,7 @@ from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate, Sign
 from chat.models import ChatMessage, Session, User
-from chat.services.sessions import set_model, set_system_prompt
+from chat.services.sessions.lifecycle import set_model, set_system_prompt
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work

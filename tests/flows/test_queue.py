@@ -9,8 +9,8 @@ from agents.messages import ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
 from chat.models import ChatMessage, SessionRun, User
-from chat.services.messages import edit_queued, withdraw
-from chat.services.reading import page_of
+from chat.queries.messages import page_of
+from chat.services.messages.sending import edit_queued, withdraw
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work

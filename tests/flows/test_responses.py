@@ -11,11 +11,11 @@ from agents.providers.forms import given_back
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, Session, User
-from chat.projections.briefed import Why, blocks
-from chat.running.briefing import gather
-from chat.services.editing import edit
-from chat.services.reasoning import set_reasoning
-from chat.services.sessions import set_model
+from chat.projections.context_view import ExclusionReason, blocks
+from chat.runner.agent_input import load_context_rows
+from chat.services.messages.editing import edit
+from chat.services.sessions.lifecycle import set_model
+from chat.services.sessions.reasoning import set_reasoning
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.wire.responses import seal
@@ -63,10 +63,10 @@ async def test_reasoning_goes_back_to_its_model_alone(house: House, ana: User) -
         assert ids(await say("And you?", SOL)) == ["rs", "msg", "fc", "rs", "msg"]
         assert "gAAAA" not in json.dumps(await say("think as well", CLAUDE))
         assert ids(await say("Back again", LUNA)) == ["rs", "msg"]
-        rows = await house.do(gather, session)
+        rows = await house.do(load_context_rows, session)
         shown = blocks(rows, {}, lambda each: given_back("responses", Request(LUNA[1], tuple(each)), LUNA[0]))
         said = [line.why for block in shown for line in block.lines if line.row.type == "reasoning"]
-        assert (said.count(Why.SENT), said.count(Why.NOT_GIVEN_BACK)) == (1, len(said) - 1)
+        assert (said.count(ExclusionReason.SENT), said.count(ExclusionReason.NOT_GIVEN_BACK)) == (1, len(said) - 1)
     await house.do(check_rest, session)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, User
-from chat.services.runs import retry_here, run_tools
-from chat.services.turn_attempts import restore_attempt
+from chat.services.runs.attempts import restore_attempt
+from chat.services.runs.control import retry_here, run_tools
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work

@@ -18,9 +18,12 @@ from agents.providers.scripted import Gate
 from chat.live import hub as hubs
 from chat.live import step_stream
 from chat.models import ApiToken, ChatMessage, Session, Share, User
-from chat.running import embedded
-from chat.services import api_tokens, editing, runs, sessions
-from chat.services.steps import steps_since
+from chat.queries.steps import steps_since
+from chat.runner import runtime
+from chat.services.messages import editing
+from chat.services.people import api_tokens
+from chat.services.runs import control
+from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.support.house import House, let_in
 from tests.support.step_viewer import StepViewer, bearer
@@ -123,7 +126,7 @@ async def test_what_is_taken_away_is_told(house: House, ana: User) -> None:
         await house.do(editing.include, session=session, author=ana, message_id=rows[2].pk, included=included)
         await assert_follows(house, session, viewer)
         assert (rows[2].pk in viewer.client.steps) is included
-    await house.do(runs.retry, session=session, author=ana, message_id=rows[2].pk)
+    await house.do(control.retry, session=session, author=ana, message_id=rows[2].pk)
     await house.idle(session)
     await assert_follows(house, session, viewer)
     assert [step["content"] for step in viewer.client.steps.values()] == ["One", "Second."]
@@ -177,7 +180,7 @@ async def test_lost_access_ends_it_at_once(
     await viewer.until(lambda: viewer.client.last_event_id)
     await house.do(TAKEN_AWAY[how], session, bo)
     await viewer.until(lambda: viewer.over)
-    await house.do(sessions.rename, session=session, author=ana, title="Secret")
+    await house.do(lifecycle.rename, session=session, author=ana, title="Secret")
     await viewer.open()
     assert viewer.status == (404 if how == "share" else 401)
     await viewer.until(lambda: viewer.over)
@@ -218,7 +221,7 @@ async def test_server_that_stops_waits_for_no_stream(house: House, ana: User) ->
     """LIVE-03: those that are there end, and those that come meanwhile."""
     viewer = await follow(house, await house.session(ana), ana)
     await viewer.until(lambda: viewer.client.last_event_id)
-    embedded.end_streams()
+    runtime.end_streams()
     await viewer.until(lambda: viewer.over)
     await viewer.open()
     await viewer.until(lambda: viewer.over)
@@ -252,7 +255,7 @@ async def test_stream_holds_no_thread_and_leaves_nothing(house: House, ana: User
         await viewer.until(lambda: viewer.client.last_event_id)  # noqa: B023  # waits within the round
     await asyncio.to_thread(lambda: None)
     assert threading.active_count() - threads < len(viewers)
-    feed = embedded.hub().watch(session.pk, (probe := step_stream.StepStream(ana, 0, None)))
+    feed = runtime.hub().watch(session.pk, (probe := step_stream.StepStream(ana, 0, None)))
     assert len(feed.listeners) == 12
     for viewer in (first, *viewers):
         await viewer.cut()

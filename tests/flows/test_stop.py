@@ -16,12 +16,13 @@ from agents.loop import Agent
 from agents.providers.scripted import Gate, Reply
 from agents.registry import AgentPreset
 from chat import agents_setup
+from chat.bus import wakeups
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED
-from chat.running import nudge
-from chat.running.runner import Runner
-from chat.services import messages, runs
-from chat.services.reading import page_of
+from chat.queries.messages import page_of
+from chat.runner.runner import Runner
+from chat.services.messages import sending
+from chat.services.runs import control
 from tests.support.house import House, ScriptedRegistry
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
@@ -242,7 +243,7 @@ async def test_late_stop_does_not_stop_the_next_turn(house: House, ana: User) ->
     await house.idle(session)
     await house.send(session, ana, "On")
     await gate.reached()
-    nudge.send(nudge.Nudge.STOP, session.pk, turn)
+    wakeups.send(wakeups.Wakeup.STOP, session.pk, turn)
     gate.open()
     await house.idle(session)
     assert (await house.shown(session))[-2:] == [("text", "complete", "Two and three."), ("turn_done", "complete", "")]
@@ -271,13 +272,13 @@ async def test_stop_holds_the_queue(house: House, ana: User, bo: User) -> None:
     await house.idle(session)
     assert [message.text for message in provider.requests[-1].messages][-1] == "Rather this"
     assert len((await house.do(page_of, session)).queued) == 2
-    assert await house.do(messages.send_now, session=session, author=ana, message_id=first.id) == 1
+    assert await house.do(sending.send_now, session=session, author=ana, message_id=first.id) == 1
     await house.idle(session)
-    assert await house.do(messages.send_now, session=session, author=bo) == 1
+    assert await house.do(sending.send_now, session=session, author=bo) == 1
     await house.idle(session)
     said = [(row.text, row.held) for row in await house.rows(session) if row.type == "text"]
     assert said[-4:] == [("Something else", False), ("All right.", False), ("And this", False), ("Good.", False)]
-    assert await house.do(messages.send_now, session=session, author=bo) == 0
+    assert await house.do(sending.send_now, session=session, author=bo) == 0
     await house.do(check_rest, session)
 
 
@@ -293,7 +294,7 @@ async def test_held_message_joins_the_queue_while_the_agent_works(house: House, 
     await house.idle(session)
     await house.send(session, ana, "On")
     await gates[1].reached()
-    await house.do(messages.send_now, session=session, author=ana, message_id=held.id)
+    await house.do(sending.send_now, session=session, author=ana, message_id=held.id)
     assert [message.held for message in (await house.do(page_of, session)).queued] == [False]
     gates[1].open()
     await house.idle(session)
@@ -313,8 +314,8 @@ async def test_message_sent_while_the_turn_stops_is_answered(house: House, ana: 
 
     def stop_and_send() -> None:
         with transaction.atomic():
-            runs.cancel(session=session, author=ana)
-            messages.send_message(session=session, author=ana, text="After")
+            control.cancel(session=session, author=ana)
+            sending.send_message(session=session, author=ana, text="After")
 
     await house.do(stop_and_send)
     await house.idle(session)
@@ -332,8 +333,8 @@ async def test_first_person_to_stop_is_named(house: House, ana: User, bo: User) 
 
     def stop_twice() -> None:
         with transaction.atomic():
-            runs.cancel(session=session, author=bo)
-            runs.cancel(session=session, author=ana)
+            control.cancel(session=session, author=bo)
+            control.cancel(session=session, author=ana)
 
     await house.do(stop_twice)
     await house.idle(session)

@@ -13,11 +13,11 @@ from agents.errors import RateLimited
 from agents.providers.scripted import Gate, HangUp, Reply
 from agents.registry import Registry
 from chat import agents_setup
+from chat.limits import quotas
 from chat.models import Session, SessionRevision, User
-from chat.services import quotas
-from chat.services.forking import fork
-from chat.services.sessions import begin_session, create_session, rename, set_model
-from chat.services.titles import MARK
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import begin_session, create_session, rename, set_model
+from chat.services.sessions.titles import MARK
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.socket import Socket, path_of

@@ -16,8 +16,9 @@ from agents.messages import ToolCall
 from agents.providers.scripted import Gate
 from chat.api import waiting
 from chat.models import ApiToken, ChatMessage, Session, User
-from chat.running import embedded
-from chat.services import api_tokens, messages
+from chat.runner import runtime
+from chat.services.messages import sending
+from chat.services.people import api_tokens
 from tests.api.asking import token_of
 from tests.support.house import House
 from tests.support.socket import PATIENCE
@@ -115,7 +116,7 @@ async def test_queued_message_is_waited_for(house: House, ana: User, secret: str
     for waiter in (second, third):
         await waiter.begun()
     queued = await house.do(lambda: ChatMessage.objects.queued(session.pk).get(text="Third").pk)
-    await house.do(messages.withdraw, session=session, author=ana, message_id=queued)
+    await house.do(sending.withdraw, session=session, author=ana, message_id=queued)
     assert (await third.answer())["outcome"] == "withdrawn"
     gate.open()
     told = [await waiter.answer() for waiter in (first, second)]
@@ -171,7 +172,7 @@ async def test_revoked_token_and_stopping_server_end_the_wait(house: House, ana:
     token = await house.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
     await house.do(api_tokens.revoke, user=ana, token_id=token)
     first = await waiters[0].answer()
-    embedded.end_streams()
+    runtime.end_streams()
     told = [first, await waiters[1].answer()]
     assert [(each["outcome"], each["messages"]) for each in told] == [("unknown", [])] * 2
     gate.open()
@@ -205,7 +206,7 @@ async def test_request_without_room_after_its_message_is_sent_does_not_wait(
 ) -> None:
     """LIVE-03: requests that arrive together all pass the first check; the answer of one too many comes at once."""
     settings.STREAMS_PER_USER = 1
-    monkeypatch.setattr(embedded, "may_stream", lambda user_id: True)
+    monkeypatch.setattr(runtime, "may_stream", lambda user_id: True)
     gate = Gate()
     house.script([["One", gate], ["Two"]])
     session = await house.session(ana)

@@ -11,9 +11,11 @@ from agents.errors import ProviderError
 from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate, Reply, Step
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageStatus, RunState, Session, SessionRun, User
-from chat.services import editing, leaving_out, messages, runs, sessions
-from chat.services.errors import Refused
+from chat.services.messages import context_inclusion, editing, sending
+from chat.services.runs import control
+from chat.services.sessions import lifecycle
 from tests.support.house import House
 
 WORDS = (
@@ -38,7 +40,7 @@ async def converse(
     calls = iter(range(10_000))
     house.script(lambda request: _reply(chance, calls, may_call=len(request.messages) < 40))
     for _ in range(steps):
-        with suppress(Refused):
+        with suppress(ServiceError):
             await _act(house, session, chance.choice(people), chance)
         await between()
         await _let_it_work(house, session, chance)
@@ -67,19 +69,19 @@ async def _act(house: House, session: Session, person: User, chance: Random) -> 
         case "stop":
             await house.cancel(session, person)
         case "edit":
-            await house.do(messages.edit_queued, session=session, author=person,
+            await house.do(sending.edit_queued, session=session, author=person,
                            message_id=await _queued(house, session), text=_text(chance, 5))  # fmt: skip
         case "withdraw":
-            await house.do(messages.withdraw, session=session, author=person, message_id=await _queued(house, session))
+            await house.do(sending.withdraw, session=session, author=person, message_id=await _queued(house, session))
         case "rename":
-            await house.do(sessions.rename, session=session, author=person, title=f"Title {chance.random()}")
+            await house.do(lifecycle.rename, session=session, author=person, title=f"Title {chance.random()}")
         case "model":
             model = chance.choice(["one", "two"])
-            await house.do(sessions.set_model, session=session, author=person, provider="scripted", model=model)
+            await house.do(lifecycle.set_model, session=session, author=person, provider="scripted", model=model)
         case "prompt":
-            await house.do(sessions.set_system_prompt, session=session, author=person, system_prompt="Be brief.")
+            await house.do(lifecycle.set_system_prompt, session=session, author=person, system_prompt="Be brief.")
         case "retry":
-            await house.do(runs.retry, session=session, author=person, message_id=await _any(house, session, chance))
+            await house.do(control.retry, session=session, author=person, message_id=await _any(house, session, chance))
         case "change":
             await _change(house, session, person, chance)
 
@@ -96,7 +98,11 @@ async def _change(house: House, session: Session, person: User, chance: Random) 
         case "include_before":
             included = chance.random() < 0.5
             await house.do(
-                leaving_out.include_before, session=session, author=person, message_id=message_id, included=included
+                context_inclusion.include_before,
+                session=session,
+                author=person,
+                message_id=message_id,
+                included=included,
             )
         case "remove":
             await house.do(editing.remove, session=session, author=person, message_id=message_id)

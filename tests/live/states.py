@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chat.languages import speaking
+from chat.queries.messages import Changes
 from chat.rendering.messages.frames import message_html
-from chat.services.reading import Changes
 from tests.support.client import EventsClient, Json
 from tests.support.page_client import PageClient
 

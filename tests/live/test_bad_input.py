@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chat import consumers
 from chat.commands import longest_frame
 from chat.models import ChatMessage, MessageRevision, Session, User
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House
 from tests.support.socket import Socket, path_of
 

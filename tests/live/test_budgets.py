@@ -14,7 +14,7 @@ from agents.providers.scripted import Gate
 from agents.tools import tool
 from chat.live.feed import Feed
 from chat.models import Session, User
-from chat.services import editing
+from chat.services.messages import editing
 from tests.live.states import assert_shows, is_at
 from tests.rendering.families import FAMILIES
 from tests.support.client import EventsClient

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chat.live.event_stream import EventStream
-from chat.live.outbox import Outbox
-from chat.models import Role, User
+from chat.live.socket_queue import SocketQueue
+from chat.models import SessionRole, User
 
 Json = dict[str, Any]
 FIRST = {"type": "text_delta", "revision": 1, "id": "m_1", "text": "Once"}
@@ -21,7 +21,7 @@ class Rows:
     def __init__(self) -> None:
         self.synced = 0
 
-    async def sync(self, outbox: Outbox, user: User, since: int, have: dict[str, Json] | None) -> None:
+    async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
         self.synced += 1
         outbox.hold()
         outbox.release([], since)
@@ -42,7 +42,7 @@ class Rows:
 )
 async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
     """LIVE-02: where a part of a text or an event is missing, the rows are read again."""
-    stream, rows = EventStream(User(pk=1), 0, Role.VIEWER, None, "en"), Rows()
+    stream, rows = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en"), Rows()
     pieces = stream.follow(rows)
     await anext(pieces)
     stream.put(json.dumps(FIRST, separators=(",", ":")), 1)
@@ -54,7 +54,7 @@ async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
 
 async def test_event_that_the_client_has_is_not_sent_again() -> None:
     """LIVE-02: what the rows have told may still come from the layer; folded twice, a text would be doubled."""
-    stream, rows = EventStream(User(pk=1), 0, Role.VIEWER, None, "en"), Rows()
+    stream, rows = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en"), Rows()
     pieces = stream.follow(rows)
     await anext(pieces)
     for frame, revision in ((FIRST, 1), (FIRST, 1), ({"type": "session_updated", "revision": 2}, 2)):

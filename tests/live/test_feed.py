@@ -11,13 +11,14 @@ import pytest
 import pytest_asyncio
 
 from agents.providers.scripted import Gate
+from chat.bus.events import ChatEvent, MessageChanged, SessionChanged, StatusChanged, TextAppended, decode
+from chat.bus.publisher import group_of, layer
 from chat.db import Threads
-from chat.events import ChatEvent, MessageChanged, SessionChanged, StatusChanged, TextAppended, decode
 from chat.live.feed import Feed
-from chat.live.publish import group_of, layer
 from chat.live.texts import Texts
 from chat.models import ChatMessage, Session, User
-from chat.services import editing, messages, sessions
+from chat.services.messages import editing, sending
+from chat.services.sessions import lifecycle
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.house import House
@@ -88,7 +89,7 @@ async def tape(house: House, ana: User) -> AsyncIterator[Tape]:
 async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
     """LIVE-02: also when somebody has come meanwhile and knows more than the others."""
     viewers = await tape.both()
-    await tape.house.do(sessions.rename, session=tape.session, author=tape.owner, title="Lost")
+    await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="Lost")
     viewers += await tape.both()
     truth = await tape.house.snapshot(tape.session)
     tape.feed.beat(truth.revision)
@@ -203,7 +204,7 @@ async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> No
     viewers = await tape.both()
     before = [len(viewer.frames) for viewer in viewers]
     tape.play(*recorded)
-    await tape.house.do(sessions.rename, session=tape.session, author=tape.owner, title="New")
+    await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
     tape.play(*await tape.until(SessionChanged))
     await tape.assert_shown_to(viewers)
     told = [viewer.frames[known:] for viewer, known in zip(viewers, before, strict=True)]
@@ -273,7 +274,7 @@ async def test_message_that_is_gone_before_it_is_read_is_removed(tape: Tape) -> 
     tape.play(*await tape.until(MessageChanged, "user_message"))
     viewers = await tape.both()
     sent = await tape.house.send(tape.session, tape.owner, "q" * 20_000)
-    await tape.house.do(messages.withdraw, session=tape.session, author=tape.owner, message_id=sent.id)
+    await tape.house.do(sending.withdraw, session=tape.session, author=tape.owner, message_id=sent.id)
     tape.play(await tape.next(), await tape.next())
     await tape.assert_shown_to(viewers)
     assert [viewer.client.caught_up for viewer in viewers] == [1, 1]
@@ -293,7 +294,7 @@ async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
     for viewer in viewers:  # they read by the good feed, and hear by the broken one
         feed.join(viewer.outbox)
     feed.revision = tape.feed.revision
-    await tape.house.do(sessions.rename, session=tape.session, author=tape.owner, title="New")
+    await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
     head, events = await tape.next()
     feed.receive([*events, StatusChanged("waiting")], head)
     for viewer in viewers:

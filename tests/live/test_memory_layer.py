@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from channels.exceptions import ChannelFull
 
-from chat.live.memory_layer import MemoryLayer
+from chat.bus.memory_layer import MemoryLayer
 
 
 async def test_group_send_reaches_every_member_in_order() -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from chat.live import outbox as outboxes
-from chat.live.outbox import Outbox
+from chat.live import socket_queue as outboxes
+from chat.live.socket_queue import SocketQueue
 
 RESYNC = '{"type":"resync"}'
 
@@ -23,7 +23,7 @@ class Peer:
         self.failure: Exception | None = None
         self.given_up = asyncio.Event()
         self.changed = asyncio.Event()
-        self.outbox = Outbox("events", self._take, self._close, user_id=1)
+        self.outbox = SocketQueue("events", self._take, self._close, user_id=1)
 
     async def _take(self, frame: str) -> None:
         if self.failure is not None:

@@ -8,13 +8,13 @@ from html.parser import HTMLParser
 import pytest
 from django.utils import translation
 
+from chat.bus import publisher
+from chat.bus.publisher import group_of, layer
 from chat.live import hub as hubs
-from chat.live import people as peoples
-from chat.live import publish
+from chat.live import presence_tracker as peoples
 from chat.live.hub import Hub
-from chat.live.people import Present
 from chat.live.presence import here_words, presence_frame
-from chat.live.publish import group_of, layer
+from chat.live.presence_tracker import Present
 from chat.models import User
 from tests.live.conftest import LANGUAGES
 from tests.support.client import EventsClient
@@ -149,7 +149,7 @@ async def test_killed_process_takes_its_people_along(
     session = await house.session(ana)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     await viewer.until(lambda: viewer.client.people)
-    publish.people(session.pk, "killed", {bo.pk: "Bo"}, asks=False)
+    publisher.people(session.pk, "killed", {bo.pk: "Bo"}, asks=False)
     await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
     await viewer.until(lambda: set(viewer.client.people) == {"Ana"})
     await viewer.leave()
@@ -225,14 +225,14 @@ async def test_crowd_s_names_fit_the_layer(house: House, ana: User) -> None:
     """LIVE-05: what one hub tells of is bounded."""
     sent: list[dict[str, object]] = []
 
-    class Spy(publish.Publisher):
+    class Spy(publisher.Publisher):
         def put(self, group: str, message: dict[str, object]) -> None:
             sent.append(message)
 
-    before = publish.publisher
-    publish.publisher = Spy()
+    before = publisher.publisher
+    publisher.publisher = Spy()
     try:
-        publish.people("s_1", "hub", dict.fromkeys(range(5000), "名" * 300), asks=True)
+        publisher.people("s_1", "hub", dict.fromkeys(range(5000), "名" * 300), asks=True)
     finally:
-        publish.publisher = before
+        publisher.publisher = before
     assert len(str(sent[0]).encode()) < 60_000

@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.events import ChatEvent, MessageChanged, MessageRemoved, StatusChanged, TextAppended, decode, encode
-from chat.live import publish as publishing
-from chat.live.memory_layer import MemoryLayer
-from chat.live.publish import Publisher, messages
-from chat.services.rows import LARGEST_IN_EVENT
+from chat.bus import publisher as publishing
+from chat.bus.events import (
+    ChatEvent,
+    MessageChanged,
+    MessageRemoved,
+    StatusChanged,
+    TextAppended,
+    decode,
+    encode,
+)
+from chat.bus.memory_layer import MemoryLayer
+from chat.bus.publisher import Publisher, messages
+from chat.services.transaction import LARGEST_IN_EVENT
 from chat.snapshots import MessageSnapshot, ToolSnapshot, UsageSnapshot
 
 LIMIT = 64 * 1024

@@ -6,10 +6,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chat.live import catchup
+from chat import access
+from chat.live import sync
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
-from chat.services import access, reading
-from chat.services.sessions import create_session
+from chat.queries import messages
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import let_in
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,7 @@ def fill(session: Session, count: int, *, status: str = "complete") -> dict[str,
 
 def queries_of(face: str, user: User, session: Session, have: dict[str, dict[str, int]]) -> int:
     with CaptureQueriesContext(connection) as queries:
-        catchup.read("page" if face == "page" else "events", "en", user, session.pk, 0, have)
+        sync.read("page" if face == "page" else "events", "en", user, session.pk, 0, have)
     return len(queries)
 
 
@@ -68,6 +69,6 @@ def test_beacon_costs_the_same_for_one_session_and_for_thirty(ana: User, bo: Use
         some = sessions[:count]
         pairs = {(user.pk, session.pk) for user in (ana, bo) for session in some}
         with CaptureQueriesContext(connection) as queries:
-            assert set(reading.revisions([session.pk for session in some])) == {session.pk for session in some}
+            assert set(messages.revisions([session.pk for session in some])) == {session.pk for session in some}
             assert access.roles(pairs).keys() == pairs
         assert len(queries) == 3

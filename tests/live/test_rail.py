@@ -8,13 +8,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chat.live import doorbells
+from chat import access
+from chat.bus.publisher import HUBS, layer, stirred
+from chat.live import notifier
 from chat.live.hub import Hub
-from chat.live.outbox import Outbox
-from chat.live.publish import HUBS, layer, stirred
-from chat.models import Role, Session, User
-from chat.services import access, sessions, sharing
-from chat.services.sessions import create_session
+from chat.live.socket_queue import SocketQueue
+from chat.models import Session, SessionRole, User
+from chat.services.people import sharing
+from chat.services.sessions import lifecycle
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House, let_in, person
 from tests.support.socket import Socket, path_of
 
@@ -24,7 +26,7 @@ RAIL = {"op": "rail"}
 
 @pytest.fixture(autouse=True)
 def _rings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doorbells, "RING_INTERVAL", 0.0)
+    monkeypatch.setattr(notifier, "RING_INTERVAL", 0.0)
 
 
 async def new_sessions(house: House, *owners: User) -> list[Session]:
@@ -57,11 +59,11 @@ async def test_lists_hear_of_what_happens_in_other_sessions(house: House, ana: U
         await house.idle(session)
         await home.until(lambda: rings(home) > heard)
         heard = rings(home)
-        await house.do(sessions.rename, session=session, author=ana, title="New")
+        await house.do(lifecycle.rename, session=session, author=ana, title="New")
         await home.until(lambda: rings(home) > heard)
         await elsewhere.let_in()
         assert rings(elsewhere) == 0
-        await house.do(sharing.share, session=session, author=ana, user=bo, role=Role.VIEWER)
+        await house.do(sharing.share, session=session, author=ana, user=bo, role=SessionRole.VIEWER)
         await elsewhere.until(lambda: rings(elsewhere) > 0)
         heard = rings(elsewhere)
         await house.do(sharing.unshare, session=session, author=ana, user=bo)
@@ -115,17 +117,17 @@ async def test_much_at_once_is_one_message(house: House, ana: User) -> None:
 
 async def test_pages_are_not_rung_all_the_time(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """ui.md: what comes while the bell still sounds waits for the next ring."""
-    monkeypatch.setattr(doorbells, "RING_INTERVAL", 3600.0)
+    monkeypatch.setattr(notifier, "RING_INTERVAL", 3600.0)
     session = await house.session(ana)
     rung: asyncio.Queue[str] = asyncio.Queue()
 
     async def closed(code: int) -> None:
         raise AssertionError(code)
 
-    page = Outbox("page", rung.put, closed, user_id=ana.pk)
-    bells = doorbells.Doorbells(house.threads, lambda: [page])
+    page = SocketQueue("page", rung.put, closed, user_id=ana.pk)
+    bells = notifier.Doorbells(house.threads, lambda: [page])
     bells.hear(sessions=[session.pk])
-    assert await asyncio.wait_for(rung.get(), 20) == doorbells.RING
+    assert await asyncio.wait_for(rung.get(), 20) == notifier.RING
     bells.hear(sessions=[session.pk])
     await house.do(access.people_in, [session.pk])  # as long as a ring takes
     assert rung.empty()

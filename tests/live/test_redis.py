@@ -14,12 +14,12 @@ from channels.layers import channel_layers, get_channel_layer
 from pytest_django.fixtures import Settings
 
 from agents.providers.scripted import Gate
+from chat.bus import publisher as publishing
 from chat.live import feed as feeds
 from chat.live import hub as hubs
-from chat.live import publish as publishing
 from chat.live.hub import Hub
 from chat.models import Session, User
-from chat.services import sessions
+from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
@@ -105,7 +105,7 @@ async def test_people_on_all_processes_are_here(team: House, second_hub: Hub, an
     await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
     await here.socket.ask(type="typing")
     await there.until(lambda: there.client.people["Ana"])
-    await team.do(sessions.rename, session=session, author=ana, title="New")
+    await team.do(lifecycle.rename, session=session, author=ana, title="New")
     await here.until(lambda: {"op": "rail"} in here.client.others)
     await here.leave()
     await there.until(lambda: set(there.client.people) == {"Bo"})
@@ -123,7 +123,7 @@ async def test_viewers_catch_up_after_redis_was_killed(team: House, redis: Redis
     redis.kill()
     before.open()
     await during.reached()
-    await team.do(sessions.rename, session=session, author=ana, title="While it was away")
+    await team.do(lifecycle.rename, session=session, author=ana, title="While it was away")
     during.open()
     await after.reached()
     for viewer in viewers:

@@ -10,11 +10,11 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agents.providers.scripted import Gate
-from chat.live import catchup, wire
+from chat.live import event_json, sync
 from chat.live import feed as feeds
 from chat.live import hub as hubs
-from chat.live import outbox as outboxes
-from chat.live.listener import Face
+from chat.live import socket_queue as outboxes
+from chat.live.subscriber import Protocol
 from chat.models import ChatMessage, Session, User
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
@@ -148,8 +148,8 @@ async def test_syncs_that_wait_are_answered_by_the_last(house: House, ana: User)
 
 async def test_long_history_comes_in_parts(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: bounded by messages and by characters; a client that loses a part asks again."""
-    monkeypatch.setattr(wire, "MOST_MESSAGES", 4)
-    monkeypatch.setattr(wire, "MOST_CHARS", 1000)
+    monkeypatch.setattr(event_json, "MOST_MESSAGES", 4)
+    monkeypatch.setattr(event_json, "MOST_CHARS", 1000)
     house.script(lambda request: ["y" * 700])
     session = await house.session(ana)
     for _ in range(4):
@@ -173,7 +173,7 @@ async def test_long_history_comes_in_parts(house: House, ana: User, monkeypatch:
 
 async def test_page_that_missed_too_much_loads_anew(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: rather than a hundred messages one by one."""
-    monkeypatch.setattr(catchup, "MOST_CHANGES", 3)
+    monkeypatch.setattr(sync, "MOST_CHANGES", 3)
     house.script([["Yes"]])
     session = await house.session(ana)
     await house.send(session, ana, "Go")
@@ -233,13 +233,13 @@ async def test_sockets_of_one_user_catch_up_a_few_at_a_time(
     """LIVE-02: what a sync answers is in memory until it is taken; tabs that take nothing do not pile it up."""
     monkeypatch.setattr(hubs, "SYNCS_PER_USER", 2)
     reads: list[User] = []
-    read = catchup.read
+    read = sync.read
 
-    def counted(face: Face, language: str, user: User, *rest: Any) -> catchup.Answer:
+    def counted(face: Protocol, language: str, user: User, *rest: Any) -> sync.Answer:
         reads.append(user)
         return read(face, language, user, *rest)
 
-    monkeypatch.setattr(catchup, "read", counted)
+    monkeypatch.setattr(sync, "read", counted)
     session = await house.session(ana)
     await house.do(let_in, session, bo, "viewer")
     sockets = [await Socket(path_of(session), ana).open() for _ in range(5)]

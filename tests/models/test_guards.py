@@ -10,7 +10,7 @@ from django.db import Error, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, RunState, Session, SessionRun, User
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 
 pytestmark = pytest.mark.django_db
 

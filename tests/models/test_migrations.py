@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat import migrations
 from chat.models import ChatMessage, MessageRevision, User
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
 pytestmark = pytest.mark.django_db

@@ -12,18 +12,18 @@ import pytest
 from django.db import connection, connections, transaction
 from django.test import Client
 
+from chat.asgi.unavailable import UnavailableSockets
 from chat.db import Threads, without_time_limits
-from chat.live.listener import TRY_LATER
+from chat.live.subscriber import TRY_LATER
 from chat.models import ApiToken, ChatMessage, User, Workspace
-from chat.postgres.base import DatabaseWrapper
-from chat.running import lease
-from chat.running.changes import InsertMessage
-from chat.running.writer import LIMITS, Writer
-from chat.services import api_tokens
-from chat.services.messages import send_message
-from chat.services.recording import Job
-from chat.services.sessions import create_session
-from chat.unavailable import UnavailableSockets
+from chat.overrides.postgres.base import DatabaseWrapper
+from chat.runner.writer import LIMITS, Writer
+from chat.runs import lease
+from chat.runs.changes import InsertMessage
+from chat.services.messages.sending import send_message
+from chat.services.people import api_tokens
+from chat.services.runs.recording import Job
+from chat.services.sessions.lifecycle import create_session
 from tests.support.database import address
 from tests.support.socket import Socket
 
@@ -150,7 +150,7 @@ async def test_long_transaction_of_one_session_holds_up_no_other(ana: User) -> N
     def prepare() -> list[lease.Claim]:
         for _ in range(2):
             send_message(session=create_session(owner=ana), author=ana, text="Hi")
-        return lease.claim(lease.enlist(), 2)
+        return lease.claim(lease.register_worker(), 2)
 
     slow, quick = await threads.run(prepare)
     row = {"type": "text", "role": "assistant", "status": "complete", "text": "Hello"}

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from chat.models import ChatMessage
-from chat.services.searching import FOUND
+from chat.queries.search import FOUND
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db]
 

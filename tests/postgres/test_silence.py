@@ -16,7 +16,7 @@ from pytest_django.fixtures import Settings
 from agents.providers.scripted import Gate
 from chat.db import Threads
 from chat.models import ChatMessage, SessionRun, User
-from chat.running.runner import THREADS, Runner
+from chat.runner.runner import THREADS, Runner
 from tests.support.house import House
 from tests.support.listener import Listener
 from tests.support.rest import check_rest

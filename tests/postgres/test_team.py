@@ -14,10 +14,10 @@ import pytest_asyncio
 
 from agents.registry import load
 from chat import agents_setup
-from chat.management.one_at_a_time import LOCK
+from chat.management.migration_lock import LOCK
 from chat.models import ChatMessage, Session, User, Worker
-from chat.services import accounts
-from chat.services.reading import changes_since
+from chat.queries.messages import changes_since
+from chat.services.people import accounts
 from tests.commands.process import Started, serving
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient, Json

@@ -10,7 +10,7 @@ from agents.messages import File, Message, Text
 from chat.models import Attachment, ChatMessage, Session, User
 from chat.projections.attached import as_file, as_text
 from chat.projections.context import context
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 
 pytestmark = pytest.mark.django_db
 

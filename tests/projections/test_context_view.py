@@ -11,16 +11,16 @@ from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.forms import FORMS, given_back, preview
 from chat.models import ChatMessage, MessageType, Session
-from chat.projections.briefed import Block, GivenBack, Why, blocks
-from chat.projections.compared import Since, new_rows, rows_before, since
 from chat.projections.context import context, speaks
+from chat.projections.context_diff import Since, new_rows, rows_before, since
+from chat.projections.context_view import Block, ExclusionReason, GivenBack, blocks
 from chat.projections.estimate import of_part, of_text
 from chat.projections.measure import measured, set_right
 from chat.projections.requests import as_then, named
 from tests.projections.test_context_random import any_rows
 
 Fields = dict[str, object]
-NOT_SENT = (Why.NOT_GIVEN_BACK,)
+NOT_SENT = (ExclusionReason.NOT_GIVEN_BACK,)
 
 
 def row(number: int, **fields: object) -> ChatMessage:
@@ -31,7 +31,7 @@ def said(number: int, text: str, **fields: object) -> ChatMessage:
     return row(number, role="user", text=text, sender="Ana", **fields)
 
 
-def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, Why]]]]:
+def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, ExclusionReason]]]]:
     return [(block.role, [(line.row.pk, line.why) for line in block.lines]) for block in blocks(rows)]
 
 
@@ -47,7 +47,7 @@ def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
     for block in shown:
         assert block.lines
         for line in block.lines:
-            assert line.parts or line.why != Why.SENT
+            assert line.parts or line.why != ExclusionReason.SENT
 
 
 def by(form: str, provider: str, model: str) -> GivenBack:
@@ -107,7 +107,9 @@ def test_reasoning_is_sent_if_the_body_contains_it(
     rows = [said(1, "Hi"), row(2, type="reasoning", text="Ponder", provider_data=data, **made)]
     rows += [row(3, **{**made, **following})]
     lines = [line for block in blocks(rows, {}, by(form, "own", "one")) for line in block.lines]
-    assert [line.why for line in lines if line.row.pk == "m_2"] == [Why.SENT if sent else Why.NOT_GIVEN_BACK]
+    assert [line.why for line in lines if line.row.pk == "m_2"] == [
+        ExclusionReason.SENT if sent else ExclusionReason.NOT_GIVEN_BACK
+    ]
     whole = json.dumps(preview(form, Request("one", tuple(context(rows))), "own").messages)
     assert any(words in whole for words in ("Ponder", "sig", "sealed")) == sent
 
@@ -118,7 +120,7 @@ def test_thinking_at_the_end_of_an_answer_is_not_sent() -> None:
     rows = [said(1, "Hi"), row(2, text="So", **made)]
     rows += [row(3, type="reasoning", text="Ponder", provider_data={"signature": "sig"}, **made)]
     lines = [line for block in blocks(rows, {}, by("anthropic", "own", "one")) for line in block.lines]
-    assert [line.why for line in lines] == [Why.SENT, Why.SENT, Why.NOT_GIVEN_BACK]
+    assert [line.why for line in lines] == [ExclusionReason.SENT, ExclusionReason.SENT, ExclusionReason.NOT_GIVEN_BACK]
 
 
 def test_what_is_not_sent_says_why() -> None:
@@ -137,15 +139,18 @@ def test_what_is_not_sent_says_why() -> None:
         row(11, type="turn_done"),
     ]
     assert laid(rows) == [
-        (None, [("m_1", Why.PROMPT)]),
-        ("user", [("m_3", Why.SENT)]),
-        ("assistant", [("m_4", Why.NOT_GIVEN_BACK), ("m_5", Why.LEFT_OUT), ("m_6", Why.SENT)]),
-        ("user", [("m_6", Why.SENT)]),
-        (None, [("m_7", Why.ERROR)]),
-        (None, [("m_8", Why.LED_NOWHERE)]),
-        (None, [("m_9", Why.EMPTY)]),
-        ("assistant", [("m_10", Why.AT_WORK)]),
-        ("user", [("m_10", Why.AT_WORK)]),
+        (None, [("m_1", ExclusionReason.PROMPT)]),
+        ("user", [("m_3", ExclusionReason.SENT)]),
+        (
+            "assistant",
+            [("m_4", ExclusionReason.NOT_GIVEN_BACK), ("m_5", ExclusionReason.LEFT_OUT), ("m_6", ExclusionReason.SENT)],
+        ),
+        ("user", [("m_6", ExclusionReason.SENT)]),
+        (None, [("m_7", ExclusionReason.ERROR)]),
+        (None, [("m_8", ExclusionReason.LED_NOWHERE)]),
+        (None, [("m_9", ExclusionReason.EMPTY)]),
+        ("assistant", [("m_10", ExclusionReason.AT_WORK)]),
+        ("user", [("m_10", ExclusionReason.AT_WORK)]),
     ]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.dialect import Dialect
-from agents.providers.openai_request import to_request
+from agents.providers.openai.request import to_request
 from chat.models import ChatMessage, Session
 from chat.projections.context import Around, call_ids, context, named, speaker, system_prompt
 from chat.projections.steps import AT_WORK, Step, as_context, steps

@@ -10,7 +10,7 @@ from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate, Reply
 from chat.models import Session, User
-from chat.services import editing
+from chat.services.messages import editing
 from tests.api.asking import token_of
 from tests.support.house import House
 from tests.support.socket import Socket, path_of

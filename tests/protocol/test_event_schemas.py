@@ -7,9 +7,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from chat.api.root import api
+from chat.api.api import api
 from chat.models import User
-from chat.services import leaving_out
+from chat.services.messages import context_inclusion
 from tests.protocol.exchange import Exchange
 from tests.support.house import House
 from tests.support.step_viewer import EventViewer, bearer
@@ -40,7 +40,7 @@ async def test_events_of_a_conversation_are_as_described(house: House, ana: User
     conversation = Exchange(house, session, ana)
     await conversation.run()
     last = (await house.rows(session))[-1]
-    await house.do(leaving_out.include_before, session=session, author=ana, message_id=last.pk, included=False)
+    await house.do(context_inclusion.include_before, session=session, author=ana, message_id=last.pk, included=False)
     await viewer.until(lambda: "context_changed" in viewer.client.types)
     await viewer.cut()
     events = [json.loads(line[6:]) for line in viewer.text.splitlines() if line.startswith("data: ")]

@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 from agents.errors import AgentError
 from chat.api import problems
-from chat.api.root import api
+from chat.api.api import api
+from chat.bus.events import MessageEventName
 from chat.commands import AnyCommand, parse
-from chat.events import MessageEventName
 from chat.files.contents import Problem
-from chat.live import listener
+from chat.live import subscriber
 from chat.models import User
 from chat.projections.steps import Step
 from chat.servers import responses
@@ -24,7 +24,9 @@ from tests.support.house import House
 
 SOURCES = [path.read_text() for path in sorted((document.ROOT / "chat").rglob("*.py"))]
 # The modules that make frames which only sockets have.
-SOCKET = [(document.ROOT / "chat" / name).read_text() for name in ("consumers.py", "live/outbox.py", "live/feed.py")]
+SOCKET = [
+    (document.ROOT / "chat" / name).read_text() for name in ("consumers.py", "live/socket_queue.py", "live/feed.py")
+]
 
 
 def found(pattern: str, sources: list[str]) -> set[str]:
@@ -76,7 +78,7 @@ def test_every_field_is_described() -> None:
 
 def test_every_code_is_described() -> None:
     """RUN-10: why something is refused, on every face."""
-    codes = found(r'Refused\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
+    codes = found(r'ServiceError\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
     codes |= found(r'(?<!def )_refuse\([^"]*"([a-z_]+)"', SOURCES) | found(r'[^_]problem\("([a-z_]+)"', SOURCES)
     codes |= set(problems.CODES.values()) | set(responses.CODES.values()) | set(get_args(Problem))
     of_commands = {"no_administrator"}  # of a command line, which has no codes
@@ -98,7 +100,7 @@ def test_every_error_of_a_turn_is_described() -> None:
 
 def test_every_close_code_is_described() -> None:
     """LIVE-06."""
-    codes = {value for name, value in vars(listener).items() if name.isupper() and isinstance(value, int)}
+    codes = {value for name, value in vars(subscriber).items() if name.isupper() and isinstance(value, int)}
     assert set(map(int, re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))))) == codes
 
 

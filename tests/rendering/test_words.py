@@ -7,15 +7,15 @@ from django.utils import translation
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.providers.failures import Complaint, Endpoint
-from agents.words import Words
-from agents.words import gettext as _
+from agents.i18n import TranslatableText
+from agents.i18n import gettext as _
+from agents.providers.http.errors import Endpoint, ErrorBody
 from chat.models import ChatMessage
 from chat.rendering.messages.frames import message_html
 from chat.rendering.text.translation import translate
 from chat.snapshots import MessageSnapshot
 
-BUSY = Endpoint("claude", "https://api.example.com").refused(Complaint("slow down"), "m", 429, {"retry-after": "8"})
+BUSY = Endpoint("claude", "https://api.example.com").refused(ErrorBody("slow down"), "m", 429, {"retry-after": "8"})
 CHINESE = "claude 暂时不再接受请求。请在 8 秒后再试。 对方说明：slow down"
 JSON = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
 
@@ -23,7 +23,7 @@ JSON = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dict
 def test_error_is_said_in_the_reader_s_language() -> None:
     """UI-13, RUN-10: with what the server said, which stays as it was, in its place."""
     words = BUSY.words
-    assert isinstance(words, Words)
+    assert isinstance(words, TranslatableText)
     with translation.override("zh-hans"):
         assert translate(str(BUSY), words.to_json()) == CHINESE
     with translation.override("en"):
@@ -33,7 +33,7 @@ def test_error_is_said_in_the_reader_s_language() -> None:
 @pytest.mark.parametrize(("kind", "role"), [("error", ""), ("text", "system")])
 def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
     """UI-13: errors, and what Parley tells the model for everybody to see."""
-    assert isinstance(BUSY.words, Words)
+    assert isinstance(BUSY.words, TranslatableText)
     row = ChatMessage(session_id="s_1", type=kind, role=role, sequence=1, text=str(BUSY))
     row.provider_data = {"words": BUSY.words.to_json()}
     with translation.override("zh-hans"):

@@ -20,17 +20,17 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from chat import ids
 from chat.models import ChatMessage, RunState, Session, SessionRun, User
-from chat.running import lease
-from chat.running.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
-from chat.running.heartbeat import SAFE_SHARE
-from chat.running.lease import Claim
-from chat.running.lease_keeper import Beat, LeaseKeeper
-from chat.running.liveness import GRACE
-from chat.running.opening import MOST_ATTEMPTS, Opening, open_claim, open_turn
-from chat.services.messages import send_message
-from chat.services.recording import Batch, Job, Outcome, PendingText, record
-from chat.services.runs import cancel
-from chat.services.sessions import create_session
+from chat.runner.heartbeat import SAFE_SHARE
+from chat.runner.resume import MOST_ATTEMPTS, TurnSnapshot, open_claim, open_turn
+from chat.runs import lease
+from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
+from chat.runs.lease import Claim
+from chat.runs.lease_keeper import Beat, LeaseKeeper
+from chat.runs.liveness import GRACE
+from chat.services.messages.sending import send_message
+from chat.services.runs.control import cancel
+from chat.services.runs.recording import Batch, Job, Outcome, PendingText, record
+from chat.services.sessions.lifecycle import create_session
 
 ROUNDS = 20
 # Of one turn, without a finished response. A turn that follows another one in the same claim begins with none.
@@ -272,7 +272,7 @@ class Claims(RuleBasedStateMachine):
     def beat(self, at: Node) -> None:
         self._act(at, at.keeper.beat(self._claims(at)))
 
-    @rule_of(connected, name=st.sampled_from(["enlist", "renew", "adopt", "take_over"]))
+    @rule_of(connected, name=st.sampled_from(["register_worker", "renew", "adopt", "take_over"]))
     def beat_without_answer(self, at: Node, name: str) -> None:
         with answer_lost(name):
             try:
@@ -317,7 +317,7 @@ class Claims(RuleBasedStateMachine):
 
     # -- the bridge -------------------------------------------------------------------------------------------------
 
-    def _opened(self, node: Node, run: Run, found: Opening | None) -> None:
+    def _opened(self, node: Node, run: Run, found: TurnSnapshot | None) -> None:
         if found is None:
             node.runs.pop(run.claim.session_id)
             return

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from chat.models import User
-from chat.running import lease, lease_keeper, opening
-from chat.services import recording
-from chat.services.recording import Job, Outcome
+from chat.runner import resume
+from chat.runs import lease, lease_keeper
+from chat.services.runs import recording
+from chat.services.runs.recording import Job, Outcome
 from tests.running import claims_machine
 from tests.running.claims_machine import Claims
 
@@ -97,7 +98,7 @@ FAULTS = {
     ),
     "the answer to a commit is lost": Fault("closed as failed", recording, "_judge", unnumbered, 1),
     "the loser is not told": Fault("does not know that one is lost", lease_keeper, "compare", nothing_lost, 2),
-    "a turn ends its process": Fault("again and again", opening, "MOST_ATTEMPTS", 10**9, 5),
+    "a turn ends its process": Fault("again and again", resume, "MOST_ATTEMPTS", 10**9, 5),
 }
 
 

@@ -18,13 +18,14 @@ from agents.messages import ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Pause, Reply
 from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
-from chat.running import bridge, briefing, embedded, lease, writer
-from chat.running.bridge import EXHAUSTED
-from chat.running.briefing import Briefing
-from chat.running.opening import MOST_ATTEMPTS
-from chat.running.runner import BRIEFS_AT_ONCE, THREADS, Runner
-from chat.services import recording
-from chat.services.recording import Batch, Job, PendingText
+from chat.runner import agent_input, bridge, runtime, writer
+from chat.runner.agent_input import Briefing
+from chat.runner.bridge import EXHAUSTED
+from chat.runner.resume import MOST_ATTEMPTS
+from chat.runner.runner import BRIEFS_AT_ONCE, THREADS, Runner
+from chat.runs import lease
+from chat.services.runs import recording
+from chat.services.runs.recording import Batch, Job, PendingText
 from tests.support.house import House
 from tests.support.listener import Listener
 from tests.support.rest import check_rest
@@ -105,9 +106,9 @@ async def test_work_that_takes_all_threads_costs_no_lease(
 
     def brief(session_id: str) -> Briefing:
         assert may_go.wait(20)
-        return briefing.brief(session_id)
+        return agent_input.build_agent_input(session_id)
 
-    monkeypatch.setattr(bridge, "brief", brief)
+    monkeypatch.setattr(bridge, "build_agent_input", brief)
     hasty.script(lambda request: [f"Re: {request.messages[-1].text}"])
     sessions = [await hasty.session(ana) for _ in range(THREADS + BRIEFS_AT_ONCE)]
     try:
@@ -128,7 +129,7 @@ async def test_work_that_takes_all_threads_costs_no_lease(
 
 def take(session: Session, *, epoch: int) -> str:
     """Let another worker have a session, which a failover has made the rows forget of whom it was."""
-    other = lease.enlist()
+    other = lease.register_worker()
     SessionRun.objects.filter(pk=session.pk).update(owner=other, claimant=other, epoch=epoch, written=0)
     return other
 
@@ -146,7 +147,7 @@ async def test_epoch_that_a_failover_hands_out_again_is_another_claim(house: Hou
     gate.open()
     await no_stream(house)
     assert await house.shown(session) == before
-    await house.do(lease.retire, other)
+    await house.do(lease.release_worker, other)
     await house.idle(session)
     assert (await answers(house, session))[-1] == ("complete", "Twice.")
     await house.do(check_rest, session)
@@ -154,9 +155,9 @@ async def test_epoch_that_a_failover_hands_out_again_is_another_claim(house: Hou
 
 def the_runner() -> Runner:
     """The house's own."""
-    assert embedded._node is not None
-    assert embedded._node.runner is not None
-    return embedded._node.runner
+    assert runtime._node is not None
+    assert runtime._node.runner is not None
+    return runtime._node.runner
 
 
 async def until_unsafe(runner: Runner) -> None:
@@ -185,7 +186,7 @@ async def test_run_that_only_speaks_is_cut_by_its_first_text_that_is_refused(
     await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
     other = await house.do(lambda: take(session, epoch=2))
     await no_stream(house)
-    await house.do(lease.retire, other)
+    await house.do(lease.release_worker, other)
 
 
 def endless() -> Reply:
@@ -204,7 +205,7 @@ async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: House, ana: Use
     await hasty.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
     other = await hasty.do(lambda: take(session, epoch=2))
     await no_stream(hasty)
-    await hasty.do(lease.retire, other)
+    await hasty.do(lease.release_worker, other)
 
 
 async def test_heartbeat_that_hangs_mutes_its_runs(hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:

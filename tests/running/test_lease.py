@@ -15,15 +15,16 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from chat import ids
+from chat.bus import wakeups
 from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
-from chat.running import lease, nudge
-from chat.running.changes import CloseTurn, InsertMessage
-from chat.running.lease import Claim
-from chat.running.opening import open_claim, open_turn
-from chat.services.messages import send_message
-from chat.services.recording import Job, Outcome, record
-from chat.services.runs import cancel
-from chat.services.sessions import create_session
+from chat.runner.resume import open_claim, open_turn
+from chat.runs import lease
+from chat.runs.changes import CloseTurn, InsertMessage
+from chat.runs.lease import Claim
+from chat.services.messages.sending import send_message
+from chat.services.runs.control import cancel
+from chat.services.runs.recording import Job, Outcome, record
+from chat.services.sessions.lifecycle import create_session
 from tests.support.workers import declare_dead, expire
 
 pytestmark = pytest.mark.django_db
@@ -45,19 +46,19 @@ def close(claim: Claim) -> bool:
 def test_only_work_that_is_due_is_claimed(ana: User) -> None:
     """RUN-01: once, with the first epoch; idle sessions are not claimed."""
     create_session(owner=ana)
-    worker = lease.enlist()
+    worker = lease.register_worker()
     assert not lease.work_is_due()
     session = due(ana)
     assert lease.work_is_due()
     assert lease.claim(worker, 10) == [Claim(session.pk, 1, worker)]
-    assert lease.claim(worker, 10) == lease.claim(lease.enlist(), 10) == []
+    assert lease.claim(worker, 10) == lease.claim(lease.register_worker(), 10) == []
     assert not lease.work_is_due()
 
 
 def test_claims_are_a_few_at_a_time(ana: User) -> None:
     """RUN-15: so that several workers share the work."""
     sessions = {due(ana).pk for _ in range(5)}
-    worker = lease.enlist()
+    worker = lease.register_worker()
     batches = [lease.claim(worker, 2) for _ in range(4)]
     assert [len(batch) for batch in batches] == [2, 2, 1, 0]
     assert {claim.session_id for batch in batches for claim in batch} == sessions
@@ -69,14 +70,14 @@ def test_session_that_has_waited_longest_is_claimed_first(ana: User) -> None:
     for age, session in enumerate(sessions):
         SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=age))
     lease.request(sessions[3].pk)
-    worker = lease.enlist()
+    worker = lease.register_worker()
     claimed = [claim.session_id for _ in range(4) for claim in lease.claim(worker, 1)]
     assert claimed == [session.pk for session in reversed(sessions)]
 
 
 def test_session_that_was_served_waits_from_its_next_request_on(ana: User) -> None:
     """RUN-15: a session that ran for an hour is not served before those that came meanwhile."""
-    session, worker = due(ana), lease.enlist()
+    session, worker = due(ana), lease.register_worker()
     SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=1))
     (claim,) = lease.claim(worker, 1)
     assert close(claim)
@@ -88,7 +89,7 @@ def test_session_that_was_served_waits_from_its_next_request_on(ana: User) -> No
 def test_worker_whose_lease_is_over_claims_nothing(ana: User) -> None:
     """RUN-15: it was suspended, and others may be about to declare it dead; after a renewal it may claim."""
     due(ana)
-    worker = lease.enlist()
+    worker = lease.register_worker()
     expire(worker)
     assert lease.claim(worker, 10) == lease.claim("w_unknown", 10) == []
     assert lease.renew(worker)
@@ -97,7 +98,7 @@ def test_worker_whose_lease_is_over_claims_nothing(ana: User) -> None:
 
 def test_session_of_a_dead_worker_is_taken_over_with_a_higher_epoch(ana: User) -> None:
     """RUN-15: the old claim can write nothing any more."""
-    session, first, second = due(ana), lease.enlist(), lease.enlist()
+    session, first, second = due(ana), lease.register_worker(), lease.register_worker()
     (old,) = lease.claim(first, 10)
     assert lease.claim(second, 10) == []
     declare_dead(first)
@@ -113,7 +114,7 @@ def test_session_of_a_dead_worker_is_taken_over_with_a_higher_epoch(ana: User) -
 def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
     """RUN-15: the decision and the takeover are one compare-and-set."""
     due(ana)
-    worker = lease.enlist()
+    worker = lease.register_worker()
     lease.claim(worker, 10)
     seen = lease.others("")[worker]
     expire(worker)  # any change is a sign
@@ -126,7 +127,7 @@ def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
 
 def test_lease_is_renewed_however_late_unless_others_have_the_sessions() -> None:
     """RUN-15: a database that was away for all costs no turn."""
-    worker = lease.enlist()
+    worker = lease.register_worker()
     expire(worker)
     before = Worker.objects.get(pk=worker).lease_until
     assert lease.renew(worker)
@@ -138,11 +139,11 @@ def test_lease_is_renewed_however_late_unless_others_have_the_sessions() -> None
 
 def test_worker_that_retires_gives_its_sessions_back(ana: User) -> None:
     """RUN-15: at once, without waiting for the lease; the next claim has a new epoch. No attempt has failed."""
-    session, worker = due(ana), lease.enlist()
+    session, worker = due(ana), lease.register_worker()
     lease.claim(worker, 10)
-    lease.retire(worker)
+    lease.release_worker(worker)
     assert not Worker.objects.filter(pk=worker).exists()
-    second = lease.enlist()
+    second = lease.register_worker()
     assert lease.claim(second, 10) == [Claim(session.pk, 2, second)]
     assert SessionRun.objects.get().attempts == 1
 
@@ -150,13 +151,13 @@ def test_worker_that_retires_gives_its_sessions_back(ana: User) -> None:
 def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
     """RUN-15: an old claim takes nothing from the new one."""
     due(ana)
-    first, second = lease.enlist(), lease.enlist()
+    first, second = lease.register_worker(), lease.register_worker()
     (old,) = lease.claim(first, 10)
     declare_dead(first)
     (new,) = lease.claim(second, 10)
     lease.give_back(old)
     lease.give_back(Claim(new.session_id, new.epoch, "w_another"))
-    third = lease.enlist()
+    third = lease.register_worker()
     assert lease.claim(third, 10) == []
     lease.give_back(new)
     assert lease.claim(third, 10) == [Claim(new.session_id, 3, third)]
@@ -164,7 +165,7 @@ def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
 
 def test_owned_session_is_adopted_once(ana: User) -> None:
     """RUN-15: the worker never heard of its claim; the adoption is a claim like any other."""
-    session, worker = due(ana), lease.enlist()
+    session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 1)
     adopted = lease.adopt(claim)
     assert adopted == Claim(session.pk, 2, worker)
@@ -176,7 +177,7 @@ def test_owned_session_is_adopted_once(ana: User) -> None:
 
 def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
     """RUN-06: what was wanted meanwhile is served before the session is released."""
-    session, worker = due(ana), lease.enlist()
+    session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 10)
     send_message(session=session, author=ana, text="More")
     assert close(claim)
@@ -190,15 +191,15 @@ def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
 def test_epoch_alone_opens_nothing(ana: User) -> None:
     """RUN-15: after a failover another worker may have been given the same epoch."""
     due(ana)
-    (claim,) = lease.claim(lease.enlist(), 10)
+    (claim,) = lease.claim(lease.register_worker(), 10)
     for opening in (open_claim, open_turn):
-        assert opening(replace(claim, worker_id=lease.enlist()), 0.0) is None
+        assert opening(replace(claim, worker_id=lease.register_worker()), 0.0) is None
         assert opening(claim, 0.0) is not None
 
 
 def test_claim_without_work_is_given_back(ana: User) -> None:
     """RUN-15: asked for, but nothing is open and nothing waits."""
-    session, worker = create_session(owner=ana), lease.enlist()
+    session, worker = create_session(owner=ana), lease.register_worker()
     lease.request(session.pk)
     (claim,) = lease.claim(worker, 10)
     assert open_claim(claim, 0.0) is None
@@ -207,7 +208,7 @@ def test_claim_without_work_is_given_back(ana: User) -> None:
 
 def test_stop_is_found_by_the_worker_that_owns_the_run(ana: User) -> None:
     """RUN-07: from any process: the heartbeat reads it."""
-    session, worker = due(ana), lease.enlist()
+    session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 10)
     turn = SessionRun.objects.get(pk=session.pk).turn_id
     assert lease.standings(worker, []) == {session.pk: lease.Standing(1, worker, RunState.RUNNING, turn)}
@@ -246,7 +247,7 @@ def test_no_session_is_claimed_twice_at_once(ana: User) -> None:
     claims: list[Claim] = []
 
     def work() -> None:
-        worker = lease.enlist()
+        worker = lease.register_worker()
         while some := lease.claim(worker, 2):
             claims.extend(some)
 
@@ -263,7 +264,7 @@ def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
     written: list[int] = []
 
     def work() -> None:
-        chance, worker = random.Random(), lease.enlist()
+        chance, worker = random.Random(), lease.register_worker()
         for _ in range(10):
             for claim in lease.claim(worker, 5):
                 claims.append(claim)
@@ -275,7 +276,7 @@ def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
                 else:
                     declare_dead(worker)
             if not lease.renew(worker):
-                worker = lease.enlist()
+                worker = lease.register_worker()
 
     at_once(*[work] * 4)
     epochs = [claim.epoch for claim in claims]
@@ -287,9 +288,9 @@ def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
     """RUN-06: people send while turns end, in threads: nothing stays queued in an idle session, and all is served."""
-    session, worker = due(ana), lease.enlist()
+    session, worker = due(ana), lease.register_worker()
     sent, wake = threading.Event(), threading.Event()
-    deaf = nudge.listen(lambda *_: wake.set())
+    deaf = wakeups.listen(lambda *_: wake.set())
 
     def serve() -> None:
         while not sent.is_set() or lease.work_is_due():
@@ -325,7 +326,7 @@ def test_finding_work_reads_no_sessions_at_rest(ana: User) -> None:
     """RUN-01: what is due, and what is a worker's own, stands in indexes without all the others."""
     made = Session.objects.bulk_create(Session(owner=ana, workspace=ana.workspaces.get()) for _ in range(2000))
     SessionRun.objects.bulk_create(SessionRun(session=each, wanted=3, done=3) for each in made)
-    worker = lease.enlist()
+    worker = lease.register_worker()
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     assert "run_due" in plan(lease.work_is_due)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chat.models import RunState
-from chat.running.lease import Claim, Standing
-from chat.running.lease_keeper import compare
+from chat.runs.lease import Claim, Standing
+from chat.runs.lease_keeper import compare
 
 MINE = Claim("s", 3, "w")
 RUNNING, CANCELLING, IDLE = RunState.RUNNING, RunState.CANCELLING, RunState.IDLE

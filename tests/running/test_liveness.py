@@ -10,8 +10,8 @@ from subprocess import PIPE, Popen
 import pytest
 from django.db import connection
 
-from chat.running.lease import Sign
-from chat.running.liveness import AdvisoryLock, FileLock, Watch
+from chat.runs.lease import Sign
+from chat.runs.liveness import AdvisoryLock, FileLock, Watch
 from tests.support.database import maintenance
 
 SIGN = Sign(datetime(2026, 1, 1, tzinfo=UTC), 10.0)

@@ -17,7 +17,7 @@ from pytest_django.fixtures import Settings
 
 from chat.models import ChatMessage, Session, User, Worker
 from chat.projections.context import TOOL_LOST
-from chat.running.reducer import RESUME_NOTE
+from chat.runs.reducer import RESUME_NOTE
 from tests.support.database import address
 from tests.support.house import House
 from tests.support.rest import check_rest

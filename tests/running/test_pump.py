@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest_asyncio
 from channels.layers import get_channel_layer
 
-from chat.events import TextAppended, decode
-from chat.live.publish import group_of, publisher
-from chat.running.pump import LiveStream, Pump
-from chat.services.recording import Recorded
+from chat.bus.events import TextAppended, decode
+from chat.bus.publisher import group_of, publisher
+from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
+from chat.services.runs.recording import Recorded
 
 
 class Viewer:
@@ -46,14 +46,14 @@ async def viewer() -> AsyncIterator[Viewer]:
     await publisher.close()
 
 
-def recorded(stream: LiveStream) -> asyncio.Future[Recorded]:
+def recorded(stream: OutgoingText) -> asyncio.Future[Recorded]:
     """The message's own change, on its way to the database."""
     future: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
     future.add_done_callback(stream.announce)
     return future
 
 
-def grow(pump: Pump, stream: LiveStream, *texts: str) -> None:
+def grow(pump: DeltaPublisher, stream: OutgoingText, *texts: str) -> None:
     for text in texts:
         stream.parts.append(text)
         stream.length += len(text)
@@ -62,7 +62,7 @@ def grow(pump: Pump, stream: LiveStream, *texts: str) -> None:
 
 async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
     """LIVE-02: the first token goes at once, the next ones are collected; each frame says where its text begins."""
-    pump, stream = Pump(), LiveStream("s_1", "m_1", False, 2, 2)
+    pump, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 2, 2)
     recorded(stream).set_result(Recorded())
     await asyncio.sleep(0)
     grow(pump, stream, "c", "dé", "👩", "f")
@@ -73,7 +73,11 @@ async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
 
 async def test_text_waits_for_its_message(viewer: Viewer) -> None:
     """LIVE-01: nobody hears of a message's text before the message."""
-    pump, first, second = Pump(), LiveStream("s_1", "m_1", False, 0, 0), LiveStream("s_1", "m_2", True, 0, 0)
+    pump, first, second = (
+        DeltaPublisher(),
+        OutgoingText("s_1", "m_1", False, 0, 0),
+        OutgoingText("s_1", "m_2", True, 0, 0),
+    )
     message = recorded(first)
     recorded(second).set_result(Recorded())
     await asyncio.sleep(0)
@@ -92,12 +96,12 @@ async def test_message_that_could_not_be_written_is_never_heard(viewer: Viewer) 
         lambda future: future.cancel(),
     ]
     for fate in fates:
-        pump, stream = Pump(), LiveStream("s_1", "m_1", False, 0, 0)
+        pump, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 0, 0)
         grow(pump, stream, "lost")
         fate(recorded(stream))
         await asyncio.sleep(0)
         grow(pump, stream, "lost too")
-        other = LiveStream("s_1", "m_2", False, 0, 0)
+        other = OutgoingText("s_1", "m_2", False, 0, 0)
         recorded(other).set_result(Recorded())
         await asyncio.sleep(0)
         grow(pump, other, "heard")
@@ -107,7 +111,11 @@ async def test_message_that_could_not_be_written_is_never_heard(viewer: Viewer) 
 
 async def test_dropped_stream_says_no_more(viewer: Viewer) -> None:
     """LIVE-01: its last words went with its end."""
-    pump, stream, other = Pump(), LiveStream("s_1", "m_1", False, 0, 0), LiveStream("s_1", "m_2", False, 0, 0)
+    pump, stream, other = (
+        DeltaPublisher(),
+        OutgoingText("s_1", "m_1", False, 0, 0),
+        OutgoingText("s_1", "m_2", False, 0, 0),
+    )
     for each in (stream, other):
         recorded(each).set_result(Recorded())
     await asyncio.sleep(0)

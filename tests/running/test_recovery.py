@@ -15,7 +15,7 @@ from agents.providers.scripted import Gate
 from chat import ids
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
-from chat.running.reducer import RESUME_NOTE
+from chat.runs.reducer import RESUME_NOTE
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work

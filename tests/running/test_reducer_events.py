@@ -26,9 +26,9 @@ from agents.events import (
 from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.providers.scripted import Stop
 from chat.projections.context import TOOL_NOT_BEGUN
-from chat.running.changes import CloseTurn, InsertMessage, RecordUsage, TellCancelled, TellStatus, UpdateMessage
-from chat.running.reducer import EMPTY_ANSWER, RESUME_NOTE, reduce
-from chat.running.turn_state import OpenText, OpenTool, ProcessLost, SpokenText, Stopped
+from chat.runs.changes import CloseTurn, InsertMessage, RecordUsage, TellCancelled, TellStatus, UpdateMessage
+from chat.runs.reducer import EMPTY_ANSWER, RESUME_NOTE, reduce
+from chat.runs.turn_state import OpenText, OpenTool, ProcessLost, SpokenText, Stopped
 from tests.support.ledger import Clock, Turn
 from tests.support.told import USAGE, calls, events_of
 

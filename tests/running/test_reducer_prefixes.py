@@ -12,7 +12,7 @@ from agents.events import AgentEvent, PartDone, ReasoningDelta, ResponseDone, Te
 from agents.messages import ToolCall
 from agents.providers.scripted import HangUp, Reply, Sign, Step, Stop
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
-from chat.running.turn_state import ProcessLost, Stopped, TurnEvent
+from chat.runs.turn_state import ProcessLost, Stopped, TurnEvent
 from tests.support.ledger import UNFINISHED, Turn
 from tests.support.told import USAGE, calls, events_of
 

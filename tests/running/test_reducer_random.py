@@ -12,7 +12,7 @@ from agents.events import ResponseStarted, TurnFailed
 from agents.messages import Message, Thinking
 from agents.providers.scripted import Reply
 from chat.projections.context import context
-from chat.running.turn_state import ProcessLost, Stopped, TurnEvent
+from chat.runs.turn_state import ProcessLost, Stopped, TurnEvent
 from tests.running.test_reducer_prefixes import check_ends, check_texts
 from tests.support.ledger import Turn
 from tests.support.protocol import check_context

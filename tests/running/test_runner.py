@@ -15,9 +15,10 @@ from pytest_django.fixtures import Settings
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
 from chat.models import ChatMessage, MessageDelta, SessionRun, User, Worker
-from chat.running import embedded, lease, runner
-from chat.running.reducer import RESUME_NOTE
-from chat.running.runner import Runner
+from chat.runner import runner, runtime
+from chat.runner.runner import Runner
+from chat.runs import lease
+from chat.runs.reducer import RESUME_NOTE
 from tests.support.house import House
 from tests.support.listener import Listener
 from tests.support.refusals import permit, refuse
@@ -28,9 +29,9 @@ from tests.support.workers import declare_all_dead
 
 def the_runner() -> Runner:
     """The house's own."""
-    assert embedded._node is not None
-    assert embedded._node.runner is not None
-    return embedded._node.runner
+    assert runtime._node is not None
+    assert runtime._node.runner is not None
+    return runtime._node.runner
 
 
 def execute(*statements: str) -> None:
@@ -90,7 +91,7 @@ async def test_runner_that_slept_through_its_lease_cannot_write(house: House, an
     await gate.reached()
     await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
     await house.do(declare_all_dead)
-    other = await house.do(lease.enlist)
+    other = await house.do(lease.register_worker)
     (claim,) = await house.do(lease.claim, other, 10)
     before = await house.shown(session)
     gate.open()
@@ -99,7 +100,7 @@ async def test_runner_that_slept_through_its_lease_cannot_write(house: House, an
             await asyncio.sleep(0.01)
     assert await house.shown(session) == before
     assert claim.epoch == 2
-    await house.do(lease.retire, other)
+    await house.do(lease.release_worker, other)
     await house.idle(session)
     await house.do(check_rest, session)
     assert (await house.shown(session))[2:] == [

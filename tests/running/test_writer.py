@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from chat.db import Threads
 from chat.models import ChatMessage, MessageDelta, Session, User
-from chat.running import lease
-from chat.running.changes import Change, CloseTurn, InsertMessage, UpdateMessage
-from chat.running.lease import Claim
-from chat.running.writer import TEXT_SIZE, Fenced, Writer
-from chat.services.messages import send_message
-from chat.services.recording import Job, Recorded
-from chat.services.sessions import create_session
+from chat.runner.writer import TEXT_SIZE, Fenced, Writer
+from chat.runs import lease
+from chat.runs.changes import Change, CloseTurn, InsertMessage, UpdateMessage
+from chat.runs.lease import Claim
+from chat.services.messages.sending import send_message
+from chat.services.runs.recording import Job, Recorded
+from chat.services.sessions.lifecycle import create_session
 from tests.support.statements import counted, watched_statements
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Desk:
         try:
             for _ in range(count):
                 send_message(session=create_session(owner=self.ana), author=self.ana, text="Hi")
-            return lease.claim(lease.enlist(), count)
+            return lease.claim(lease.register_worker(), count)
         finally:
             connection.close()
 
@@ -285,7 +285,7 @@ pieces = st.lists(
 async def test_folded_text_is_what_was_said(desk: Desk, first: str, said: list[tuple[str, bool]]) -> None:
     """MSG-01, MSG-12: however it was cut and whenever it was flushed, in any script."""
     session = await asyncio.to_thread(_session, desk.ana)
-    claim = next(iter(await desk.threads.run(lambda: lease.claim(lease.enlist(), 1))))
+    claim = next(iter(await desk.threads.run(lambda: lease.claim(lease.register_worker(), 1))))
     message_id = f"m_{claim.session_id[2:]}"
     desk.submit(claim, insert(message_id, first))
     length = len(first)

@@ -23,9 +23,13 @@ from agents.events import (
 )
 from agents.messages import Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageStatus, Session, SessionRun
-from chat.running.turn_state import Stopped, TurnEvent, TurnState
-from chat.services import editing, leaving_out, messages, purging, runs, sessions, suggestions, turn_attempts
-from chat.services.forking import fork
+from chat.runs.turn_state import Stopped, TurnEvent, TurnState
+from chat.services.deletion import purging
+from chat.services.messages import context_inclusion, editing, sending, suggestions
+from chat.services.runs import attempts as turn_attempts
+from chat.services.runs import control
+from chat.services.sessions import lifecycle
+from chat.services.sessions.forking import fork
 from tests.services.history_checks import CheckedSession, committed
 from tests.support.player import Player
 from tests.support.protocol import check_context
@@ -50,7 +54,7 @@ class People(CheckedSession):
 
     @rule(who=somebody)
     def send(self, who: int) -> None:
-        self.do(messages.send_message, who, text=f"Said {next(self.words)}")
+        self.do(sending.send_message, who, text=f"Said {next(self.words)}")
 
     @rule(at=whichever, who=somebody, how=st.sampled_from(["edit", "withdraw"]))
     def think_better(self, at: int, who: int, how: str) -> None:
@@ -59,14 +63,14 @@ class People(CheckedSession):
             self.send(who)
         message_id = self.any_of(at, status=MessageStatus.QUEUED, removed_at__isnull=True)
         if how == "edit":
-            self.do(messages.edit_queued, who, message_id=message_id, text=f"Rather {next(self.words)}")
+            self.do(sending.edit_queued, who, message_id=message_id, text=f"Rather {next(self.words)}")
         else:
-            self.do(messages.withdraw, who, message_id=message_id)
+            self.do(sending.withdraw, who, message_id=message_id)
 
     @rule(heard=st.booleans())
     def stop(self, heard: bool) -> None:
         """Whether anybody is there who hears of it, or will find it later."""
-        if self.do(runs.cancel) and heard:
+        if self.do(control.cancel) and heard:
             with committed():
                 if self.player.begin():
                     self.player.tell(Stopped())
@@ -91,14 +95,14 @@ class People(CheckedSession):
 
     @rule(at=whichever, included=st.booleans())
     def include_before(self, at: int, included: bool) -> None:
-        done = self.do(leaving_out.include_before, message_id=self.row(at), included=included)
+        done = self.do(context_inclusion.include_before, message_id=self.row(at), included=included)
         if done is not None and not included:
             self.left_out.append(done.since)
 
     @rule(at=whichever, which=whichever)
     def include_before_again(self, at: int, which: int) -> None:
         since = self.left_out[which % len(self.left_out)] if self.left_out else 0
-        self.do(leaving_out.include_before, message_id=self.row(at), included=True, since=since)
+        self.do(context_inclusion.include_before, message_id=self.row(at), included=True, since=since)
 
     @rule(at=whichever)
     def remove(self, at: int) -> None:
@@ -121,12 +125,12 @@ class People(CheckedSession):
 
     @rule(at=whichever, literally=st.booleans())
     def retry(self, at: int, literally: bool) -> None:
-        self.do(runs.retry if literally else runs.retry_here, message_id=self.row(at))
+        self.do(control.retry if literally else control.retry_here, message_id=self.row(at))
 
     @rule(at=whichever, literally=st.booleans())
     def retry_and_undo(self, at: int, literally: bool) -> None:
         """Stop the answer that was asked for, and take the retry back."""
-        done = self.do(runs.retry if literally else runs.retry_here, message_id=self.row(at))
+        done = self.do(control.retry if literally else control.retry_here, message_id=self.row(at))
         if done is not None and done.attempt:
             self.stop(heard=True)
             self.do(turn_attempts.restore_attempt, attempt=done.attempt)
@@ -139,12 +143,12 @@ class People(CheckedSession):
 
     @rule(at=whichever)
     def run_tools(self, at: int) -> None:
-        self.do(runs.run_tools, message_id=self.any_of(at, type="tool_group", removed_at__isnull=True))
+        self.do(control.run_tools, message_id=self.any_of(at, type="tool_group", removed_at__isnull=True))
 
     @rule(at=whichever, who=somebody)
     def send_now(self, at: int, who: int) -> None:
         held = self.any_of(at, held=True, removed_at__isnull=True)
-        self.do(messages.send_now, who, message_id=None if at % 2 else held)
+        self.do(sending.send_now, who, message_id=None if at % 2 else held)
 
     @rule(at=whichever, accepts=st.booleans())
     def suggest(self, at: int, accepts: bool) -> None:
@@ -156,9 +160,9 @@ class People(CheckedSession):
     @rule(who=somebody, what=st.sampled_from(["one", "two", "prompt"]))
     def change_session(self, who: int, what: str) -> None:
         if what == "prompt":
-            self.do(sessions.set_system_prompt, who, system_prompt=f"Be {next(self.words)}.")
+            self.do(lifecycle.set_system_prompt, who, system_prompt=f"Be {next(self.words)}.")
         else:
-            self.do(sessions.set_model, who, provider="scripted", model=what)
+            self.do(lifecycle.set_model, who, provider="scripted", model=what)
 
     @rule(at=whichever, text=st.none() | st.just("Instead"), run=st.booleans())
     def fork(self, at: int, text: str | None, run: bool) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 from django.test import TestCase
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition
 
-from chat.events import ChatEvent, Durable, MessageChanged, SessionChanged, decode
-from chat.live.publish import Message, Publisher
-from chat.live.wire import changes_frames, event_frame
+from chat.bus.events import ChatEvent, Durable, MessageChanged, SessionChanged, decode
+from chat.bus.publisher import Message, Publisher
+from chat.errors import ServiceError
+from chat.live.event_json import changes_frames, event_frame
 from chat.models import UNFINISHED, ChatMessage, MessageRevision, MessageStatus, MessageType, RunState, SessionRun, User
-from chat.services import reading
-from chat.services.errors import Refused
-from chat.services.sessions import create_session
+from chat.queries import messages as reading
+from chat.services.sessions.lifecycle import create_session
 from tests.live.states import assert_shows
 from tests.support.client import EventsClient
 from tests.support.filled import live
@@ -116,7 +116,7 @@ class CheckedSession(RuleBasedStateMachine):
         try:
             with committed():
                 return service(session=self.session, author=self.people[who], **what)
-        except Refused:
+        except ServiceError:
             return None
 
     def row(self, at: int) -> str:

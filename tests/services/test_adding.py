@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
-from chat.services.editing import add, remove, restore
-from chat.services.errors import Refused
-from chat.services.runs import retry_here
-from chat.services.sessions import create_session
+from chat.services.messages.editing import add, remove, restore
+from chat.services.runs.control import retry_here
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, THOUGHT, TOOL, fill, live, places
 from tests.support.protocol import check_context
 
@@ -30,7 +30,7 @@ def added(session: Session, author: User, after: str | None, role: str = "user",
 
 
 def refusal(session: Session, author: User, *args: Any, **kwargs: Any) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         added(session, author, *args, **kwargs)
     return refused.value.code
 

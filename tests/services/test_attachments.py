@@ -17,13 +17,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.models import Attachment, ChatMessage, MessageRevision, Role, Session, User
-from chat.services import attachments, reading
-from chat.services.editing import edit
-from chat.services.errors import Refused
-from chat.services.forking import fork
-from chat.services.messages import edit_queued, send_message, withdraw
-from chat.services.sessions import create_session
+from chat.errors import ServiceError
+from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRole, User
+from chat.queries import attachments as stored
+from chat.queries import messages as reading
+from chat.services.messages import attachments
+from chat.services.messages.editing import edit
+from chat.services.messages.sending import edit_queued, send_message, withdraw
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import create_session
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot
 from tests.support import files
 from tests.support.house import let_in
@@ -46,7 +48,7 @@ def names(messages: list[MessageSnapshot]) -> list[list[str]]:
 
 
 def refusal(work: Callable[[], object]) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         work()
     assert refused.value.message
     return refused.value.code
@@ -80,7 +82,7 @@ class NoRoomForMore(FileSystemStorage):
         return super().save(name, content, max_length)
 
 
-@pytest.mark.parametrize("form", ["", attachments.THUMB])
+@pytest.mark.parametrize("form", ["", stored.THUMB])
 def test_a_file_that_cannot_be_kept_whole_leaves_nothing(
     session: Session, ana: User, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -112,7 +114,7 @@ def test_a_file_is_sent_once_and_a_repeated_send_adds_nothing(session: Session, 
 
 def test_what_cannot_be_sent_leaves_everything_as_it_was(session: Session, ana: User, bo: User) -> None:
     """LIVE-06, MSG-11: other people's files, other sessions', unknown and too many ones."""
-    let_in(session, bo, Role.EDITOR)
+    let_in(session, bo, SessionRole.EDITOR)
     mine, theirs = uploaded(session, ana), uploaded(session, bo)
     elsewhere = uploaded(create_session(owner=ana), ana)
     for foreign in (theirs, elsewhere, "a_unknown"):
@@ -170,7 +172,7 @@ def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> Non
     made = fork(session=session, author=ana, message_id=sent.id, text=None, run=False)
     copied = Attachment.objects.get(session=made)
     assert names(reading.page_of(made).messages) == [["a.txt"]]
-    assert attachments.data_of(attachments.fetch(ana, copied.pk)) == b"words"
+    assert stored.data_of(stored.fetch(ana, copied.pk)) == b"words"
 
 
 def test_a_page_of_files_costs_what_one_costs(session: Session, ana: User, bo: User) -> None:

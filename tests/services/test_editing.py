@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
-from chat.services.editing import edit, include, remove, restore
-from chat.services.errors import Refused
-from chat.services.messages import send_message
-from chat.services.runs import retry
-from chat.services.sessions import create_session
+from chat.services.messages.editing import edit, include, remove, restore
+from chat.services.messages.sending import send_message
+from chat.services.runs.control import retry
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, Fields, fill, live, places
 from tests.support.protocol import check_context
 
@@ -48,8 +48,8 @@ CHANGES: list[Change] = [edit_to_x, exclude, take_away]
 each_change = pytest.mark.parametrize("change", CHANGES)
 
 
-def refusal(call: Callable[..., object], *args: Any, **kwargs: Any) -> Refused:
-    with pytest.raises(Refused) as refused:
+def refusal(call: Callable[..., object], *args: Any, **kwargs: Any) -> ServiceError:
+    with pytest.raises(ServiceError) as refused:
         call(*args, **kwargs)
     return refused.value
 

@@ -12,7 +12,9 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection
 
-from chat.admin import journal
+from chat.access import session_for
+from chat.admin import audit_log
+from chat.errors import NoSuchSession
 from chat.models import (
     Attachment,
     ChatMessage,
@@ -21,25 +23,26 @@ from chat.models import (
     Membership,
     MessageRevision,
     ModelRequest,
-    Participation,
     Session,
     SessionRun,
     Share,
     User,
+    UserSessionState,
 )
-from chat.running import lease
-from chat.services import attachments, batches, erasing, erasures, maintenance, overwriting
-from chat.services.access import session_for
+from chat.queries import attachments
+from chat.runs import lease
+from chat.services import batches
 from chat.services.batches import Deadline, Pacer
-from chat.services.editing import edit
-from chat.services.errors import NoSuchSession
-from chat.services.forking import fork
-from chat.services.messages import send_message
-from chat.services.organising import undelete
-from chat.services.participation import save_draft
-from chat.services.recording import Job, Outcome, record
-from chat.services.sessions import create_session, rename, set_system_prompt
-from chat.services.sharing import invite, share
+from chat.services.deletion import overwriting, requests, sessions
+from chat.services.maintenance import jobs
+from chat.services.messages.editing import edit
+from chat.services.messages.sending import send_message
+from chat.services.people.sharing import invite, share
+from chat.services.runs.recording import Job, Outcome, record
+from chat.services.sessions.actions import undelete
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import create_session, rename, set_system_prompt
+from chat.services.sessions.user_state import save_draft
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
 
 SECRET = "xyzzyplugh"
@@ -80,7 +83,7 @@ def tables_with_rows_of(session: Session) -> set[str]:
 def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> None:
     """Rows, revisions, files, drafts, shares, invitations, and its title in the admin's log."""
     staff = User.objects.create_superuser("staff")
-    journal.note(staff, session, journal.ARCHIVED)
+    audit_log.note(staff, session, audit_log.ARCHIVED)
     LogEntry.objects.log_actions(staff.pk, [session.shares.get()], CHANGE, single_object=True)
     for model, words in ((Share, "Bo in {} (editor)"), (Invitation, "invitation to {} (viewer)")):
         kind = ContentType.objects.get_for_model(model)  # earlier versions named the title
@@ -89,8 +92,8 @@ def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> No
         )
     files = list(Attachment.objects.values_list("file", flat=True))
     assert {"ChatMessage", "MessageRevision", "SessionRevision", "Share", "Attachment"} <= tables_with_rows_of(session)
-    erasure = erasures.request_session(session_id=session.pk, author=staff)
-    assert erasures.carry_out(erasure)
+    erasure = requests.request_session(session_id=session.pk, author=staff)
+    assert requests.carry_out(erasure)
     assert tables_with_rows_of(session) == set()
     assert not Session.objects.filter(pk=session.pk).exists()
     assert not MessageRevision.objects.exists()
@@ -113,9 +116,9 @@ def test_no_file_of_the_database_holds_erased_words(session: Session, ana: User)
         return any(words in place.read_bytes() for place in places if place.exists())
 
     assert holds(SECRET.encode())
-    erasing.erase_rows(session.pk)
+    sessions.erase_rows(session.pk)
     overwriting.request()
-    maintenance.run()
+    jobs.run()
     assert not overwriting.is_requested()
     assert not holds(SECRET.encode())
     assert holds(b"Words that stay")
@@ -136,33 +139,33 @@ def test_files_stay_while_a_fork_uses_them(session: Session, ana: User, bo: User
     """RUN-13: the bytes go with their last user."""
     made = fork(session=session, author=bo, message_id=live(session)[1].pk)
     file = Attachment.objects.get(session=made)
-    erasing.erase_rows(session.pk)
+    sessions.erase_rows(session.pk)
     made.refresh_from_db()
     assert made.parent_session is None
     assert attachments.data_of(attachments.fetch(bo, file.pk)) == SECRET.encode()
-    erasing.erase_rows(made.pk)
+    sessions.erase_rows(made.pk)
     assert not default_storage.exists(file.file.name or "")
 
 
 @pytest.mark.django_db
 def test_erased_session_is_gone_at_once(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: as soon as it is asked for, whatever time it takes; there is no way back."""
-    erasure = erasures.request_session(session_id=session.pk, author=None)
+    erasure = requests.request_session(session_id=session.pk, author=None)
     for user in (ana, bo):
         with pytest.raises(NoSuchSession):
             session_for(user, session.pk)
     with pytest.raises(NoSuchSession):
         undelete(ana, session.pk)
-    assert not erasures.carry_out(erasure, Deadline(0))
+    assert not requests.carry_out(erasure, Deadline(0))
     assert ChatMessage.objects.exists()
-    assert (Erasure.objects.get().finished_at, erasures.unfinished()) == (None, [erasure])
+    assert (Erasure.objects.get().finished_at, requests.unfinished()) == (None, [erasure])
 
 
 @pytest.mark.django_db(transaction=True)
 def test_erasing_continues_after_a_failure(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """The maintenance job takes up what was left, and the record counts all of it."""
     monkeypatch.setattr(batches, "MAX_ROWS", 1)
-    erasure = erasures.request_session(session_id=session.pk, author=None)
+    erasure = requests.request_session(session_id=session.pk, author=None)
 
     def crash(pacer: Pacer) -> None:
         if not MessageRevision.objects.filter(message__session=session).exists():
@@ -171,14 +174,14 @@ def test_erasing_continues_after_a_failure(session: Session, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr(Pacer, "pause", crash)
         with pytest.raises(OSError, match="disk"):
-            erasures.carry_out(erasure)
+            requests.carry_out(erasure)
     assert Session.objects.filter(pk=session.pk).exists()
-    assert maintenance.run()
+    assert jobs.run()
     assert not Session.objects.filter(pk=session.pk).exists()
     erasure.refresh_from_db()
     assert erasure.finished_at is not None
     assert erasure.counts == {"sessions": 1, "messages": 4, "revisions": 3, "requests": 1, "uploads": 1, "files": 2}
-    assert not maintenance.run()  # nothing is due any more
+    assert not jobs.run()  # nothing is due any more
 
 
 @pytest.mark.django_db
@@ -186,13 +189,13 @@ def test_run_of_an_erased_session_cannot_write(ana: User) -> None:
     """RUN-15: its worker is fenced at once, and no other one claims it."""
     made = create_session(owner=ana)
     send_message(session=made, author=ana, text="Hi")
-    worker = lease.enlist()
+    worker = lease.register_worker()
     claim = lease.claim(worker, 10)[0]
-    erasing.close(made.pk)
+    sessions.close(made.pk)
     assert record([Job(claim, 1, ())], []).jobs[0].outcome is Outcome.FENCED
     assert lease.claim(worker, 10) == []
     assert not lease.work_is_due()
-    erasing.erase_rows(made.pk)
+    sessions.erase_rows(made.pk)
     assert not SessionRun.objects.exists()
 
 
@@ -200,7 +203,7 @@ def test_run_of_an_erased_session_cannot_write(ana: User) -> None:
 def test_guests_of_an_erased_session_leave_the_workspace(session: Session, bo: User) -> None:
     """LIVE-06: their membership ends with the last session that is shared with them."""
     Membership.objects.filter(user=bo).update(role=Membership.Role.GUEST)
-    erasing.erase_rows(session.pk)
+    sessions.erase_rows(session.pk)
     assert not Membership.objects.filter(user=bo).exists()
     assert not Invitation.objects.exists()
-    assert not Participation.objects.exists()
+    assert not UserSessionState.objects.exists()

@@ -10,6 +10,8 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.test import Client
 
+from chat.access import session_for
+from chat.errors import NoSuchSession, ServiceError
 from chat.models import (
     ApiToken,
     Attachment,
@@ -27,21 +29,21 @@ from chat.models import (
     Workspace,
 )
 from chat.projections.context import context
-from chat.services import accounts, api_tokens, batches, erasing_users, erasures, import_uploads
-from chat.services.access import session_for
+from chat.queries.messages import changes_since
+from chat.queries.search import search
+from chat.services import batches, import_uploads
 from chat.services.batches import Deadline
-from chat.services.editing import edit, remove
-from chat.services.errors import NoSuchSession, Refused
-from chat.services.forking import fork
-from chat.services.messages import send_message
-from chat.services.participation import save_draft
-from chat.services.reading import changes_since
-from chat.services.runs import retry
-from chat.services.searching import search
-from chat.services.sessions import create_session, rename
-from chat.services.sharing import invite, share
-from chat.services.suggestions import accept, suggest
-from chat.services.turn_attempts import attempts_of, restore_attempt
+from chat.services.deletion import requests, users
+from chat.services.messages.editing import edit, remove
+from chat.services.messages.sending import send_message
+from chat.services.messages.suggestions import accept, suggest
+from chat.services.people import accounts, api_tokens
+from chat.services.people.sharing import invite, share
+from chat.services.runs.attempts import attempts_of, restore_attempt
+from chat.services.runs.control import retry
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import create_session, rename
+from chat.services.sessions.user_state import save_draft
 from tests.support.filled import ANSWER, DONE, START, TOOL, fill, live
 from tests.support.house import person
 from tests.support.protocol import check_context
@@ -56,8 +58,8 @@ def said_by(user: User, text: str = SECRET) -> dict[str, Any]:
 
 
 def erase(user: User, author: User | None = None) -> Erasure:
-    erasure = erasures.request_user(user=user, author=author)
-    assert erasures.carry_out(erasure)
+    erasure = requests.request_user(user=user, author=author)
+    assert requests.carry_out(erasure)
     return erasure
 
 
@@ -173,7 +175,7 @@ def test_shared_sessions_go_to_the_editor_in_them_longest(ana: User, bo: User, w
     for user in (guest, gone, cy, ana):
         Share.objects.create(session=shared, user=user, role="editor")
     Share.objects.create(session=read, user=ana, role="viewer")
-    plan = erasing_users.plan(bo)
+    plan = users.plan(bo)
     assert (plan.sessions, plan.handed_over) == (2, [(shared, cy)])
     erase(bo)
     assert list(Session.objects.values_list("pk", "owner")) == [(shared.pk, cy.pk)]
@@ -199,12 +201,12 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
     upload = import_uploads.keep(owner=bo, file=ContentFile(b"[]"))
     client = Client()
     client.force_login(bo)
-    erasure = erasures.request_user(user=bo, author=None)
+    erasure = requests.request_user(user=bo, author=None)
     assert client.get("/settings/").status_code == 302  # at once, whatever time the rest takes
     assert api_tokens.recognised(secret) is None
     assert not SignInLink.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
-        assert erasures.carry_out(erasure)
+        assert requests.carry_out(erasure)
     assert not User.objects.filter(pk=bo.pk).exists()
     assert not ApiToken.objects.exists()
     assert not Share.objects.exists()
@@ -261,9 +263,9 @@ def test_erasing_continues_where_it_was(ana: User, bo: User, monkeypatch: pytest
     theirs = create_session(owner=ana)
     fill(theirs, START, *[said_by(bo)] * 5, DONE)
     create_session(owner=bo)
-    erasure = erasures.request_user(user=bo, author=None)
+    erasure = requests.request_user(user=bo, author=None)
     rounds = 0
-    while not erasures.carry_out(erasure, Deadline(0)):
+    while not requests.carry_out(erasure, Deadline(0)):
         rounds += 1
         assert rounds < 10
     assert rounds > 1
@@ -275,8 +277,8 @@ def test_who_cannot_be_erased(ana: User) -> None:
     """The last administrator, and oneself."""
     root = User.objects.create_superuser("root")
     for author, code in ((ana, "last_administrator"), (root, "own_account")):
-        with pytest.raises(Refused) as refused:
-            erasures.request_user(user=root, author=author)
+        with pytest.raises(ServiceError) as refused:
+            requests.request_user(user=root, author=author)
         assert refused.value.code == code
     root.refresh_from_db()
     assert root.is_active

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from chat.access import session_for
+from chat.amending import amend
 from chat.commands import Fork
+from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
-from chat.services.access import session_for
-from chat.services.amending import amend
-from chat.services.errors import NoSuchSession, Refused
-from chat.services.forking import fork
-from chat.services.reading import changes_since
-from chat.services.sessions import create_session
+from chat.queries.messages import changes_since
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live, places
 from tests.support.house import let_in
 from tests.support.protocol import check_context
@@ -173,7 +173,7 @@ def test_fork_is_refused(
 ) -> None:
     """RUN-13, MSG-12: and no session is made."""
     made = fill(session, *rows)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         fork(session=session, author=ana, message_id=made[-1].pk if made else "m_none", **more)
     assert refused.value.code == code
     assert Session.objects.count() == 1
@@ -183,7 +183,7 @@ def test_fork_of_what_is_being_written_waits(session: Session, ana: User) -> Non
     """RUN-13: before the part where the agent is at work there is nothing to wait for."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     rows = fill(session, START, HI, {**ANSWER, "status": "streaming"})
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         fork(session=session, author=ana, message_id=rows[2].pk)
     assert refused.value.code == "busy"
     check_rest(fork(session=session, author=ana, message_id=rows[1].pk))

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from chat.access import deleted_session_for, session_for, session_for_staff
+from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, Session, SessionRun, User
-from chat.services import batches, erasing, incomplete, purging
-from chat.services.access import deleted_session_for, session_for, session_for_staff
+from chat.queries.session_list import listed_before
+from chat.services import batches
 from chat.services.batches import Pacer
-from chat.services.editing import edit, remove
-from chat.services.errors import NoSuchSession, Refused
-from chat.services.forking import fork
-from chat.services.listing import listed_before
-from chat.services.once import once
-from chat.services.sessions import create_session
+from chat.services.deletion import purging, sessions
+from chat.services.idempotency import once
+from chat.services.messages.editing import edit, remove
+from chat.services.sessions import incomplete
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
 from tests.support.rest import check_rest
 
@@ -93,7 +95,7 @@ def test_unfinished_fork_is_seen_by_no_one(
         with pytest.raises(NoSuchSession):
             session_for_staff(staff, made.pk, needs_change=False)
         assert [row.listed.id for row in listed_before(ana).rows] == [session.pk]
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ServiceError) as refused:
             fork(session=session, author=ana, message_id=rows[7].pk)
         assert refused.value.code == "busy"
         looked.append(made.pk)
@@ -116,14 +118,14 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
         return once(user=ana, purpose="fork", key="k", request={"text": None}, make=make)
 
     def ask_again() -> None:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ServiceError) as refused:
             ask()
         assert refused.value.code == "busy"
 
     between(ask_again)
     made, _repeated = ask()
     assert ask() == (made, True)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         once(user=ana, purpose="fork", key="k", request={"text": "New"}, make=lambda *_names: made)
     assert refused.value.code == "key_taken"
 
@@ -149,7 +151,7 @@ def test_fork_of_a_session_that_is_erased_meanwhile_fails(
 ) -> None:
     """RUN-13: nothing is left of the copy."""
     rows = fill(session, *TALK, *TALK)
-    between(lambda: erasing.erase_rows(session.pk))
+    between(lambda: sessions.erase_rows(session.pk))
     with pytest.raises(NoSuchSession):
         fork(session=session, author=ana, message_id=rows[7].pk)
     assert (Session.objects.count(), ChatMessage.objects.count()) == (0, 0)

@@ -13,13 +13,15 @@ from django.test import Client
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.models import Invitation, Membership, Role, Session, Share, User, Workspace
-from chat.services import accounts, guests, offers, organising, sharing
-from chat.services.access import may_begin_sessions, person_for, sessions_of, workspace_for
-from chat.services.errors import NoSuchWorkspace, NotForGuests, Refused
-from chat.services.import_files import import_file
-from chat.services.sessions import create_session
-from chat.services.workspaces import current_workspace, places_of
+from chat.access import may_begin_sessions, person_for, sessions_of, workspace_for
+from chat.errors import NoSuchWorkspace, NotForGuests, ServiceError
+from chat.models import Invitation, Membership, Session, SessionRole, Share, User, Workspace
+from chat.queries import offers
+from chat.services.people import accounts, guests, sharing
+from chat.services.people.workspaces import current_workspace, places_of
+from chat.services.sessions import actions
+from chat.services.sessions.lifecycle import create_session
+from chat.transfer.import_files import import_file
 from tests.support.house import ScriptedRegistry, person
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +46,7 @@ def role_of(user: User, workspace: Workspace) -> str | None:
 
 
 def code_of(act: Callable[[], object]) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         act()
     return refused.value.code
 
@@ -81,7 +83,7 @@ def test_membership_of_guests_ends_with_their_last_session(session: Session, gue
     for each in (second, third):
         sharing.share(session=each, author=ana, user=guest, role="viewer")
     sharing.unshare(session=session, author=ana, user=guest)
-    organising.leave(guest, second.pk)
+    actions.leave(guest, second.pk)
     assert role_of(guest, third.workspace) == "guest"
     sharing.unshare(session=third, author=ana, user=guest)
     assert role_of(guest, third.workspace) is None
@@ -94,7 +96,7 @@ def test_members_stay_members(session: Session, ana: User, bo: User, workspace: 
     token = sharing.invite(session=session, author=ana, role="viewer")
     sharing.accept(token=token, user=bo)
     assert role_of(bo, workspace) == "member"
-    organising.leave(bo, session.pk)
+    actions.leave(bo, session.pk)
     assert role_of(bo, workspace) == "member"
 
 
@@ -195,7 +197,7 @@ def test_links_raise_a_role_once(session: Session, ana: User) -> None:
     cy = person("Cy")
     for role in ("viewer", "editor", "viewer"):
         sharing.accept(token=sharing.invite(session=session, author=ana, role=role), user=cy)
-    assert Share.objects.get(user=cy).role == Role.EDITOR
+    assert Share.objects.get(user=cy).role == SessionRole.EDITOR
     assert list(Invitation.objects.order_by("pk").values_list("uses", flat=True)) == [1, 1, 0]
 
 
@@ -208,7 +210,7 @@ def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> N
     def join(user: User) -> bool:
         try:
             sharing.accept(token=token, user=user)
-        except Refused:
+        except ServiceError:
             return False
         finally:
             connection.close()

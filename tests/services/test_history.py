@@ -9,11 +9,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chat.models import ChatMessage, MessageRevision, Session, User
-from chat.services import history
-from chat.services.editing import add, edit, edit_tool_call, include, remove, restore
-from chat.services.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
-from chat.services.runs import retry_here
-from chat.services.sessions import create_session, set_system_prompt
+from chat.queries import history
+from chat.queries.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
+from chat.services.messages.editing import add, edit, edit_tool_call, include, remove, restore
+from chat.services.runs.control import retry_here
+from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 
 pytestmark = pytest.mark.django_db

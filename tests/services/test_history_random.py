@@ -10,7 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.live import publish
+from chat.bus import publisher
 from chat.models import MessageRevision, User
 from tests.services.history import History
 from tests.services.history_checks import Heard
@@ -25,7 +25,7 @@ def test_any_history_is_whole(ana: User, bo: User, monkeypatch: pytest.MonkeyPat
     """CTX-03, MSG-03, MSG-09, MSG-11, RUN-06, RUN-12, RUN-13, RUN-15, LIVE-01: sent, queued, stopped, retried,
     forked, edited, left out, removed, restored, lost and taken over in any order."""
     heard = Heard()
-    monkeypatch.setattr(publish, "publisher", heard)
+    monkeypatch.setattr(publisher, "publisher", heard)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     machine = type("AnyHistory", (History,), {"heard": heard, "people": [ana, bo]})
     long = settings(max_examples=HISTORIES, stateful_step_count=40, deadline=None)

@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chat.events import ChatEvent, ContextChanged, SessionChanged
+from chat.bus.events import ChatEvent, ContextChanged, SessionChanged
+from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services import leaving_out
-from chat.services.editing import include, remove
-from chat.services.errors import NoSuchMessage, Refused
-from chat.services.leaving_out import LeftOut, include_before, left_out_by
-from chat.services.reading import changes_since
-from chat.services.sessions import create_session
+from chat.queries.messages import changes_since
+from chat.services.messages import context_inclusion
+from chat.services.messages.context_inclusion import LeftOut, include_before, left_out_by
+from chat.services.messages.editing import include, remove
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, TOOL, fill, live
 
 pytestmark = pytest.mark.django_db
@@ -69,8 +69,8 @@ def test_what_is_too_scattered_is_asked_for(
 ) -> None:
     """LIVE-02: where the places are too many for one hint, a revision is missing, so that viewers ask."""
     told: list[ChatEvent] = []
-    monkeypatch.setattr("chat.services.rows.publish", lambda session_id, events: told.extend(events))
-    monkeypatch.setattr(leaving_out, "MOST_PLACES", 1)
+    monkeypatch.setattr("chat.services.transaction.publish", lambda session_id, events: told.extend(events))
+    monkeypatch.setattr(context_inclusion, "MOST_PLACES", 1)
     rows = fill(session, HI, HI, HI, HI)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[3].pk}
     with django_capture_on_commit_callbacks(execute=True):
@@ -99,7 +99,7 @@ def test_rows_that_the_agent_works_on_are_not_touched(session: Session, ana: Use
     rows = fill(session, START, HI, ANSWER, DONE)
     rows += fill(session, START, HI, ANSWER, turn_id="t_2")
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_2")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         include_before(session=session, author=ana, message_id=rows[6].pk, included=False)
     assert (refused.value.code, left_out(session)) == ("busy", [])
     assert include_before(session=session, author=ana, message_id=rows[4].pk, included=False).count == 2
@@ -110,7 +110,7 @@ def test_what_is_not_there_is_no_place(session: Session, ana: User) -> None:
     with pytest.raises(NoSuchMessage):
         include_before(session=session, author=ana, message_id="m_none", included=False)
     Session.objects.filter(pk=session.pk).update(status="archived")
-    with pytest.raises(Refused, match="archived"):
+    with pytest.raises(ServiceError, match="archived"):
         include_before(session=session, author=ana, message_id="m_none", included=False)
 
 

@@ -15,12 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django.fixtures import Settings
 
+from chat.limits import rates as limits
+from chat.limits.counters import Counters
+from chat.limits.rates import DAY, RATES, RateLimited, rates, waiting
 from chat.models import ChatMessage, User
 from chat.origin import Face, Origin, acting_from
-from chat.services import limits, messages, sessions
-from chat.services.counters import Counters
-from chat.services.guesses import FREE_GUESSES, LONGEST_DELAY, delay_after
-from chat.services.limits import DAY, RATES, RateLimited, rates, waiting
+from chat.services.messages import sending
+from chat.services.people.login_throttle import FREE_GUESSES, LONGEST_DELAY, delay_after
+from chat.services.sessions import lifecycle
 from tests.api.asking import Asker, code, token_of
 from tests.support.house import House
 from tests.support.redis import Redis
@@ -115,7 +117,7 @@ async def test_processes_count_together_and_each_alone_while_redis_is_away(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit holds in an outage, in each process; the log tells of it once."""
-    monkeypatch.setattr("chat.services.counters.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("chat.limits.counters.PAUSE_SECONDS", 0.0)
     redis = Redis(tmp_path)
     await redis.start()
     first, second = Counters(redis.url, "test"), Counters(redis.url, "test")
@@ -177,7 +179,7 @@ PAGES: list[tuple[str, Act]] = [
 @pytest.mark.parametrize(("name", "act"), API, ids=[name for name, _act in API])
 def test_api_refuses_with_a_problem(ana: User, settings: Settings, name: str, act: Act) -> None:
     settings.LIMITS = f"{name}=1/minute"
-    session, asker = sessions.create_session(owner=ana), Asker(token_of(ana))
+    session, asker = lifecycle.create_session(owner=ana), Asker(token_of(ana))
     first, second = (act(asker, Client(), session.pk) for _ in range(2))
     assert first.status_code < 300, first.content
     assert code(second) == (429, "rate_limited")
@@ -190,7 +192,7 @@ def test_api_refuses_with_a_problem(ana: User, settings: Settings, name: str, ac
 @pytest.mark.parametrize(("name", "act"), PAGES, ids=[name for name, _act in PAGES])
 def test_pages_refuse_in_words(ana: User, settings: Settings, name: str, act: Act) -> None:
     settings.LIMITS = f"{name}=1/minute"
-    session, page = sessions.create_session(owner=ana), Client()
+    session, page = lifecycle.create_session(owner=ana), Client()
     page.force_login(ana)
     first, second = (act(Asker(""), page, session.pk) for _ in range(2))
     assert first.status_code != 429
@@ -232,8 +234,8 @@ async def test_socket_refuses_and_stays_open(house: House, ana: User, settings: 
 @pytest.mark.django_db
 def test_faces_count_together(ana: User, settings: Settings) -> None:
     settings.LIMITS = "sends=2/minute"
-    session, asker = sessions.create_session(owner=ana), Asker(token_of(ana))
+    session, asker = lifecycle.create_session(owner=ana), Asker(token_of(ana))
     with acting_from(Origin(Face.SOCKET)):
-        messages.send_message(session=session, author=ana, text="One")
+        sending.send_message(session=session, author=ana, text="One")
     answers = [asker.post(f"/api/sessions/{session.pk}/messages", {"text": "Two"}).status_code for _ in range(2)]
     assert answers == [201, 429]

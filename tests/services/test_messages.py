@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, connections
 
+from chat.errors import NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.errors import NoSuchMessage, NoSuchSession, Refused
-from chat.services.messages import edit_queued, send_message, withdraw
-from chat.services.reading import page_of
-from chat.services.rows import OpenSession
-from chat.services.sessions import create_session
-from chat.services.turns import deliver_queued
+from chat.queries.messages import page_of
+from chat.services.messages.sending import edit_queued, send_message, withdraw
+from chat.services.runs.turns import deliver_queued
+from chat.services.sessions.lifecycle import create_session
+from chat.services.transaction import SessionTransaction
 from tests.support.house import let_in, person
 
 pytestmark = pytest.mark.django_db
@@ -98,7 +98,7 @@ def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, b
     send_message(session=session, author=bo, text="second")
     edit_queued(session=session, author=ana, message_id=first.id, text="first")
     assert queued(session) == ["first", "second"]
-    assert deliver_queued(OpenSession.lock(session.pk))
+    assert deliver_queued(SessionTransaction.lock(session.pk))
     delivered = ChatMessage.objects.filter(session=session, type="text").order_by("sequence")
     assert [row.text for row in delivered] == ["Work!", "first", "second"]
 
@@ -146,7 +146,7 @@ def test_delivered_message_cannot_be_changed(session: Session, ana: User) -> Non
     """RUN-06: only until it is delivered."""
     working(session, ana)
     sent = send_message(session=session, author=ana, text="Too late")
-    deliver_queued(OpenSession.lock(session.pk))
+    deliver_queued(SessionTransaction.lock(session.pk))
     assert code_of(lambda: edit_queued(session=session, author=ana, message_id=sent.id, text="x")) == (
         "already_delivered"
     )
@@ -193,7 +193,7 @@ def test_repeated_send_adds_nothing(session: Session, ana: User, bo: User) -> No
 
 
 def code_of(change: Callable[[], object]) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         change()
     assert refused.value.message
     return refused.value.code

@@ -7,14 +7,16 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from agents.providers.scripted import Gate
+from chat.access import roles, session_for, sessions_of
+from chat.errors import Forbidden, NoSuchSession, ServiceError
 from chat.models import ChatMessage, RunState, Session, SessionRun, Share, User
-from chat.services import listing, organising, participation, sharing
-from chat.services.access import roles, session_for, sessions_of
-from chat.services.errors import Forbidden, NoSuchSession, Refused
-from chat.services.listing import Listed
-from chat.services.messages import send_message
-from chat.services.organising import Deed, Done, organise
-from chat.services.sessions import create_session
+from chat.queries import session_list
+from chat.queries.session_list import Listed
+from chat.services.messages.sending import send_message
+from chat.services.people import sharing
+from chat.services.sessions import actions, user_state
+from chat.services.sessions.actions import Done, SessionAction, organise
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House, let_in
 from tests.support.socket import Socket, path_of
 
@@ -29,32 +31,32 @@ def session(ana: User, bo: User) -> Session:
 
 
 def titles(user: User, *, archived: bool = False) -> list[str]:
-    return [row.title for group in listing.listing(user, UTC, archived=archived).groups for row in group.rows]
+    return [row.title for group in session_list.listing(user, UTC, archived=archived).groups for row in group.rows]
 
 
 def test_an_archived_session_is_out_of_the_way_and_comes_back(session: Session, ana: User, bo: User) -> None:
     before = Session.objects.get().updated_at
-    organise(user=ana, deed=Deed.ARCHIVE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[session.pk])
     assert [titles(ana), titles(ana, archived=True), titles(bo, archived=True)] == [[], ["Plan"], ["Plan"]]
-    with pytest.raises(Refused, match="archived"):
+    with pytest.raises(ServiceError, match="archived"):
         send_message(session=session, author=ana, text="Hi")
-    organise(user=ana, deed=Deed.RESTORE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.RESTORE, session_ids=[session.pk])
     assert (titles(ana), Session.objects.get().updated_at) == (["Plan"], before)
 
 
 def test_a_session_that_was_deleted_meanwhile_stays_deleted(session: Session, ana: User) -> None:
     """LIVE-06: whoever archives it at the same moment does not bring it back."""
     looked_at = Session.objects.get()
-    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
     with pytest.raises(NoSuchSession):
-        organising._change(looked_at, status=Session.Status.ARCHIVED)
+        actions._change(looked_at, status=Session.Status.ARCHIVED)
     assert Session.objects.get().status == Session.Status.DELETED
 
 
 def test_a_deleted_session_is_gone_for_everybody(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: for lists, pages, sockets, commands, and those who have an invitation."""
     token = sharing.invite(session=session, author=ana, role="viewer")
-    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
     for user in (ana, bo):
         assert not sessions_of(user).exists()
         with pytest.raises(NoSuchSession):
@@ -62,29 +64,29 @@ def test_a_deleted_session_is_gone_for_everybody(session: Session, ana: User, bo
     assert roles([(ana.pk, session.pk), (bo.pk, session.pk)]) == {}
     with pytest.raises(NoSuchSession):
         send_message(session=session, author=ana, text="Hi")
-    with pytest.raises(Refused, match="not valid"):
+    with pytest.raises(ServiceError, match="not valid"):
         sharing.accept(token=token, user=bo)
 
 
 @pytest.mark.parametrize("archived", [False, True])
 def test_undelete_brings_all_of_it_back(session: Session, ana: User, bo: User, archived: bool) -> None:
     send_message(session=session, author=ana, text="Hi")
-    participation.pin(session=session, user=bo)
+    user_state.pin(session=session, user=bo)
     if archived:
-        organise(user=ana, deed=Deed.ARCHIVE, session_ids=[session.pk])
+        organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[session.pk])
     before = [titles(user, archived=archived) for user in (ana, bo)]
-    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
-    organise(user=ana, deed=Deed.UNDELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
     assert [titles(user, archived=archived) for user in (ana, bo)] == before == [["Plan"], ["Plan"]]
     assert Session.objects.get().deleted_at is None
     assert ChatMessage.objects.filter(text="Hi").exists()
-    assert participation.participation_of(bo, session).pinned_at is not None
+    assert user_state.participation_of(bo, session).pinned_at is not None
 
 
 def test_only_its_owner_brings_a_session_back(session: Session, ana: User, bo: User) -> None:
-    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
     with pytest.raises(NoSuchSession):
-        organise(user=bo, deed=Deed.UNDELETE, session_ids=[session.pk])
+        organise(user=bo, deed=SessionAction.UNDELETE, session_ids=[session.pk])
 
 
 async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: User, bo: User) -> None:
@@ -99,13 +101,13 @@ async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: 
         await house.send(session, ana, "Go")
         await gate.reached()
         await house.send(session, bo, "And then")
-        await house.do(organise, user=ana, deed=Deed.DELETE, session_ids=[session.pk])
+        await house.do(organise, user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
         assert await socket.closed() == 4403
     await house.idle(session)
     async with Socket(path_of(session), bo) as socket:
         assert await socket.closed() == 4404
     assert [row[1:] for row in await house.shown(session)][-1] == ("queued", "And then")
-    await house.do(organise, user=ana, deed=Deed.UNDELETE, session_ids=[session.pk])
+    await house.do(organise, user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
     async with Socket(path_of(session), bo) as socket:
         await socket.let_in()
     await house.idle(session)
@@ -116,29 +118,29 @@ def test_what_is_queued_waits_while_the_session_is_deleted(session: Session, ana
     """RUN-06."""
     send_message(session=session, author=ana, text="Go")
     send_message(session=session, author=ana, text="And then")
-    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
     assert SessionRun.objects.get().state == RunState.CANCELLING
     SessionRun.objects.update(state=RunState.IDLE, turn_id="")  # as the runner leaves it
-    organise(user=ana, deed=Deed.UNDELETE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
     run = SessionRun.objects.get()
     assert (run.state, run.wanted > run.done) == (RunState.RUNNING, True)
     assert not ChatMessage.objects.filter(status="queued").exists()
 
 
 def test_leaving_gives_up_one_s_share(session: Session, ana: User, bo: User) -> None:
-    organise(user=bo, deed=Deed.LEAVE, session_ids=[session.pk])
+    organise(user=bo, deed=SessionAction.LEAVE, session_ids=[session.pk])
     assert (titles(bo), titles(ana), Share.objects.count()) == ([], ["Plan"], 0)
-    with pytest.raises(Refused, match="own this session"):
-        organise(user=ana, deed=Deed.LEAVE, session_ids=[session.pk])
+    with pytest.raises(ServiceError, match="own this session"):
+        organise(user=ana, deed=SessionAction.LEAVE, session_ids=[session.pk])
 
 
 def test_many_at_once_does_what_is_one_s_own(session: Session, ana: User, bo: User) -> None:
     own = create_session(owner=bo, title="Own")
-    done = organise(user=bo, deed=Deed.ARCHIVE, session_ids=[session.pk, own.pk, own.pk])
+    done = organise(user=bo, deed=SessionAction.ARCHIVE, session_ids=[session.pk, own.pk, own.pk])
     assert done == Done([own.pk], 1)
     assert (titles(bo), titles(bo, archived=True)) == (["Plan"], ["Own"])
     with pytest.raises(Forbidden):
-        organise(user=bo, deed=Deed.DELETE, session_ids=[session.pk])
+        organise(user=bo, deed=SessionAction.DELETE, session_ids=[session.pk])
 
 
 def row(title: str, days: float, *, pinned: bool = False) -> Listed:
@@ -167,13 +169,13 @@ ROWS = [
     ],
 )
 def test_days_are_those_of_the_reader(hours: int, expected: dict[str, str]) -> None:
-    groups = listing.grouped(ROWS, NOW, timezone(timedelta(hours=hours)))
+    groups = session_list.grouped(ROWS, NOW, timezone(timedelta(hours=hours)))
     assert {group.key: "".join(row.title for row in group.rows) for group in groups} == expected
 
 
 def test_a_long_list_is_shown_in_parts(ana: User) -> None:
-    for number in range(listing.PAGE + 1):
+    for number in range(session_list.PAGE + 1):
         create_session(owner=ana, title=f"{number}")
-    first = listing.listing(ana, UTC)
-    assert (sum(len(group.rows) for group in first.groups), first.more) == (listing.PAGE, listing.PAGE * 3)
-    assert listing.listing(ana, UTC, shown=first.more).more == 0
+    first = session_list.listing(ana, UTC)
+    assert (sum(len(group.rows) for group in first.groups), first.more) == (session_list.PAGE, session_list.PAGE * 3)
+    assert session_list.listing(ana, UTC, shown=first.more).more == 0

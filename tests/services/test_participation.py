@@ -10,11 +10,13 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
-from chat.models import Participation, Session, User
-from chat.services import editing, listing, participation
-from chat.services.errors import Refused
-from chat.services.messages import send_message
-from chat.services.sessions import create_session
+from chat.errors import ServiceError
+from chat.models import Session, User, UserSessionState
+from chat.queries import session_list
+from chat.services.messages import editing
+from chat.services.messages.sending import send_message
+from chat.services.sessions import user_state
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import let_in
 from tests.support.rows import say
 
@@ -29,7 +31,7 @@ def session(ana: User, bo: User) -> Session:
 
 
 def unread(user: User) -> list[str]:
-    groups = listing.listing(user, UTC).groups
+    groups = session_list.listing(user, UTC).groups
     return [row.title for group in groups for row in group.rows if row.unread]
 
 
@@ -38,7 +40,7 @@ def test_words_of_others_are_unread_until_they_are_read(session: Session, ana: U
     assert (unread(ana), unread(bo)) == ([], ["Plan"])
     say(session, None, "I am the agent")
     assert (unread(ana), unread(bo)) == (["Plan"], ["Plan"])
-    assert participation.mark_read(session=session, user=ana, revision=session.revision)
+    assert user_state.mark_read(session=session, user=ana, revision=session.revision)
     assert (unread(ana), unread(bo)) == ([], ["Plan"])
     say(session, bo, "Another one")
     assert unread(ana) == ["Plan"]
@@ -60,7 +62,7 @@ def test_a_move_is_not_news(session: Session, ana: User, bo: User) -> None:
     """MSG-03: what follows a removed message moves: who had read it has, who had not has not."""
     first, *_ = [say(session, ana, text) for text in ("One", "Two", "Three")]
     session.refresh_from_db()
-    participation.mark_read(session=session, user=bo, revision=session.revision)
+    user_state.mark_read(session=session, user=bo, revision=session.revision)
     editing.remove(session=session, author=ana, message_id=first.pk)
     assert unread(bo) == []
     session.refresh_from_db()
@@ -72,32 +74,32 @@ def test_a_move_is_not_news(session: Session, ana: User, bo: User) -> None:
 
 def test_reading_never_goes_back_and_never_beyond_what_there_is(session: Session, ana: User) -> None:
     say(session, None, "One")
-    assert participation.mark_read(session=session, user=ana, revision=10**9)
-    assert participation.participation_of(ana, session).read_revision == session.revision
-    assert not participation.mark_read(session=session, user=ana, revision=0)
-    assert participation.participation_of(ana, session).read_revision == session.revision
+    assert user_state.mark_read(session=session, user=ana, revision=10**9)
+    assert user_state.participation_of(ana, session).read_revision == session.revision
+    assert not user_state.mark_read(session=session, user=ana, revision=0)
+    assert user_state.participation_of(ana, session).read_revision == session.revision
 
 
 def test_pins_are_one_s_own_and_come_first(session: Session, ana: User, bo: User) -> None:
     create_session(owner=ana, title="Newer")
-    participation.pin(session=session, user=ana)
-    assert [(group.key, [row.title for row in group.rows]) for group in listing.listing(ana, UTC).groups] == [
+    user_state.pin(session=session, user=ana)
+    assert [(group.key, [row.title for row in group.rows]) for group in session_list.listing(ana, UTC).groups] == [
         ("pinned", ["Plan"]),
         ("today", ["Newer"]),
     ]
-    assert [group.key for group in listing.listing(bo, UTC).groups] == ["today"]
-    participation.unpin(session=session, user=ana)
-    assert [group.key for group in listing.listing(ana, UTC).groups] == ["today"]
+    assert [group.key for group in session_list.listing(bo, UTC).groups] == ["today"]
+    user_state.unpin(session=session, user=ana)
+    assert [group.key for group in session_list.listing(ana, UTC).groups] == ["today"]
 
 
 def test_a_draft_is_kept_as_it_is_and_cleared(session: Session, ana: User, bo: User) -> None:
     """MSG-12: to the character; nobody else has it."""
     text = "  Línea \u202eone\n\n🙂 "
-    participation.save_draft(session=session, user=ana, text=text)
-    assert participation.participation_of(ana, session).draft == text
-    assert participation.participation_of(bo, session).draft == ""
-    participation.save_draft(session=session, user=ana, text="")
-    mine = participation.participation_of(ana, session)
+    user_state.save_draft(session=session, user=ana, text=text)
+    assert user_state.participation_of(ana, session).draft == text
+    assert user_state.participation_of(bo, session).draft == ""
+    user_state.save_draft(session=session, user=ana, text="")
+    mine = user_state.participation_of(ana, session)
     assert (mine.draft, mine.draft_at) == ("", None)
 
 
@@ -107,8 +109,8 @@ def test_a_draft_is_kept_as_it_is_and_cleared(session: Session, ana: User, bo: U
 )
 def test_a_draft_has_a_message_s_limits(session: Session, ana: User, text: str, code: str) -> None:
     """MSG-12."""
-    with pytest.raises(Refused) as refused:
-        participation.save_draft(session=session, user=ana, text=text)
+    with pytest.raises(ServiceError) as refused:
+        user_state.save_draft(session=session, user=ana, text=text)
     assert refused.value.code == code
 
 
@@ -116,15 +118,15 @@ def test_a_draft_has_a_message_s_limits(session: Session, ana: User, text: str, 
 def test_the_first_marks_of_many_tabs_at_once_make_one_row(session: Session, ana: User) -> None:
     def act(number: int) -> None:
         try:
-            participation.save_draft(session=session, user=ana, text=f"{number}")
-            participation.mark_read(session=session, user=ana, revision=number)
-            participation.pin(session=session, user=ana)
+            user_state.save_draft(session=session, user=ana, text=f"{number}")
+            user_state.mark_read(session=session, user=ana, revision=number)
+            user_state.pin(session=session, user=ana)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(act, range(8)))
-    assert Participation.objects.filter(session=session, user=ana).count() == 1
+    assert UserSessionState.objects.filter(session=session, user=ana).count() == 1
 
 
 def test_the_list_costs_the_same_for_one_session_and_for_thirty(
@@ -136,15 +138,15 @@ def test_the_list_costs_the_same_for_one_session_and_for_thirty(
             let_in(session, bo, "viewer")
             say(session, ana, "Hello")
         with django_assert_num_queries(1):  # type: ignore[attr-defined]  # the fixture's own type is private
-            listing.listing(bo, UTC)
+            session_list.listing(bo, UTC)
 
 
 @pytest.mark.parametrize(("draft", "left"), [("He", ""), ("Hello", ""), ("Hello!", "Hello!"), ("Next", "Next")])
 def test_message_takes_its_draft_with_it(session: Session, ana: User, bo: User, draft: str, left: str) -> None:
     """UI-09: what was sent, or how it began; other words, and other people's, are kept."""
     for user in (ana, bo):
-        participation.save_draft(session=session, user=user, text=draft)
+        user_state.save_draft(session=session, user=user, text=draft)
     send_message(session=session, author=ana, text="Hello")
-    kept = participation.participation_of(ana, session)
+    kept = user_state.participation_of(ana, session)
     assert (kept.draft, kept.draft_at is None) == (left, not left)
-    assert participation.participation_of(bo, session).draft == draft
+    assert user_state.participation_of(bo, session).draft == draft

@@ -16,17 +16,18 @@ from django.core.files.base import ContentFile
 from django.test import AsyncClient, Client
 
 from chat.models import Attachment, Session, Share, User
-from chat.services import api_tokens, incomplete
-from chat.services.attachments import data_of
-from chat.services.editing import edit
-from chat.services.import_files import import_file
-from chat.services.organising import delete
-from chat.services.participation import save_draft
-from chat.services.personal_export import ExportRunning, export_person
-from chat.services.sessions import create_session
-from chat.services.sharing import invite, share
-from chat.services.suggestions import suggest
-from chat.services.tokens import hashed
+from chat.queries.attachments import data_of
+from chat.services.messages.editing import edit
+from chat.services.messages.suggestions import suggest
+from chat.services.people import api_tokens
+from chat.services.people.secrets import hashed
+from chat.services.people.sharing import invite, share
+from chat.services.sessions import incomplete
+from chat.services.sessions.actions import delete
+from chat.services.sessions.lifecycle import create_session
+from chat.services.sessions.user_state import save_draft
+from chat.transfer.import_files import import_file
+from chat.transfer.personal_export import ExportRunning, export_person
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]

@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from agents.config import Config
 from agents.registry import Registry
 from chat import agents_setup
+from chat.errors import Invalid, ServiceError
 from chat.models import AgentPreset, Session, SessionRevision, User
-from chat.running.briefing import brief
-from chat.services import presets, reading
-from chat.services.errors import Invalid, Refused
-from chat.services.sessions import (
+from chat.queries import messages, presets
+from chat.runner.agent_input import build_agent_input
+from chat.services.sessions.lifecycle import (
     begin_session,
     create_session,
     rename,
@@ -63,9 +63,9 @@ def test_row_that_is_not_offered_is_hidden_from_new_sessions_alone(ana: User) ->
     hidden = row("reviewer", is_offered=False, system_prompt="Judge.")
     assert (names(), presets.offered("reviewer")) == (["assistant"], None)
     assert presets.preset("reviewer").system_prompt == "Judge."
-    with pytest.raises(Refused, match="is not configured here"):
+    with pytest.raises(ServiceError, match="is not configured here"):
         begin_session(owner=ana, agent="reviewer")
-    assert reading.session_snapshot(session).agent_title == "reviewer"
+    assert messages.session_snapshot(session).agent_title == "reviewer"
     hidden.delete()
     row("assistant", is_offered=False)
     assert (names(), presets.offered("")) == (["reviewer"], presets.preset("reviewer"))
@@ -88,12 +88,12 @@ def test_session_keeps_its_own_copy(ana: User) -> None:
         kept = presets.own(Session.objects.get(pk=session.pk))
         assert (kept.title, kept.model, kept.system_prompt) == ("Writer", "two", "Write.")
         assert (kept.tools, kept.max_rounds, kept.prompts) == (("calculator",), 3, ("A poem",))
-        agent = brief(session.pk).agent
+        agent = build_agent_input(session.pk).agent
         assert (agent.name, agent.model, agent.system, agent.max_rounds) == ("writer", "two", "Write.", 3)
         assert [tool.name for tool in agent.tools] == ["calculator"]
         AgentPreset.objects.all().delete()
     set_agent(session=session, author=ana, agent="assistant")
-    agent = brief(session.pk).agent
+    agent = build_agent_input(session.pk).agent
     assert (agent.name, agent.model, agent.system, agent.max_rounds) == ("assistant", "one", "Help.", 25)
 
 
@@ -136,11 +136,11 @@ def test_title_of_the_agent_is_told_where_there_are_others(ana: User) -> None:
         Registry(Config.model_validate({"agents": {"assistant": {}}, "providers": {"demo": {"type": "demo"}}}), {})
     )
     session = create_session(owner=ana)
-    assert reading.session_snapshot(session).agent_title == ""
+    assert messages.session_snapshot(session).agent_title == ""
     other = row("writer")
-    assert reading.session_snapshot(session).agent_title == "assistant"
+    assert messages.session_snapshot(session).agent_title == "assistant"
     AgentPreset.objects.filter(pk=other.pk).update(is_offered=False)
-    assert reading.session_snapshot(session).agent_title == ""
+    assert messages.session_snapshot(session).agent_title == ""
 
 
 def test_presets_cost_one_query_however_many_there_are(ana: User) -> None:

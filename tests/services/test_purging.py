@@ -22,14 +22,16 @@ from chat.models import (
     Session,
     User,
 )
-from chat.services import api_tokens, job_leases, maintenance, purging
-from chat.services.editing import remove, restore
-from chat.services.organising import delete
-from chat.services.reading import changes_since, knows_history
-from chat.services.requests_made import past_request
-from chat.services.runs import retry_here
-from chat.services.sessions import create_session
-from chat.services.sharing import invite
+from chat.queries.messages import changes_since, knows_history
+from chat.queries.model_requests import past_request
+from chat.services.deletion import purging
+from chat.services.maintenance import jobs, leases
+from chat.services.messages.editing import remove, restore
+from chat.services.people import api_tokens
+from chat.services.people.sharing import invite
+from chat.services.runs.control import retry_here
+from chat.services.sessions.actions import delete
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, THOUGHT, fill, live
 
 pytestmark = pytest.mark.django_db
@@ -189,22 +191,24 @@ def test_uploads_that_were_never_sent_go_after_a_day(session: Session, ana: User
 
 def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """PURGE_AFTER_DAYS counts from the first start of a version that purges; 0 keeps everything."""
-    monkeypatch.setattr("chat.services.overwriting.overwrite_deleted", lambda deadline: True)  # not in a transaction
+    monkeypatch.setattr(
+        "chat.services.deletion.overwriting.overwrite_deleted", lambda deadline: True
+    )  # not in a transaction
     made = create_session(owner=ana)
     delete(ana, made.pk)
     Session.objects.filter(pk=made.pk).update(deleted_at=timezone.now() - timedelta(days=300))
 
     def run_next_day() -> bool:
-        JobLease.objects.filter(name=maintenance.PURGE).update(finished_at=timezone.now() - timedelta(days=2))
-        assert maintenance.run()
+        JobLease.objects.filter(name=jobs.PURGE).update(finished_at=timezone.now() - timedelta(days=2))
+        assert jobs.run()
         return Session.objects.filter(pk=made.pk).exists()
 
     LoginSession.objects.create(pk="expired", expire_date=long_ago())
-    assert maintenance.run()
+    assert jobs.run()
     assert not LoginSession.objects.exists()
-    assert not maintenance.run()  # once a day
+    assert not jobs.run()  # once a day
     assert run_next_day()
-    JobLease.objects.filter(name=maintenance.PURGE).update(created_at=long_ago())
+    JobLease.objects.filter(name=jobs.PURGE).update(created_at=long_ago())
     settings.PURGE_AFTER_DAYS = 0
     assert run_next_day()
     settings.PURGE_AFTER_DAYS = 30
@@ -213,15 +217,15 @@ def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkey
 
 def test_one_process_at_a_time_has_a_job() -> None:
     """It keeps it while it renews, and another one takes over when it dies."""
-    mine = job_leases.acquire("job", 60)
+    mine = leases.acquire("job", 60)
     assert mine is not None
-    assert job_leases.acquire("job", 60) is None
-    assert job_leases.renew("job", mine, 60)
+    assert leases.acquire("job", 60) is None
+    assert leases.renew("job", mine, 60)
     JobLease.objects.update(expires_at=long_ago())  # it died
-    other = job_leases.acquire("job", 60)
+    other = leases.acquire("job", 60)
     assert other is not None
-    assert not job_leases.renew("job", mine, 60)
-    job_leases.release("job", mine)
-    assert job_leases.acquire("job", 60) is None
-    job_leases.release("job", other)
-    assert job_leases.acquire("job", 60) is not None
+    assert not leases.renew("job", mine, 60)
+    leases.release("job", mine)
+    assert leases.acquire("job", 60) is None
+    leases.release("job", other)
+    assert leases.acquire("job", 60) is not None

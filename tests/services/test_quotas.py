@@ -15,9 +15,12 @@ from pytest_django.fixtures import Settings
 
 from agents.events import Usage
 from agents.providers.scripted import Gate
+from chat.limits import quotas
+from chat.limits.quotas import DiskFull, QuotaExceeded, usage_of
 from chat.models import Attachment, ChatMessage, DailyUsage, Session, SessionRun, User
-from chat.services import attachments, forking, messages, quotas, runs, sessions
-from chat.services.quotas import DiskFull, QuotaExceeded, usage_of
+from chat.services.messages import attachments, sending
+from chat.services.runs import control
+from chat.services.sessions import forking, lifecycle
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
 from tests.support.house import House
@@ -28,7 +31,7 @@ Disk = namedtuple("Disk", "total used free")
 
 @pytest.fixture
 def session(ana: User) -> Session:
-    return sessions.create_session(owner=ana)
+    return lifecycle.create_session(owner=ana)
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ async def test_tokens_count_for_the_person_who_started_the_turn(house: House, an
     await house.send(session, bo, "Go")
     await house.idle(session)
     rows = await house.rows(session)
-    await house.do(runs.retry_here, session=session, author=ana, message_id=rows[1].pk)
+    await house.do(control.retry_here, session=session, author=ana, message_id=rows[1].pk)
     await house.idle(session)
     tokens = await house.do(lambda: dict(DailyUsage.objects.values_list("user", "tokens")))
     assert tokens == {bo.pk: 100, ana.pk: 100}
@@ -90,7 +93,7 @@ def test_tokens_of_yesterday_are_over(ana: User, session: Session, settings: Set
     settings.QUOTAS = "tokens_per_day=100"
     yesterday = timezone.now().date() - timedelta(days=1)
     DailyUsage.objects.create(user=ana, day=yesterday, tokens=10**9)
-    messages.send_message(session=session, author=ana, text="Hi")
+    sending.send_message(session=session, author=ana, text="Hi")
     assert usage_of(ana).tokens_today == 0
 
 
@@ -114,11 +117,11 @@ def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, setti
     quotas.record_tokens(user_id=ana.pk, tokens=100)
     about: dict[str, Any] = {"session": session, "author": ana}
     ways: list[Callable[[], object]] = [
-        lambda: messages.send_message(**about, text="Hi"),
-        lambda: messages.send_now(**about, message_id=held.pk),
-        lambda: messages.send_now(**about),
-        lambda: runs.retry_here(**about, message_id=rows[2].pk),
-        lambda: runs.run_tools(**about, message_id=rows[3].pk),
+        lambda: sending.send_message(**about, text="Hi"),
+        lambda: sending.send_now(**about, message_id=held.pk),
+        lambda: sending.send_now(**about),
+        lambda: control.retry_here(**about, message_id=rows[2].pk),
+        lambda: control.run_tools(**about, message_id=rows[3].pk),
     ]
     for begin in ways:
         with pytest.raises(QuotaExceeded):
@@ -160,7 +163,7 @@ def test_stored_files_are_bounded_and_forks_share_them(ana: User, session: Sessi
     settings.QUOTAS = "stored_megabytes=1"
     half = b"words " * 100_000
     file = upload(session, ana, half)
-    sent = messages.send_message(session=session, author=ana, text="Look", attachment_ids=[file.pk])
+    sent = sending.send_message(session=session, author=ana, text="Look", attachment_ids=[file.pk])
     SessionRun.objects.update(state="idle", turn_id="")
     forking.fork(session=session, author=ana, message_id=sent.id)
     assert Attachment.objects.count() == 2
@@ -180,10 +183,10 @@ def test_stored_files_are_bounded_and_forks_share_them(ana: User, session: Sessi
 @pytest.mark.usefixtures("full_disk", "own_files")
 def test_almost_full_disk_takes_short_messages_only(ana: User, session: Session, settings: Settings) -> None:
     """Nothing of what is refused is stored."""
-    sent = messages.send_message(session=session, author=ana, text="Short")
+    sent = sending.send_message(session=session, author=ana, text="Short")
     SessionRun.objects.update(state="idle", turn_id="")
     refused: list[Any] = [
-        lambda: messages.send_message(session=session, author=ana, text="x" * 50_000),
+        lambda: sending.send_message(session=session, author=ana, text="x" * 50_000),
         lambda: upload(session, ana, b"words"),
         lambda: forking.fork(session=session, author=ana, message_id=sent.id),
     ]

@@ -8,10 +8,17 @@ import pytest
 from django.db import connection
 
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
-from chat.services.messages import edit_queued, send_message, withdraw
-from chat.services.reading import PAGE_CHARS, changes_since, message_snapshot, page_of, revisions, session_snapshot
-from chat.services.runs import retry
-from chat.services.sessions import create_session, rename
+from chat.queries.messages import (
+    PAGE_CHARS,
+    changes_since,
+    message_snapshot,
+    page_of,
+    revisions,
+    session_snapshot,
+)
+from chat.services.messages.sending import edit_queued, send_message, withdraw
+from chat.services.runs.control import retry
+from chat.services.sessions.lifecycle import create_session, rename
 
 pytestmark = pytest.mark.django_db
 

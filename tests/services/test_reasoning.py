@@ -10,14 +10,14 @@ from agents.config import Config
 from agents.reasoning import Reasoning
 from agents.registry import Registry
 from chat import agents_setup
+from chat.errors import Invalid
 from chat.models import AgentPreset, Session, SessionRevision, User
-from chat.services import presets
-from chat.services.errors import Invalid
-from chat.services.forking import fork
-from chat.services.messages import send_message
-from chat.services.reading import session_snapshot
-from chat.services.reasoning import set_reasoning
-from chat.services.sessions import begin_session, create_session, set_agent, set_model
+from chat.queries import presets
+from chat.queries.messages import session_snapshot
+from chat.services.messages.sending import send_message
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import begin_session, create_session, set_agent, set_model
+from chat.services.sessions.reasoning import set_reasoning
 
 pytestmark = pytest.mark.django_db
 PROVIDERS: dict[str, Any] = {

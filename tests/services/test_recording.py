@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from chat.events import MessageChanged, TextAppended, UsageChanged
+from chat.bus.events import MessageChanged, TextAppended, UsageChanged
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
-from chat.running import lease
-from chat.running.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
-from chat.running.lease import Claim
-from chat.services.messages import send_message, withdraw
-from chat.services.recording import Job, Outcome, PendingText, Recorded, record
-from chat.services.sessions import create_session, set_model
+from chat.runs import lease
+from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
+from chat.runs.lease import Claim
+from chat.services.messages.sending import send_message, withdraw
+from chat.services.runs.recording import Job, Outcome, PendingText, Recorded, record
+from chat.services.sessions.lifecycle import create_session, set_model
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def worker() -> str:
-    return lease.enlist()
+    return lease.register_worker()
 
 
 def begin(ana: User, worker: str) -> Claim:

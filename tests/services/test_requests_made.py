@@ -17,18 +17,19 @@ from agents.events import ResponseStarted
 from agents.messages import Message, ToolCall
 from agents.providers.scripted import Gate, ScriptedProvider
 from chat import agents_setup
-from chat.live import publish
+from chat.bus import publisher
+from chat.errors import ServiceError
 from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.projections.context import context, system_prompt
 from chat.projections.requests import Named, unfolded
-from chat.running.briefing import Briefing, brief
-from chat.running.changes import Change, InsertMessage
-from chat.running.lease import Claim
-from chat.running.turn_state import TurnEvent
-from chat.services import editing, sessions
-from chat.services.errors import Refused
-from chat.services.forking import fork
-from chat.services.requests_made import PastRequest, past_request, prompt_then
+from chat.queries.model_requests import RecordedRequest, past_request, prompt_then
+from chat.runner.agent_input import Briefing, build_agent_input
+from chat.runs.changes import Change, InsertMessage
+from chat.runs.lease import Claim
+from chat.runs.turn_state import TurnEvent
+from chat.services.messages import editing
+from chat.services.sessions import lifecycle
+from chat.services.sessions.forking import fork
 from tests.services.history import History, somebody, whichever
 from tests.services.history_checks import Heard
 from tests.support.filled import ANSWER, DONE, HI, START, fill
@@ -38,7 +39,7 @@ from tests.support.player import Player
 Sent = tuple[str, list[Message]]
 
 
-def rebuilt(past: PastRequest | None) -> Sent:
+def rebuilt(past: RecordedRequest | None) -> Sent:
     assert past is not None
     return system_prompt(past.rows, past.system_prompt), context(past.rows)
 
@@ -54,7 +55,7 @@ class Asker(Player):
 
     def _tell(self, event: TurnEvent) -> None:
         if isinstance(event, ResponseStarted):
-            self._briefing = brief(self.session.pk)
+            self._briefing = build_agent_input(self.session.pk)
             if self.meanwhile is not None:
                 act, self.meanwhile = self.meanwhile, None
                 act()
@@ -91,7 +92,7 @@ class Asked(History):
 
     def meanwhile(self, service: Callable[..., object], who: int = 0, **what: Any) -> None:
         def act() -> None:
-            with suppress(Refused):
+            with suppress(ServiceError):
                 service(session=self.session, author=self.people[who], **what)
 
         self.player.meanwhile = act
@@ -116,7 +117,7 @@ class Asked(History):
 def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-01, MSG-11, CTX-01: after any edits, exclusions, removals and retries it is what was sent, prompt and all."""
     heard = Heard()
-    monkeypatch.setattr(publish, "publisher", heard)
+    monkeypatch.setattr(publisher, "publisher", heard)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     machine = type("AnyAsked", (Asked,), {"heard": heard, "people": [ana, bo]})
     run_state_machine_as_test(machine, settings=settings(max_examples=5, stateful_step_count=25, deadline=None))
@@ -128,7 +129,7 @@ async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: Use
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
     provider = house.script([["Sum:", call], ["Two."], ["Well", gate], ["No."]])
     session = await house.session(ana)
-    await house.do(sessions.set_system_prompt, session=session, author=ana, system_prompt="Be kind.")
+    await house.do(lifecycle.set_system_prompt, session=session, author=ana, system_prompt="Be kind.")
     await house.send(session, ana, "Add")
     await house.idle(session)
     await house.send(session, ana, "Sure?")
@@ -137,7 +138,7 @@ async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: Use
     await house.idle(session)
     rows = await house.rows(session)
     await house.do(editing.edit, session=session, author=ana, message_id=rows[1].pk, text="Subtract")
-    await house.do(sessions.set_system_prompt, session=session, author=ana, system_prompt="Be brief.")
+    await house.do(lifecycle.set_system_prompt, session=session, author=ana, system_prompt="Be brief.")
     await house.retry(session, ana, next(row.pk for row in rows if row.text == "Two."))
     await house.idle(session)
 
@@ -173,7 +174,7 @@ async def test_stop_before_the_first_word_keeps_nothing(house: House, ana: User)
 def asked(session: Session, response_id: str) -> None:
     """Record a request with the present rows."""
     present = Session.objects.get(pk=session.pk)
-    request = brief(session.pk).request
+    request = build_agent_input(session.pk).request
     columns = {name: getattr(request, name) for name in ("agent", "provider", "model", "tools", "shared", "rows")}
     ModelRequest.objects.create(session=session, revision=present.revision, response_id=response_id, **columns)
 
@@ -183,7 +184,7 @@ def asked(session: Session, response_id: str) -> None:
 def test_building_it_again_takes_a_fixed_number_of_queries(ana: User, turns: int) -> None:
     """ADM-01: no query per message, however many requests it was folded into."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
-    session = sessions.create_session(owner=ana)
+    session = lifecycle.create_session(owner=ana)
     for number in range(turns):
         fill(session, START, HI, {**ANSWER, "response_id": f"r_{number}"}, DONE, turn_id=f"t_{number}")
         asked(session, f"r_{number}")
@@ -198,7 +199,7 @@ def test_building_it_again_takes_a_fixed_number_of_queries(ana: User, turns: int
 def test_what_is_gone_for_good_is_said_so(ana: User) -> None:
     """MSG-11: a row that is not there any more is named, not guessed at."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
-    session = sessions.create_session(owner=ana)
+    session = lifecycle.create_session(owner=ana)
     rows = fill(session, START, HI, ANSWER, DONE)
     asked(session, "r_1")
     gone, kept = rows[1].pk, rows[2].pk
@@ -212,7 +213,7 @@ def test_what_is_gone_for_good_is_said_so(ana: User) -> None:
 def test_forks_have_no_requests_of_their_own(ana: User) -> None:
     """RUN-13: what a copied answer was asked with is kept where it was asked."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
-    session = sessions.create_session(owner=ana)
+    session = lifecycle.create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE)
     asked(session, "r_1")
     made = fork(session=session, author=ana, message_id=rows[2].pk)
@@ -224,13 +225,13 @@ def test_forks_have_no_requests_of_their_own(ana: User) -> None:
 @pytest.mark.django_db
 def test_prompt_is_the_one_of_its_time(ana: User) -> None:
     """MSG-11: the first change since tells what it was; other changes do not matter."""
-    session = sessions.create_session(owner=ana)
+    session = lifecycle.create_session(owner=ana)
     seen = []
     for number in (1, 2):
-        sessions.set_system_prompt(session=session, author=ana, system_prompt=f"Prompt {number}")
+        lifecycle.set_system_prompt(session=session, author=ana, system_prompt=f"Prompt {number}")
         session.refresh_from_db()
         seen.append((session.revision, session.system_prompt))
-        sessions.rename(session=session, author=ana, title=f"Title {number}")
+        lifecycle.rename(session=session, author=ana, title=f"Title {number}")
     assert [prompt_then(session, revision) for revision, _prompt in seen] == ["Prompt 1", "Prompt 2"]
 
 

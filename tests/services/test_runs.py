@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.errors import Refused
-from chat.services.messages import send_message
-from chat.services.runs import cancel, retry, retry_here
-from chat.services.sessions import create_session
+from chat.services.messages.sending import send_message
+from chat.services.runs.control import cancel, retry, retry_here
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, CUT, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +56,7 @@ def test_retry_needs_something_to_answer(
 ) -> None:
     """RUN-12: a finished answer, an error or nothing at all leads nowhere; nothing is withdrawn."""
     rows = fill(session, *kept, *withdrawn)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         retry(session=session, author=ana, message_id=rows[len(kept)].pk)
     assert refused.value.code == "nothing_to_retry"
     assert ChatMessage.objects.filter(session=session, sequence__isnull=False).count() == len(rows)
@@ -82,7 +82,7 @@ def test_what_is_excluded_is_not_answered(
     try:
         retry_here(session=session, author=ana, message_id=made[at].pk)
         refused = ""
-    except Refused as error:
+    except ServiceError as error:
         refused = error.code
     assert refused == code
     assert len(live(session)) == (len(rows) if code else at)
@@ -100,7 +100,7 @@ def test_retry_is_refused(session: Session, ana: User, code: str, change: Any) -
     """RUN-12: not while the agent works, not in an archived session, not from a row that has gone."""
     row = fill(session, START, USER, ERROR, DONE)[2]
     change(session)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         retry(session=session, author=ana, message_id=row.pk)
     assert refused.value.code == code
 

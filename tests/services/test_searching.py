@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 
 from chat.models import ChatMessage, Session, User
-from chat.services import searching
-from chat.services.organising import Deed, organise
-from chat.services.sessions import create_session
+from chat.queries import search
+from chat.services.sessions.actions import SessionAction, organise
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House, let_in, person
 from tests.support.rows import say
 
@@ -22,7 +22,7 @@ def session(ana: User) -> Session:
 
 def texts(user: User, query: str) -> list[str]:
     """The found messages, in order."""
-    found = searching.search(user, query).messages
+    found = search.search(user, query).messages
     return [ChatMessage.objects.get(pk=hit.id).text for hit in found]
 
 
@@ -69,12 +69,12 @@ def test_everybody_finds_what_they_may_see(ana: User, bo: User, session: Session
     say(session, ana, "The secret word")
     strangers = [person("Cy", session.workspace), User.objects.create_superuser("root")]
     let_in(session, bo, "viewer")
-    found = {user.username: searching.search(user, "secret") for user in (ana, bo, *strangers)}
+    found = {user.username: search.search(user, "secret") for user in (ana, bo, *strangers)}
     assert {name: len(each.messages) for name, each in found.items()} == {"ana": 1, "bo": 1, "cy": 0, "root": 0}
-    assert [len(searching.search(user, "plan").sessions) for user in (ana, bo, *strangers)] == [1, 1, 0, 0]
-    organise(user=ana, deed=Deed.DELETE, session_ids=[session.pk])
-    assert searching.search(bo, "secret") == searching.search(bo, "plan") == searching.Found([], [])
-    organise(user=ana, deed=Deed.UNDELETE, session_ids=[session.pk])
+    assert [len(search.search(user, "plan").sessions) for user in (ana, bo, *strangers)] == [1, 1, 0, 0]
+    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    assert search.search(bo, "secret") == search.search(bo, "plan") == search.Found([], [])
+    organise(user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
     assert texts(bo, "secret") == ["The secret word"]
 
 
@@ -134,7 +134,7 @@ def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:
 def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:
     create_session(owner=ana, title="Über PLÄNE")
     create_session(owner=ana)
-    titles = [str(hit.title) for hit in searching.search(ana, "pläne ÜBER").sessions]
+    titles = [str(hit.title) for hit in search.search(ana, "pläne ÜBER").sessions]
     assert titles == ["<mark>Über</mark> <mark>PLÄNE</mark>"]
 
 
@@ -150,12 +150,12 @@ def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:
 )
 def test_hits_are_marked_in_escaped_text(text: str, query: str, html: str) -> None:
     """MSG-12: what people and models write is never markup."""
-    assert searching.marked(text, searching.terms_of(query)) == html
+    assert search.marked(text, search.terms_of(query)) == html
 
 
 def test_a_long_text_is_cut_around_its_first_hit() -> None:
-    cut = searching.around_hit("x" * 5000 + "\n the   needle " + "y" * 5000, ["needle"])
+    cut = search.around_hit("x" * 5000 + "\n the   needle " + "y" * 5000, ["needle"])
     assert cut.startswith("…xxx")
     assert cut.endswith("yyy…")
     assert " the needle " in cut
-    assert len(cut) <= searching.SNIPPET + 2
+    assert len(cut) <= search.SNIPPET + 2

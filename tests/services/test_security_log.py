@@ -13,14 +13,16 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat.models import Invitation, Role, SecurityEvent, Session, SessionRun, User
+from chat.models import Invitation, SecurityEvent, Session, SessionRole, SessionRun, User
 from chat.origin import Face, Origin, acting_from, current_origin, origin_of_socket
-from chat.running import lease
-from chat.running.changes import InsertMessage, UpdateMessage
-from chat.services import accounts, api_tokens, organising, recording, security_log, sharing
-from chat.services.messages import send_message
-from chat.services.security_log import Kind
-from chat.services.sessions import create_session
+from chat.runs import lease
+from chat.runs.changes import InsertMessage, UpdateMessage
+from chat.services.messages.sending import send_message
+from chat.services.people import accounts, api_tokens, security_log, sharing
+from chat.services.people.security_log import Kind
+from chat.services.runs import recording
+from chat.services.sessions import actions
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import person
 
 pytestmark = pytest.mark.django_db
@@ -58,13 +60,13 @@ def told() -> list[tuple[str, int | None, int | None, str, dict[str, Any]]]:
 def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
     """Each with the session, whose role it is, and who gave it."""
     where, guest = f"session {session.pk}", person("Cy")
-    sharing.share(session=session, author=ana, user=bo, role=Role.VIEWER)
-    sharing.share(session=session, author=ana, user=bo, role=Role.EDITOR)
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.VIEWER)
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     assert told() == [
         (Kind.SHARED, ana.pk, bo.pk, where, {"role": "viewer"}),
         (Kind.SHARED, ana.pk, bo.pk, where, {"role": "editor"}),
     ]
-    token = sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
     number = Invitation.objects.get().pk
     sharing.accept(token=token, user=guest)
     sharing.end_invitation(session=session, author=ana, invitation_id=number)
@@ -75,11 +77,11 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
         (Kind.INVITATION_USED, guest.pk, guest.pk, where, about),
         (Kind.INVITATION_ENDED, ana.pk, ana.pk, where, {"invitation": number}),
     ]
-    sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
     told()
     sharing.unshare(session=session, author=ana, user=guest)
     sharing.unshare(session=session, author=ana, user=guest)
-    organising.leave(bo, session.pk)
+    actions.leave(bo, session.pk)
     assert told() == [
         (Kind.UNSHARED, ana.pk, guest.pk, where, {}),
         (Kind.INVITATION_ENDED, ana.pk, ana.pk, where, {"count": 1}),
@@ -88,8 +90,8 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
 
 
 def test_deletion_and_restoring(session: Session, ana: User) -> None:
-    organising.delete(ana, session.pk)
-    organising.undelete(ana, session.pk)
+    actions.delete(ana, session.pk)
+    actions.undelete(ana, session.pk)
     where = f"session {session.pk}"
     assert told() == [
         (Kind.SESSION_DELETED, ana.pk, ana.pk, where, {}),
@@ -132,7 +134,7 @@ def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
 
 
 def test_new_account_by_invitation(session: Session, ana: User) -> None:
-    token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
     told()
     values = {"display_name": "Cleo", "username": "cleo", "password": "nine lives 9"}
     Client().post(reverse("join", args=[token]), values)
@@ -171,7 +173,7 @@ def test_password_in_the_settings(client: Client, ana: User) -> None:
 )
 def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[str, Any], host: str | None) -> None:
     """Its name and the host alone, when it is about to run; never what else stands in the address."""
-    worker = lease.enlist()
+    worker = lease.register_worker()
     send_message(session=session, author=ana, text="Read it")
     claim = next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
     told()
@@ -216,10 +218,10 @@ def test_nothing_that_people_wrote_or_must_hide_is_kept(
     with django_capture_on_commit_callbacks(execute=True):
         _token, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=30)
         link = accounts.sign_in_link(user=ana, author=bo)
-        invitation = sharing.invite(session=session, author=ana, role=Role.VIEWER)
+        invitation = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
         Client().post(reverse("sign-in"), {"username": "ana", "password": PASSWORD})
         Client().post(reverse("sign-in"), {"username": "4711-typed-here", "password": "4711-typed-there"})
-        organising.delete(ana, session.pk)
+        actions.delete(ana, session.pk)
     kept = "\n".join([*lines, *(str(vars(event)) for event in SecurityEvent.objects.all())])
     for hidden in (secret, "Nightly", link, invitation, PASSWORD, "4711", TITLE):
         assert hidden not in kept

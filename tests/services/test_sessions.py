@@ -9,9 +9,9 @@ import pytest
 from agents.config import Config
 from agents.registry import Registry
 from chat import agents_setup
+from chat.errors import ServiceError
 from chat.models import Session, User
-from chat.services.errors import Refused
-from chat.services.sessions import create_session, set_agent, set_system_prompt
+from chat.services.sessions.lifecycle import create_session, set_agent, set_system_prompt
 
 pytestmark = pytest.mark.django_db
 OWN = {"context_window": 1000}
@@ -60,7 +60,7 @@ def test_agent_without_a_model_on_offer_leaves_the_session_its_own(ana: User) ->
 @pytest.mark.parametrize("name", ["", "nobody", "Reviewer", "\0"])
 def test_unknown_agent_is_refused(ana: User, name: str) -> None:
     session = create_session(owner=ana)
-    with pytest.raises(Refused, match="is not configured here") as refused:
+    with pytest.raises(ServiceError, match="is not configured here") as refused:
         set_agent(session=session, author=ana, agent=name)
     assert refused.value.code == "no_such_agent"
     assert as_it_is(session) == ("assistant", "one", "Help.", 1000)

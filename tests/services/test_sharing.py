@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from chat.models import Membership, Role, Session, User
-from chat.services import sharing
-from chat.services.access import role_in
-from chat.services.errors import NoSuchWorkspace, Refused
-from chat.services.sessions import create_session
+from chat.access import role_in
+from chat.errors import NoSuchWorkspace, ServiceError
+from chat.models import Membership, Session, SessionRole, User
+from chat.services.people import sharing
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import person
 
 
@@ -20,51 +20,51 @@ def session(ana: User) -> Session:
 def test_session_is_shared_with_members_only(session: Session, ana: User, bo: User) -> None:
     """A session is private until it is shared with members of its workspace, whose role may change."""
     assert role_in(bo, session) is None
-    for role in (Role.VIEWER, Role.EDITOR):
+    for role in (SessionRole.VIEWER, SessionRole.EDITOR):
         sharing.share(session=session, author=ana, user=bo, role=role)
         assert role_in(bo, session) == role
-    with pytest.raises(Refused, match="members"):
-        sharing.share(session=session, author=ana, user=person("Cy"), role=Role.VIEWER)
-    with pytest.raises(Refused, match="owner"):
-        sharing.share(session=session, author=ana, user=ana, role=Role.VIEWER)
-    with pytest.raises(Refused, match="viewers or editors"):
+    with pytest.raises(ServiceError, match="members"):
+        sharing.share(session=session, author=ana, user=person("Cy"), role=SessionRole.VIEWER)
+    with pytest.raises(ServiceError, match="owner"):
+        sharing.share(session=session, author=ana, user=ana, role=SessionRole.VIEWER)
+    with pytest.raises(ServiceError, match="viewers or editors"):
         sharing.share(session=session, author=ana, user=bo, role="owner")
 
 
 def test_invitation_lets_a_stranger_into_workspace_and_session(session: Session, ana: User) -> None:
     """An invitation gives its role, never lowers one, and leaves the owner alone."""
     guest = person("Cy")
-    editors = sharing.invite(session=session, author=ana, role=Role.EDITOR)
-    viewers = sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    editors = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
+    viewers = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
     for token in (editors, viewers):
         sharing.accept(token=token, user=guest)
-        assert role_in(guest, session) == Role.EDITOR
+        assert role_in(guest, session) == SessionRole.EDITOR
     assert Membership.objects.filter(workspace=session.workspace, user=guest).count() == 1
     sharing.accept(token=viewers, user=ana)
-    assert role_in(ana, session) == Role.OWNER
+    assert role_in(ana, session) == SessionRole.OWNER
 
 
 def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: User) -> None:
     """LIVE-06: removal holds: it ends the links of the session, for one of them was theirs."""
     guest = person("Cy")
-    token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
     sharing.accept(token=token, user=guest)
     sharing.unshare(session=session, author=ana, user=guest)
-    with pytest.raises(Refused, match="not valid any more"):
+    with pytest.raises(ServiceError, match="not valid any more"):
         sharing.accept(token=token, user=guest)
     assert role_in(guest, session) is None
 
 
 def test_who_has_left_the_workspace_lets_nobody_in(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: nor learns who is in it now; but may close it to who is in."""
-    sharing.share(session=session, author=ana, user=bo, role=Role.EDITOR)
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     new = person("Di", session.workspace)
     assert list(sharing.candidates(session)) == [new]
     ana.memberships.filter(workspace=session.workspace).delete()
     assert list(sharing.candidates(session)) == []
     for let_in in (
-        lambda: sharing.invite(session=session, author=ana, role=Role.VIEWER),
-        lambda: sharing.share(session=session, author=ana, user=new, role=Role.VIEWER),
+        lambda: sharing.invite(session=session, author=ana, role=SessionRole.VIEWER),
+        lambda: sharing.share(session=session, author=ana, user=new, role=SessionRole.VIEWER),
     ):
         with pytest.raises(NoSuchWorkspace):
             let_in()
@@ -74,13 +74,13 @@ def test_who_has_left_the_workspace_lets_nobody_in(session: Session, ana: User, 
 
 def test_link_ends_with_its_maker_s_rights(session: Session, ana: User) -> None:
     """LIVE-06: likewise where they may not come in any more; both for as long as that is so."""
-    token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
     ana.memberships.filter(workspace=session.workspace).delete()
-    with pytest.raises(Refused, match="not valid any more"):
+    with pytest.raises(ServiceError, match="not valid any more"):
         sharing.accept(token=token, user=person("Cy"))
     assert sharing.invitations(session) == []
     Membership.objects.create(workspace=session.workspace, user=ana)
     assert sharing.invitation_for(token).session == session
     User.objects.filter(pk=ana.pk).update(is_active=False)
-    with pytest.raises(Refused, match="not valid any more"):
+    with pytest.raises(ServiceError, match="not valid any more"):
         sharing.invitation_for(token)

@@ -13,11 +13,11 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.live import publish
+from chat.bus import publisher
 from chat.models import ChatMessage, Session, User
 from chat.projections.steps import steps
-from chat.services.sessions import create_session
-from chat.services.steps import page_of_segments, page_of_steps, steps_since
+from chat.queries.steps import page_of_segments, page_of_steps, steps_since
+from chat.services.sessions.lifecycle import create_session
 from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
@@ -75,7 +75,7 @@ def paged(session: Session, limit: int) -> dict[str, Json]:
 def test_any_history_can_be_resumed_from_any_moment(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-03, CTX-04: whatever people, agents and crashes do, what changed since is enough; pages are the whole."""
     heard = Heard()
-    monkeypatch.setattr(publish, "publisher", heard)
+    monkeypatch.setattr(publisher, "publisher", heard)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     machine = type("AnyHistory", (Resumed,), {"heard": heard, "people": [ana, bo]})
     run_state_machine_as_test(

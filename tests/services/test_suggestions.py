@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, Suggestion, User
-from chat.services.editing import edit
-from chat.services.errors import Refused
-from chat.services.history import history_of
-from chat.services.sessions import create_session
-from chat.services.suggestions import accept, dismiss, open_suggestions, suggest
+from chat.queries.history import history_of
+from chat.services.messages.editing import edit
+from chat.services.messages.suggestions import accept, dismiss, open_suggestions, suggest
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.house import let_in, person
 
@@ -31,7 +31,7 @@ def row(session: Session, ana: User) -> ChatMessage:
 
 
 def refused(call: Any, **about: Any) -> str:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ServiceError) as refusal:
         call(**about)
     return refusal.value.code
 

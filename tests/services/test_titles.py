@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.services.titles import title_in
+from chat.services.sessions.titles import title_in
 
 
 @pytest.mark.parametrize(

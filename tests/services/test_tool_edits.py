@@ -8,10 +8,10 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from agents.messages import ToolCall, ToolResult
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.editing import edit_tool_call, include
-from chat.services.errors import Refused
-from chat.services.sessions import create_session
+from chat.services.messages.editing import edit_tool_call, include
+from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, Fields, fill, live
 from tests.support.protocol import check_context
 
@@ -36,8 +36,8 @@ def change(row: ChatMessage, author: User, seen: int | None = None, **wanted: An
     return ChatMessage.objects.get(pk=row.pk)
 
 
-def refusal(*args: Any, **kwargs: Any) -> Refused:
-    with pytest.raises(Refused) as refused:
+def refusal(*args: Any, **kwargs: Any) -> ServiceError:
+    with pytest.raises(ServiceError) as refused:
         change(*args, **kwargs)
     return refused.value
 

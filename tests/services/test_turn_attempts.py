@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.editing import remove, restore
-from chat.services.errors import Refused
-from chat.services.messages import send_message
-from chat.services.rows import OpenSession
-from chat.services.runs import retry_here, run_tools
-from chat.services.sessions import create_session
-from chat.services.turn_attempts import attempts_of, restore_attempt
+from chat.services.messages.editing import remove, restore
+from chat.services.messages.sending import send_message
+from chat.services.runs.attempts import attempts_of, restore_attempt
+from chat.services.runs.control import retry_here, run_tools
+from chat.services.sessions.lifecycle import create_session
+from chat.services.transaction import SessionTransaction
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, Fields, fill, live, places
 from tests.support.protocol import check_context
 
@@ -31,7 +31,7 @@ def come_to_rest(session: Session, *rows: Fields) -> list[ChatMessage]:
     """End the open turn with these rows, as a run does."""
     run = SessionRun.objects.get(pk=session.pk)
     SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="", done=run.wanted)
-    opened = OpenSession.lock(session.pk)
+    opened = SessionTransaction.lock(session.pk)
     made = [ChatMessage(run_id=run.turn_id, **row) for row in (*rows, DONE)]
     for row in made:
         opened.insert("message_updated", row)
@@ -39,8 +39,8 @@ def come_to_rest(session: Session, *rows: Fields) -> list[ChatMessage]:
     return made
 
 
-def refusal(call: Any, **about: Any) -> Refused:
-    with pytest.raises(Refused) as refused:
+def refusal(call: Any, **about: Any) -> ServiceError:
+    with pytest.raises(ServiceError) as refused:
         call(**about)
     return refused.value
 

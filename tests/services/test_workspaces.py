@@ -7,12 +7,13 @@ from datetime import UTC
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from chat.errors import NoSuchWorkspace
 from chat.models import Membership, Session, User, Workspace
-from chat.services import forking, listing, participation
-from chat.services.errors import NoSuchWorkspace
-from chat.services.organising import Deed, organise
-from chat.services.sessions import begin_session, create_session
-from chat.services.workspaces import Places, current_workspace, enter, places_of
+from chat.queries import session_list
+from chat.services.people.workspaces import Places, current_workspace, enter, places_of
+from chat.services.sessions import forking, user_state
+from chat.services.sessions.actions import SessionAction, organise
+from chat.services.sessions.lifecycle import begin_session, create_session
 from tests.support.house import let_in, person
 from tests.support.rows import say
 
@@ -32,7 +33,7 @@ def joined(name: str, *people: User) -> Workspace:
 
 
 def listed(user: User, places: Places, *, archived: bool = False) -> list[str]:
-    found = listing.listing(user, UTC, archived=archived, within=places.within)
+    found = session_list.listing(user, UTC, archived=archived, within=places.within)
     return sorted(row.title for group in found.groups for row in group.rows)
 
 
@@ -57,12 +58,12 @@ def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
     enter(user=ana, workspace_id=other.pk)
     second = create_session(owner=ana, title="Second")
     gone = create_session(owner=ana, title="Gone")
-    organise(user=ana, deed=Deed.ARCHIVE, session_ids=[gone.pk])
+    organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[gone.pk])
     assert [each.workspace for each in (first, second)] == [workspace, other]
     here, there = places_of(ana, other.pk), places_of(ana, workspace.pk)
     assert (listed(ana, here), listed(ana, there)) == (["Second"], ["First"])
     assert (listed(ana, here, archived=True), listed(ana, there, archived=True)) == (["Gone"], [])
-    assert [row.title for row in listing.recent(ana, 4, here.within)] == ["Second"]
+    assert [row.title for row in session_list.recent(ana, 4, here.within)] == ["Second"]
 
 
 def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: Workspace, other: Workspace) -> None:
@@ -96,11 +97,11 @@ def test_news_are_told_of_where_they_wait(ana: User, bo: User, workspace: Worksp
     say(session, ana, "Hello")
     assert (news(bo), news(ana), news(bo, other.pk)) == ([other.pk], [], [])
     session.refresh_from_db()
-    participation.mark_read(session=session, user=bo, revision=session.revision)
+    user_state.mark_read(session=session, user=bo, revision=session.revision)
     assert news(bo) == []
     say(session, None, "Hi")
     assert (news(ana), news(bo)) == ([other.pk], [other.pk])
-    organise(user=ana, deed=Deed.ARCHIVE, session_ids=[session.pk])
+    organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[session.pk])
     assert news(bo) == []
 
 

@@ -16,8 +16,8 @@ import pytest
 from django.db import DatabaseError, connection, connections, transaction
 
 from chat.models import Workspace
-from chat.sqlite import base
-from chat.sqlite.base import DatabaseWrapper, writers_of
+from chat.overrides.sqlite import base
+from chat.overrides.sqlite.base import DatabaseWrapper, writers_of
 from tests.support.server import ROOT
 
 pytestmark = [
@@ -30,7 +30,7 @@ pytestmark = [
 FAILING_DISK = """
 import django; django.setup()
 from django.db import connection, transaction
-from chat.sqlite import base
+from chat.overrides.sqlite import base
 def fail(log): raise OSError(5, "Input/output error")
 base._to_disk = fail
 with connection.cursor() as cursor:

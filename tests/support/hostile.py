@@ -34,7 +34,7 @@ def rows(vector: str, number: int) -> list[dict[str, Any]]:
 
 def write(owner: User, workspace: Workspace, vectors: tuple[str, ...]) -> str:
     from chat.models import ChatMessage, Session, SessionRun
-    from chat.services.sessions import create_session
+    from chat.services.sessions.lifecycle import create_session
 
     title = rows(vectors[0], 0)[0]["text"][:100]
     session = create_session(owner=owner, workspace=workspace, title=title)

@@ -16,10 +16,12 @@ from agents.tools import Tool
 from chat import agents_setup
 from chat.db import Threads
 from chat.models import ChatMessage, Membership, RunState, Session, SessionRun, Share, User, Workspace
-from chat.running import embedded
-from chat.services import messages, runs, sessions
-from chat.services.messages import Sent
-from chat.services.reading import Changes, changes_since
+from chat.queries.messages import Changes, changes_since
+from chat.runner import runtime
+from chat.services.messages import sending
+from chat.services.messages.sending import Sent
+from chat.services.runs import control
+from chat.services.sessions import lifecycle
 from chat.snapshots import MessageSnapshot
 
 P = ParamSpec("P")
@@ -56,10 +58,10 @@ class House:
         self.script([])
 
     async def start(self) -> None:
-        await embedded.start()
+        await runtime.start()
 
     async def stop(self) -> None:
-        await embedded.stop()
+        await runtime.stop()
 
     async def restart(self) -> None:
         """Stop and start as an operator does; the script goes on where it was."""
@@ -79,16 +81,16 @@ class House:
         return await asyncio.wait_for(self.threads.run(function, *args, **kwargs), 20)
 
     async def session(self, owner: User) -> Session:
-        return await self.do(sessions.create_session, owner=owner, title="Talk")
+        return await self.do(lifecycle.create_session, owner=owner, title="Talk")
 
     async def send(self, session: Session, author: User, text: str, key: str | None = None) -> Sent:
-        return await self.do(messages.send_message, session=session, author=author, text=text, key=key)
+        return await self.do(sending.send_message, session=session, author=author, text=text, key=key)
 
     async def cancel(self, session: Session, author: User) -> bool:
-        return await self.do(runs.cancel, session=session, author=author)
+        return await self.do(control.cancel, session=session, author=author)
 
     async def retry(self, session: Session, author: User, message_id: str) -> None:
-        await self.do(runs.retry, session=session, author=author, message_id=message_id)
+        await self.do(control.retry, session=session, author=author, message_id=message_id)
 
     async def rows(self, session: Session) -> list[ChatMessage]:
         """The live rows in order, queued ones last."""

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from chat.models import ChatMessage
-from chat.running.changes import (
+from chat.runs.changes import (
     AppendText,
     Change,
     CloseTurn,
@@ -19,8 +19,8 @@ from chat.running.changes import (
     TellStatus,
     UpdateMessage,
 )
-from chat.running.reducer import reduce
-from chat.running.turn_state import Now, TurnEvent, TurnState
+from chat.runs.reducer import reduce
+from chat.runs.turn_state import Now, TurnEvent, TurnState
 
 UNFINISHED = ("streaming", "running", "pending")
 BEGAN = datetime(2026, 3, 1, 14, 30, tzinfo=UTC)

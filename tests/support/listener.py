@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from channels.layers import get_channel_layer
 
-from chat.events import TextAppended, decode
-from chat.live.publish import group_of
+from chat.bus.events import TextAppended, decode
+from chat.bus.publisher import group_of
 from chat.models import Session
 
 

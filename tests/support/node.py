@@ -37,7 +37,7 @@ async def main() -> None:
     from agents.providers.scripted import Reply
     from agents.tools import tool
     from chat.projections.context import INTERRUPTED
-    from chat.running import embedded
+    from chat.runner import runtime
     from tests.support.house import House
 
     @tool()
@@ -58,7 +58,7 @@ async def main() -> None:
 
     house = House()
     house.script(reply, tools=[dig])
-    await embedded.start()
+    await runtime.start()
     say("ready")
     await asyncio.Event().wait()
 

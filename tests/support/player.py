@@ -9,17 +9,17 @@ from django.utils import timezone
 
 from agents.events import TurnFinished
 from chat import ids
-from chat.events import TextAppended
-from chat.live.publish import publish
+from chat.bus.events import TextAppended
+from chat.bus.publisher import publish
 from chat.models import Session
-from chat.running import lease
-from chat.running.changes import AppendText, Change, CloseTurn
-from chat.running.lease import Claim
-from chat.running.opening import Opening, open_claim, open_turn
-from chat.running.reducer import reduce
-from chat.running.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
-from chat.services.reading import message_snapshot
-from chat.services.recording import Job, Outcome, PendingText, record
+from chat.queries.messages import message_snapshot
+from chat.runner.resume import TurnSnapshot, open_claim, open_turn
+from chat.runs import lease
+from chat.runs.changes import AppendText, Change, CloseTurn
+from chat.runs.lease import Claim
+from chat.runs.reducer import reduce
+from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
+from chat.services.runs.recording import Job, Outcome, PendingText, record
 from tests.support.workers import declare_dead
 
 
@@ -30,7 +30,7 @@ class Player:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.state: TurnState | None = None
-        self._worker = lease.enlist()
+        self._worker = lease.register_worker()
         self._claim: Claim | None = None
         self._written = 0
         self._seconds = count(100)
@@ -58,7 +58,7 @@ class Player:
         """Die without a word; another process finds the session. What the dead one writes then is not taken."""
         declare_dead(self._worker)
         dead, state = self._claim, self.state
-        self._worker, self._claim, self.state, self._resumes = lease.enlist(), None, None, resumes
+        self._worker, self._claim, self.state, self._resumes = lease.register_worker(), None, None, resumes
         self._take()
         if dead is not None and state is not None:
             _, changes = reduce(state, Stopped(), self._now())
@@ -72,7 +72,7 @@ class Player:
             else:
                 lease.give_back(claim)
 
-    def _mend(self, opening: Opening) -> None:
+    def _mend(self, opening: TurnSnapshot) -> None:
         if opening.cancelling:
             self._tell(TurnFinished("done") if opening.answered and not opening.cut else Stopped())
         elif opening.cut:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.messages import Message, Part, Thinking, ToolResult
-from agents.providers.anthropic_request import to_request as to_anthropic
+from agents.providers.anthropic.request import to_request as to_anthropic
 from agents.providers.base import Request, ToolSpec
 from agents.providers.dialect import Dialect
-from agents.providers.openai_request import to_request as to_openai
-from agents.providers.responses_request import to_request as to_responses
+from agents.providers.openai.request import to_request as to_openai
+from agents.providers.openai.responses_request import to_request as to_responses
 from chat.models import ChatMessage
 from chat.projections.context import context
 from tests.wire import anthropic_rules, openai_rules, responses_rules

@@ -21,9 +21,9 @@ from fido2.webauthn import (
     CollectedClientData,
 )
 
-from chat.encryption import encrypt
 from chat.models import User
-from chat.services import second_factor
+from chat.security.encryption import encrypt
+from chat.services.people import second_factor
 
 HOST = "localhost"
 ORIGIN = f"http://{HOST}"

@@ -50,8 +50,8 @@ TITLES = [
 def house(now: datetime) -> Json:
     """Make all of it; returns cookies by person and the addresses worth a look."""
     from chat.models import AgentPreset, Membership, User
-    from chat.services.accounts import first_administrator
-    from chat.services.workspaces import current_workspace
+    from chat.services.people.accounts import first_administrator
+    from chat.services.people.workspaces import current_workspace
     from tests.bench.rows import cookie
 
     first = first_administrator()
@@ -74,7 +74,7 @@ def house(now: datetime) -> Json:
 
 def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json:
     """Sessions that are looked into; returns their addresses by field of the gallery's House."""
-    from chat.services.organising import archive
+    from chat.services.sessions.actions import archive
 
     ana, mei = people["ana"], people["mei"]
     main = _session(ana, workspace, "Why is checkout slow on Fridays?", now)
@@ -110,7 +110,7 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
 
 def _earlier(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
     """Make thirty sessions for the list: of everybody, over months, some pinned, some unread."""
-    from chat.models import Participation
+    from chat.models import UserSessionState
 
     ana = people["ana"]
     for number in range(30):
@@ -122,12 +122,12 @@ def _earlier(people: dict[str, User], workspace: Workspace, now: datetime) -> No
         revision = _greet(made, owner, when)
         if number % 9 != 4:
             pinned = now if number in (5, 10) else None
-            Participation.objects.create(user=ana, session=made, read_revision=revision, pinned_at=pinned)
+            UserSessionState.objects.create(user=ana, session=made, read_revision=revision, pinned_at=pinned)
 
 
 def _elsewhere(people: dict[str, User], now: datetime) -> None:
     """Make Kenta one of several teams, where others have said something meanwhile."""
-    from chat.models import Membership, Participation, Workspace
+    from chat.models import Membership, UserSessionState, Workspace
 
     kenta, mei = people["kenta"], people["mei"]
     for number, name in enumerate(WORKSPACES):
@@ -138,13 +138,13 @@ def _elsewhere(people: dict[str, User], now: datetime) -> None:
             _let_in(made, kenta)
             revision = _greet(made, mei, now)
             if number != 1:
-                Participation.objects.create(user=kenta, session=made, read_revision=revision)
+                UserSessionState.objects.create(user=kenta, session=made, read_revision=revision)
 
 
 def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
     """Make what staff look after: tokens of programs, and a session that was deleted."""
-    from chat.services import api_tokens
-    from chat.services.organising import delete
+    from chat.services.people import api_tokens
+    from chat.services.sessions.actions import delete
 
     mei = people["mei"]
     for name, scope in (
@@ -162,7 +162,7 @@ def _signing_in(people: dict[str, User]) -> str:
     """Give one person second factors and another a sign-in link that staff made; returns the link's address."""
     from allauth.mfa.models import Authenticator
 
-    from chat.services.accounts import sign_in_link
+    from chat.services.people.accounts import sign_in_link
     from tests.support.second_factors import give_app, give_codes
 
     kenta, priya, ana = people["kenta"], people["priya"], people["ana"]
@@ -177,9 +177,9 @@ def _pages(ana: User) -> Json:
     """Return what is not inside of Parley: an invitation, and the page of a server that has failed."""
     from django.template.loader import render_to_string
 
-    from chat import static_files
+    from chat.assets import static_files
     from chat.models import Session
-    from chat.services.sharing import invite
+    from chat.services.people.sharing import invite
 
     static_files.prepare()  # the addresses of styles and scripts are then the ones that the server will have
     token = invite(session=Session.objects.filter(owner=ana).earliest("created_at"), author=ana, role="editor")
@@ -215,7 +215,7 @@ def _person(name: str, shown: str, first: User) -> User:
 
 def _session(owner: User, workspace: Workspace, title: str, when: datetime) -> Session:
     from chat.models import Session, SessionRun
-    from chat.services.sessions import create_session
+    from chat.services.sessions.lifecycle import create_session
 
     session = create_session(owner=owner, workspace=workspace, title=title)
     SessionRun.objects.filter(session=session).update(wanted=0)

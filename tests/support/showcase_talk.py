@@ -98,7 +98,7 @@ def fill_small(session: Session, author: User, now: datetime) -> None:
     """Say a little, with files: two pictures, a PDF and a table."""
     from django.core.files.base import File
 
-    from chat.services import attachments
+    from chat.services.messages import attachments
 
     writer = Writer(session, now - timedelta(minutes=20))
     question = writer.said(author, "What is in these? The second picture is from the fair.")
@@ -122,7 +122,7 @@ def fill_small(session: Session, author: User, now: datetime) -> None:
 
 def fill_shared(people: dict[str, User], session: Session, now: datetime) -> None:
     """Say what several people worked on: edits, suggestions, a stop that left messages on hold, an error."""
-    from chat.services import editing, suggestions
+    from chat.services.messages import editing, suggestions
 
     ana, mei, jonas, priya = (people[name] for name in ("ana", "mei", "jonas", "priya"))
     writer = Writer(session, now - timedelta(minutes=12))

@@ -15,7 +15,7 @@ from typing import Any
 
 from asgiref.local import Local
 
-from agents.providers import transport
+from agents.providers.http import transport
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
@@ -44,12 +44,12 @@ MODULES = (
     "chat.middleware",
     "chat.rendering.markdown.highlight",
     "chat.routing",
-    "chat.running.embedded",
+    "chat.runner.runtime",
     "chat.servers.limits",
     "chat.servers.responses",
-    "chat.socket_credentials",
-    "chat.static_files",
-    "chat.unavailable",
+    "chat.asgi.socket_credentials",
+    "chat.assets.static_files",
+    "chat.asgi.unavailable",
     "config.urls",
     "django.core.handlers.asgi",
     "django.core.management.commands.migrate",

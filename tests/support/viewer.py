@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from chat.live.feed import Feed
 from chat.live.hub import Hub
-from chat.live.listener import Face
-from chat.live.outbox import Outbox
+from chat.live.socket_queue import SocketQueue
+from chat.live.subscriber import Protocol
 from chat.models import Session, User
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
@@ -69,7 +69,7 @@ class Viewer(Generic[Client]):
         self._changed = asyncio.Event()
 
     @property
-    def face(self) -> Face:
+    def face(self) -> Protocol:
         return "events" if isinstance(self.client, EventsClient) else "page"
 
     def take(self, frame: Json) -> None:
@@ -143,7 +143,7 @@ class FeedViewer(Viewer[Client]):
     """Straight on a feed: for feeds that hear only what a test lets them hear."""
 
     closed_with: int | None = None
-    outbox: Outbox
+    outbox: SocketQueue
     feed: Feed
     _syncing: asyncio.Task[None] | None = None
 
@@ -154,7 +154,7 @@ class FeedViewer(Viewer[Client]):
         return self._begin(feed)
 
     def _connect(self) -> None:
-        self.outbox = Outbox(
+        self.outbox = SocketQueue(
             self.face,
             self._frame,
             self._close,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.models import F
 
 from chat.models import Worker
-from chat.running import lease
+from chat.runs import lease
 
 
 def declare_dead(worker_id: str) -> None:

@@ -13,9 +13,9 @@ from django.core.files.base import File
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
 from chat.models import ChatMessage, ModelRequest, Session, User
-from chat.services import attachments, editing
-from chat.services.exporting import export_json
-from chat.services.sessions import create_session, set_system_prompt
+from chat.services.messages import attachments, editing
+from chat.services.sessions.lifecycle import create_session, set_system_prompt
+from chat.transfer.exporting import export_json
 from tests.support.files import picture
 from tests.support.house import ScriptedRegistry
 

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from chat.models import Session, User
-from chat.services.sharing import share
+from chat.services.people.sharing import share
 from tests.api.asking import Asker, code, token_of
 from tests.transfer import samples
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from chat.imports import chatgpt, claude
-from chat.imports.found import Left
+from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
-from chat.services.errors import Refused
-from chat.services.import_files import Outcome, contents, import_file
+from chat.transfer.formats import chatgpt, claude
+from chat.transfer.import_files import Outcome, contents, import_file
+from chat.transfer.parsed import Left
 from tests.support.rest import check_rest
 from tests.transfer import samples
 
@@ -153,7 +153,7 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
 )
 def test_what_is_no_file_of_conversations_is_refused(data: bytes, code: str) -> None:
     """MSG-10, MSG-12: whatever comes, there is an answer."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         contents(io.BytesIO(data))
     assert refused.value.code == code
 
@@ -165,7 +165,7 @@ def test_archive_that_broke_off_on_its_way_is_refused() -> None:
         archive.writestr("conversations.json", json.dumps([samples.chatgpt()]))
     data = bytearray(packed.getvalue())
     data[60:90] = b"\xff" * 30
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         contents(io.BytesIO(bytes(data)))
     assert refused.value.code == "unreadable"
 
@@ -176,7 +176,7 @@ def test_packed_file_that_is_too_large_is_refused(settings: Any) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", b" " * 2_000_000)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         contents(packed)
     assert refused.value.code == "too_large"
 

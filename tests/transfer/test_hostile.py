@@ -18,14 +18,13 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chat.imports import reading
+from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, Session, User
-from chat.services import import_files
-from chat.services.errors import Refused
-from chat.services.import_files import contents, import_file
-from chat.services.runs import retry_here
-from chat.services.sessions import create_session
-from chat.services.turn_attempts import attempts_of, restore_attempt
+from chat.services.runs.attempts import attempts_of, restore_attempt
+from chat.services.runs.control import retry_here
+from chat.services.sessions.lifecycle import create_session
+from chat.transfer import import_files, reading
+from chat.transfer.import_files import contents, import_file
 from tests.support.files import picture
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
@@ -60,7 +59,7 @@ def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana:
         spoil(made, data)
     before = Session.objects.count()
     come: list[Session] = []
-    with suppress(Refused):
+    with suppress(ServiceError):
         come = [each.session for each in import_file(owner=ana, file=file_of(made)).brought]
     assert Session.objects.count() == before + len(come)
     for session in come:
@@ -171,7 +170,7 @@ def test_small_file_does_not_hold_the_server(hostile: bytes) -> None:
     With such a pattern each of these takes minutes of CPU.
     """
     started = thread_time()
-    with suppress(Refused):
+    with suppress(ServiceError):
         contents(io.BytesIO(hostile))
     assert thread_time() - started < 5
 
@@ -232,7 +231,7 @@ def test_pictures_in_a_question_of_librechat_come_along(ana: User) -> None:
 
 
 def refusal_of(file: io.BytesIO) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         contents(file)
     return refused.value.code
 

@@ -19,14 +19,14 @@ from django.db import connection
 from django.utils import timezone
 
 from agents.process_pool import Limits, ProcessPool
+from chat.access import deleted_session_for, session_for_staff, sessions_of
 from chat.disconnects import Disconnect
-from chat.imports import reading
+from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, Session, User
-from chat.services import import_files, importing, purging
-from chat.services.access import deleted_session_for, session_for_staff, sessions_of
-from chat.services.errors import NoSuchSession, Refused
-from chat.services.import_files import contents, import_file
-from chat.services.importing import FileReader, IdsTaken, SessionImport
+from chat.services.deletion import purging
+from chat.transfer import import_files, importing, reading
+from chat.transfer.import_files import contents, import_file
+from chat.transfer.importing import FileReader, IdsTaken, SessionImport
 from tests.support.files import picture
 from tests.transfer import samples
 from tests.transfer.test_foreign import file_of
@@ -39,7 +39,7 @@ NOTE = base64.b64encode(b"Hi there").decode()
 
 
 def code_of(file: Any, owner: User, **options: Any) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         import_file(owner=owner, file=file, **options)
     return refused.value.code
 
@@ -52,7 +52,7 @@ def in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def limited(monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:
     allowed = {"cpu_seconds": 20, "seconds": 60, "memory_mb": 512, "output_bytes": 10**8, "queue_seconds": 60, **limits}
-    pool = ProcessPool("chat.imports.child", Limits(**allowed), size=1)  # type: ignore[arg-type]
+    pool = ProcessPool("chat.transfer.child", Limits(**allowed), size=1)  # type: ignore[arg-type]
     monkeypatch.setattr(import_files, "_processes", pool)
 
 
@@ -102,7 +102,7 @@ def test_an_archive_that_unpacks_to_much_is_read_in_a_process(ana: User, setting
 def test_texts_are_as_long_as_those_that_may_be_sent(ana: User, settings: Any) -> None:
     """MSG-12: in messages, results and what they were before."""
     settings.MAX_MESSAGE_CHARS = 20
-    with pytest.raises(Refused, match="longer than the 20 characters that a message may have"):
+    with pytest.raises(ServiceError, match="longer than the 20 characters that a message may have"):
         import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 21})))
     assert import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 20}))).brought
 

@@ -13,10 +13,10 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.live import publish
+from chat.bus import publisher
 from chat.models import ChatMessage, ModelRequest, Session, SessionRun, User
-from chat.services.history import history_of
-from chat.services.import_files import Brought, import_file
+from chat.queries.history import history_of
+from chat.transfer.import_files import Brought, import_file
 from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.house import ScriptedRegistry
@@ -96,7 +96,7 @@ def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch:
     """CTX-03, MSG-11: after any history, in the middle of a turn too, the import rests, and its export says the same
     as that of its own import; where the session was at rest, the same as the session's."""
     heard = Heard()
-    monkeypatch.setattr(publish, "publisher", heard)
+    monkeypatch.setattr(publisher, "publisher", heard)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
 
     def teardown(self: History) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chat.imports import chatgpt, claude, librechat, open_webui
-from chat.imports.citations import cited_text, with_sources
-from chat.imports.found import Left, Losses
-from chat.models import Attachment, ChatMessage, Participation, User
-from chat.services.import_files import contents, import_file
+from chat.models import Attachment, ChatMessage, User, UserSessionState
+from chat.transfer.formats import chatgpt, claude, librechat, open_webui
+from chat.transfer.formats.citations import cited_text, with_sources
+from chat.transfer.import_files import contents, import_file
+from chat.transfer.parsed import Left, Losses
 from tests.transfer import archives, samples
 from tests.transfer.archives import chatgpt_tree, packed, text
 from tests.transfer.test_foreign import brought, file_of, shown
@@ -37,7 +37,7 @@ def test_files_of_an_archive_come_along(ana: User) -> None:
     assert made.notes == ["1 file or picture is not in the export. Its place is marked."]
     assert outcome.problems == ["“Corrupted entry” was not imported: it has no messages in a form that Parley knows."]
     assert (made.session.status, made.session.archived_at is not None) == ("archived", True)
-    assert Participation.objects.get(session=made.session, user=ana).pinned_at is not None
+    assert UserSessionState.objects.get(session=made.session, user=ana).pinned_at is not None
 
 
 def test_an_archive_in_an_archive_is_read(ana: User) -> None:
@@ -145,7 +145,7 @@ def test_open_webui_s_chats_become_sessions(ana: User) -> None:
     [made] = brought([archives.open_webui()], ana).brought
     assert (made.session.title, made.session.system_prompt) == ("Paris", "Be brief.")
     assert Attachment.objects.get(session=made.session).name == "map.txt"
-    assert Participation.objects.get(session=made.session).pinned_at is not None
+    assert UserSessionState.objects.get(session=made.session).pinned_at is not None
 
 
 @pytest.mark.parametrize("recursive", [True, False])

@@ -16,16 +16,17 @@ from agents.config import Config
 from agents.registry import Registry
 from chat import agents_setup
 from chat.agents_setup import registry
+from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, MessageRevision, Session, User
-from chat.services import import_files, presets
-from chat.services.errors import Refused
-from chat.services.forking import fork
-from chat.services.import_files import Brought, import_file
-from chat.services.requests_made import past_request
-from chat.services.runs import retry_here
-from chat.services.sessions import create_session
-from chat.services.sharing import share
-from chat.services.turn_attempts import attempts_of, restore_attempt
+from chat.queries import presets
+from chat.queries.model_requests import past_request
+from chat.services.people.sharing import share
+from chat.services.runs.attempts import attempts_of, restore_attempt
+from chat.services.runs.control import retry_here
+from chat.services.sessions.forking import fork
+from chat.services.sessions.lifecycle import create_session
+from chat.transfer import import_files
+from chat.transfer.import_files import Brought, import_file
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
@@ -62,7 +63,7 @@ def talk_of(*messages: Json, **session: Any) -> Json:
 
 
 def refusal(value: object, owner: User) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         brought(value, owner)
     return refused.value.message
 
@@ -230,7 +231,7 @@ def test_failed_import_leaves_nothing_behind(
 ) -> None:
     """One transaction: no row and no file of it stays."""
     files = [{"name": "a.txt", "data": "SGkgdGhlcmU="}]
-    monkeypatch.setattr("chat.services.importing.Participation", None)
+    monkeypatch.setattr("chat.transfer.importing.Participation", None)
     with pytest.raises(AttributeError):
         brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
     assert not Session.objects.exists()
@@ -287,7 +288,7 @@ def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo:
     made = copy.deepcopy(document(talk))
     for _change in range(data.draw(st.integers(1, 3))):
         spoil(made, data)
-    with suppress(Refused):
+    with suppress(ServiceError):
         come = brought(made, bo)
         check_rest(come.session)
         document(come.session)

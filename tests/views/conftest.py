@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from chat.models import ChatMessage, Session, User
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from django.test import Client, RequestFactory, override_settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat import password_hashing
-from chat.models import LoginSession, Role, Session, Share, User
+from chat.access import role_in
+from chat.limits.rates import RATES, RateLimited
+from chat.models import LoginSession, Session, SessionRole, Share, User
 from chat.origin import address_of
-from chat.services import accounts, guesses, sharing
-from chat.services.access import role_in
-from chat.services.limits import RATES, RateLimited
+from chat.security import password_hashing
+from chat.services.people import accounts, login_throttle, sharing
 from tests.support.second_factors import code_of, give_app
 
 pytestmark = pytest.mark.django_db
@@ -30,7 +30,7 @@ def signed_in_user(client: Client) -> str | None:
 
 @pytest.fixture
 def invitation(session: Session, ana: User) -> str:
-    token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
     return reverse("join", args=[token])
 
 
@@ -101,9 +101,9 @@ def test_guesses_of_one_name_from_many_networks_are_delayed(ana: User) -> None:
     page, known = reverse("sign-in"), Client()
     known.post(page, {"username": "ana", "password": PASSWORD})
     known.post(reverse("sign-out"))
-    clients = [Client(REMOTE_ADDR=f"192.0.2.{number}") for number in range(guesses.FREE_GUESSES + 3)]
+    clients = [Client(REMOTE_ADDR=f"192.0.2.{number}") for number in range(login_throttle.FREE_GUESSES + 3)]
     looked_at = [wrong(each, name) for each, name in zip(clients, ["ana", "ANA"] * len(clients), strict=False)]
-    assert looked_at == [True] * guesses.FREE_GUESSES + [False] * 3
+    assert looked_at == [True] * login_throttle.FREE_GUESSES + [False] * 3
     assert known.post(page, {"username": "Ana", "password": "no"}).status_code == 200
     assert known.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
@@ -127,14 +127,14 @@ def test_guesses_at_the_same_time_are_all_counted() -> None:
 
     def guess(number: int) -> bool:
         try:
-            guesses.begin(username="ana", request=RequestFactory().get("/", REMOTE_ADDR=f"192.0.2.{number}"))
+            login_throttle.begin(username="ana", request=RequestFactory().get("/", REMOTE_ADDR=f"192.0.2.{number}"))
         except RateLimited:
             return False
         return True
 
     with ThreadPoolExecutor(8) as threads:
         admitted = list(threads.map(guess, range(40)))
-    assert admitted.count(True) == guesses.FREE_GUESSES
+    assert admitted.count(True) == login_throttle.FREE_GUESSES
 
 
 def test_right_password_makes_up_for_wrong_ones(client: Client, ana: User) -> None:
@@ -165,7 +165,7 @@ def test_accounts_from_one_network_are_limited(session: Session, ana: User, sett
     settings.LIMITS = "joins=1/hour"
     answers = []
     for name in ("cleo", "dora"):
-        token = sharing.invite(session=session, author=ana, role=Role.EDITOR)
+        token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
         values = {"display_name": name, "username": name, "password": "nine lives 9"}
         answers.append(Client().post(reverse("join", args=[token]), values))
     assert [answer.status_code for answer in answers] == [302, 429]
@@ -177,7 +177,7 @@ def test_passwords_that_wait_too_long_for_their_turn_are_refused(
 ) -> None:
     """A bounded number is hashed at once; the answer says when to come back."""
     monkeypatch.setattr(password_hashing, "PATIENCE_SECONDS", 0.01)
-    with override_settings(PASSWORD_HASHERS=["chat.password_hashing.BoundedHasher"]), ExitStack() as others:
+    with override_settings(PASSWORD_HASHERS=["chat.security.password_hashing.BoundedHasher"]), ExitStack() as others:
         for _ in range(password_hashing.AT_ONCE):
             others.enter_context(password_hashing.hashing())
         answer = client.post(reverse("sign-in"), {"username": "nobody", "password": "x"})
@@ -295,7 +295,7 @@ def test_somebody_new_joins_with_an_account(client: Client, session: Session, in
     assert response.headers["Location"] == reverse("session", args=[session.pk])
     cleo = User.objects.get(username="cleo")
     assert signed_in_user(client) == str(cleo.pk)
-    assert role_in(cleo, session) == Role.EDITOR
+    assert role_in(cleo, session) == SessionRole.EDITOR
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_signed_in_person_joins_with_one_button(signed_in: SignIn, bo: User, ses
     assert not Share.objects.exists()
     response = client.post(invitation)
     assert response.headers["Location"] == reverse("session", args=[session.pk])
-    assert role_in(bo, session) == Role.EDITOR
+    assert role_in(bo, session) == SessionRole.EDITOR
 
 
 def test_invitation_that_is_over_says_so(client: Client, session: Session, ana: User, invitation: str) -> None:

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.models import Attachment, ChatMessage, Role, Session, User
-from chat.services import attachments
-from chat.services.sessions import create_session
+from chat.models import Attachment, ChatMessage, Session, SessionRole, User
+from chat.services.messages import attachments
+from chat.services.sessions.lifecycle import create_session
 from tests.support import files
 from tests.support.house import let_in
 
@@ -175,7 +175,7 @@ def test_a_file_is_not_sent_twice_to_a_browser_that_has_it(ana_s: Client, sessio
 
 def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Session, bo: User) -> None:
     """LIVE-06."""
-    let_in(session, bo, Role.EDITOR)
+    let_in(session, bo, SessionRole.EDITOR)
     client = client_of(bo)
     described = taken(client, session, b"mine")
     session.shares.all().delete()
@@ -187,7 +187,7 @@ def test_an_unsent_file_can_be_removed_by_its_uploader(
     ana_s: Client, session: Session, bo: User, settings: Settings
 ) -> None:
     """UI-09: and its bytes go with it."""
-    let_in(session, bo, Role.EDITOR)
+    let_in(session, bo, SessionRole.EDITOR)
     address = reverse("attachment-remove", args=[taken(ana_s, session, files.picture("GIF"))["id"]])
     assert refused(client_of(bo).post(address)) == (404, "no_such_attachment")
     assert len(stored(settings)) == 3

@@ -13,9 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
 from chat.models import ChatMessage, ModelRequest, Session, User
-from chat.running.briefing import brief
-from chat.services import editing, sessions
-from chat.services.forking import fork
+from chat.runner.agent_input import build_agent_input
+from chat.services.messages import editing
+from chat.services.sessions import lifecycle
+from chat.services.sessions.forking import fork
 from chat.views.context_page import PAGE
 from tests.support.filled import ANSWER, CUT, DONE, HI, START, TOOL, fill
 from tests.support.house import ScriptedRegistry, let_in
@@ -50,7 +51,7 @@ def switches(html: str) -> dict[str, bool]:
 
 def keep(session: Session, response_id: str = "r_1") -> None:
     """Record a request with the rows of now, as a run does."""
-    request = brief(session.pk).request
+    request = build_agent_input(session.pk).request
     names = ("revision", "agent", "provider", "model", "tools", "shared", "rows")
     ModelRequest.objects.create(
         session=session, response_id=response_id, **{name: getattr(request, name) for name in names}
@@ -129,7 +130,7 @@ def test_queries_do_not_grow(session: Session, ana: User, said: Said, past: bool
 
 def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -> None:
     """MSG-11: edited, left out, removed, new, and another prompt; the old words stand beside the new ones."""
-    sessions.set_system_prompt(session=session, author=ana, system_prompt="Be kind.")
+    lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be kind.")
     rows = fill(session, START, {**HI, "user": ana}, {**HI, "text": "Two"}, {**HI, "text": "Three"}, OWN, DONE)
     ChatMessage.objects.filter(pk=rows[4].pk).update(include_in_context=False)
     keep(session)
@@ -141,7 +142,7 @@ def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -
     editing.include(session=session, author=ana, message_id=rows[2].pk, included=False)
     editing.remove(session=session, author=ana, message_id=rows[3].pk)
     editing.add(session=session, author=ana, after_id=rows[1].pk, role="user", text="A new one")
-    sessions.set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
+    lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
     html = page(session, ana, past=rows[4].pk)
     for words in (
         "the system prompt has changed", "1 message is edited", "1 message is left out", "1 message is removed",
@@ -180,7 +181,7 @@ def test_unknown_messages_are_not_found(session: Session, ana: User, asked: str)
     """MSG-12, LIVE-06: neither are those of other sessions."""
     client = Client()
     client.force_login(ana)
-    elsewhere = fill(sessions.create_session(owner=ana), START, HI)[1].pk
+    elsewhere = fill(lifecycle.create_session(owner=ana), START, HI)[1].pk
     for past in (asked.encode("utf-8", "surrogatepass"), elsewhere):
         assert client.get(f"/sessions/{session.pk}/context", {"past": past}).status_code == 404
 

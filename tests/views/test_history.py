@@ -11,11 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from chat.models import ChatMessage, Role, Session, User
-from chat.services import organising, sharing
-from chat.services.editing import edit, edit_tool_call, include, remove
-from chat.services.runs import retry_here
-from chat.services.sessions import set_system_prompt
+from chat.models import ChatMessage, Session, SessionRole, User
+from chat.services.messages.editing import edit, edit_tool_call, include, remove
+from chat.services.people import sharing
+from chat.services.runs.control import retry_here
+from chat.services.sessions import actions
+from chat.services.sessions.lifecycle import set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import person
 
@@ -119,7 +120,7 @@ def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana
     edit(session=session, author=ana, message_id=rows[1].pk, text="Hello")
     remove(session=session, author=ana, message_id=rows[2].pk)
     viewer = person("Vi", session.workspace)
-    sharing.share(session=session, author=ana, user=viewer, role=Role.VIEWER)
+    sharing.share(session=session, author=ana, user=viewer, role=SessionRole.VIEWER)
     client = signed_in(viewer)
     assert "Restore" not in asked(client, "session-history", session, id=rows[1].pk)
     for route in ("session-history", "session-version"):
@@ -130,7 +131,7 @@ def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana
 
 def test_archived_session_offers_no_restore(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
     """MSG-11: it can be read."""
-    organising.archive(ana, session.pk)
+    actions.archive(ana, session.pk)
     assert "Restore" not in asked(signed_in(ana), "session-history", session, id=row.pk)
 
 
@@ -151,7 +152,7 @@ def test_messages_of_other_sessions_are_not_found(session: Session, ana: User, s
 
 def test_texts_are_compared_with_what_is_there(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
     """MSG-11: what it is now, by whom, and what one's own would change."""
-    sharing.share(session=session, author=ana, user=bo, role=Role.EDITOR)
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     row = fill(session, START, {**ANSWER, "text": "Hi"}, DONE)[1]
     edit(session=session, author=bo, message_id=row.pk, text="Hi <all>")
     client, address = signed_in(ana), reverse("session-compare", args=[session.pk])

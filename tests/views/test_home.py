@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import ChatMessage, Session, SessionRun, User
-from chat.services.messages import send_message
-from chat.services.sessions import create_session
+from chat.services.messages.sending import send_message
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import let_in
 from tests.support.rows import say
 

@@ -14,11 +14,11 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import ChatMessage, Role, Session, User
-from chat.scripts import modules_of
-from chat.services import accounts, sharing
-from chat.services.messages import send_message
-from chat.styles import STYLES
+from chat.assets.scripts import modules_of
+from chat.assets.styles import STYLES
+from chat.models import ChatMessage, Session, SessionRole, User
+from chat.services.messages.sending import send_message
+from chat.services.people import accounts, sharing
 from tests.support.house import let_in
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[
     """Every page, in every state that changes its markup."""
     said(60)
     let_in(session, bo, "viewer")
-    invitation = reverse("join", args=[sharing.invite(session=session, author=ana, role=Role.VIEWER)])
+    invitation = reverse("join", args=[sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)])
     address = reverse("session", args=[session.pk])
     found = {
         "sign-in": client.get(reverse("sign-in")),

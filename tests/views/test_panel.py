@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
-from chat.services.errors import Refused
-from chat.services.sessions import create_session, set_system_prompt
-from chat.services.usage import ModelUsage, usage_of
+from chat.queries.usage import ModelUsage, usage_of
+from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.house import let_in
 
@@ -48,7 +48,7 @@ def test_archived_session_is_read(session: Session, ana: User) -> None:
 def test_prompt_that_was_changed_meanwhile_is_not_written_over(session: Session, ana: User, bo: User) -> None:
     """UI-11: the refusal says what it is now; the same words twice are no quarrel."""
     set_system_prompt(session=session, author=bo, system_prompt="Bo's", seen="Be <b>brief</b>.")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ServiceError) as refused:
         set_system_prompt(session=session, author=ana, system_prompt="Ana's", seen="Be <b>brief</b>.")
     assert (refused.value.code, refused.value.details) == ("stale", {"current": "Bo's"})
     set_system_prompt(session=session, author=ana, system_prompt="Bo's", seen="Be <b>brief</b>.")

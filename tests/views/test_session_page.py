@@ -18,9 +18,9 @@ from agents.messages import Message, Text
 from agents.providers.base import Request
 from agents.providers.demo import DemoProvider
 from chat.models import ChatMessage, MessageRevision, Session, User
-from chat.services.messages import send_message
-from chat.services.rows import remember
-from chat.services.sessions import create_session
+from chat.services.messages.sending import send_message
+from chat.services.sessions.lifecycle import create_session
+from chat.services.transaction import save_revision
 from tests.support.house import let_in, person
 
 pytestmark = pytest.mark.django_db
@@ -217,7 +217,7 @@ def test_details_tell_of_an_answer(signed_in: SignIn, ana: User, session: Sessio
     figures = {"input_tokens": 15_234, "output_tokens": 812, "first_token_latency_ms": 840, "provider": "demo"}
     ChatMessage.objects.filter(pk=row.pk).update(**figures)
     row.refresh_from_db()
-    remember(row, ana, MessageRevision.Kind.EDIT)
+    save_revision(row, ana, MessageRevision.Kind.EDIT)
     html = signed_in(ana).get(reverse("session-details", args=[session.pk]), {"id": row.pk}).content.decode()
     words = ("one", "demo", "15,234", "812", "840ms", "12s", row.pk, 'data-action="history"')
     assert [word for word in words if word not in html] == []

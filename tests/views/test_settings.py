@@ -14,7 +14,7 @@ from PIL import Image
 from pytest_django.fixtures import Settings
 
 from chat.models import User
-from chat.services import guesses
+from chat.services.people import login_throttle
 from tests.support.house import person
 
 pytestmark = pytest.mark.django_db
@@ -117,7 +117,7 @@ def test_refused_password_is_explained(signed_in: SignIn, ana: User, changes: di
 def test_who_found_a_browser_open_cannot_guess_the_password(signed_in: SignIn, ana: User) -> None:
     values = {"new_password1": "a quite new one", "new_password2": "a quite new one"}
     client = signed_in(ana)
-    for _ in range(guesses.FREE_GUESSES):
+    for _ in range(login_throttle.FREE_GUESSES):
         send(client, "password", old_password="no", **values)
     assert "Try again in" in send(client, "password", old_password=PASSWORD, **values)
     ana.refresh_from_db()

@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat.models import Invitation, Role, Session, User
-from chat.services import sharing
-from chat.services.access import role_in
+from chat.access import role_in
+from chat.models import Invitation, Session, SessionRole, User
+from chat.services.people import sharing
 from tests.support.house import let_in, person
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def test_owner_lets_in_changes_and_removes(signed_in: SignIn, ana: User, bo: Use
         response = client.post(reverse(f"session-share-{action}", args=[session.pk]), {"user": "bo", **values})
         assert response.status_code == 200
         roles.append(role_in(bo, session))
-    assert roles == [Role.VIEWER, Role.EDITOR, None]
+    assert roles == [SessionRole.VIEWER, SessionRole.EDITOR, None]
 
 
 def test_invitation_link_works_once_it_is_shown(signed_in: SignIn, ana: User, session: Session) -> None:
@@ -72,7 +72,7 @@ def test_unknown_name_is_answered_as_a_strangers(
 
 
 def test_all_links_are_ended_together(signed_in: SignIn, ana: User, session: Session) -> None:
-    for role in (Role.VIEWER, Role.EDITOR):
+    for role in (SessionRole.VIEWER, SessionRole.EDITOR):
         sharing.invite(session=session, author=ana, role=role)
     client = signed_in(ana)
     assert "End all links" in client.get(reverse("session-share", args=[session.pk])).content.decode()
@@ -130,7 +130,7 @@ def test_owner_cannot_leave(signed_in: SignIn, ana: User, session: Session) -> N
 
 
 def test_one_link_is_ended_and_the_others_stay(signed_in: SignIn, ana: User, session: Session) -> None:
-    tokens = [sharing.invite(session=session, author=ana, role=Role.VIEWER) for _ in range(2)]
+    tokens = [sharing.invite(session=session, author=ana, role=SessionRole.VIEWER) for _ in range(2)]
     ended = sharing.invitation_for(tokens[0])
     signed_in(ana).post(reverse("session-share-end", args=[session.pk]), {"invitation": str(ended.pk)})
     assert [link.pk for link in sharing.invitations(session)] == [sharing.invitation_for(tokens[1]).pk]
@@ -138,6 +138,6 @@ def test_one_link_is_ended_and_the_others_stay(signed_in: SignIn, ana: User, ses
 
 @pytest.mark.parametrize("number", ["", "x", "9" * 40, "²"])
 def test_odd_link_numbers_end_nothing(signed_in: SignIn, ana: User, session: Session, number: str) -> None:
-    sharing.invite(session=session, author=ana, role=Role.VIEWER)
+    sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
     signed_in(ana).post(reverse("session-share-end", args=[session.pk]), {"invitation": number})
     assert len(sharing.invitations(session)) == 1

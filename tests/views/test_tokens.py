@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from chat.models import ApiToken, User
-from chat.services import api_tokens
+from chat.services.people import api_tokens
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

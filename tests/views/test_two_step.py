@@ -16,11 +16,12 @@ from django.utils import timezone
 from fido2.webauthn import AuthenticatorData
 from pytest_django.fixtures import Settings
 
-from chat.allauth_adapters import CONFIRMED_AT
+from chat.errors import ServiceError
+from chat.limits import counters
 from chat.models import LoginSession, SecurityEvent, Session, User
-from chat.services import accounts, api_tokens, counters, guesses, second_factor
-from chat.services.errors import Refused
-from chat.services.security_log import Kind
+from chat.services.people import accounts, api_tokens, login_throttle, second_factor
+from chat.services.people.security_log import Kind
+from chat.sign_in.adapters import CONFIRMED_AT
 from tests.support.second_factors import HOST, ORIGIN, SoftPasskey, code_of, give_app, give_codes
 
 pytestmark = pytest.mark.django_db
@@ -147,7 +148,7 @@ def test_recovery_codes_are_replaced(browser: Client, ana: User) -> None:
     old = give_codes(ana)
     new = [each.get_text() for each in soup(browser.post(TWO_STEP, {"part": "codes"})).select("#codes li")]
     assert len(set(old) | set(new)) == 20
-    with pytest.raises(Refused):
+    with pytest.raises(ServiceError):
         second_factor.check_code(user=ana, code=old[0])
     second_factor.check_code(user=ana, code=new[0])
 
@@ -226,7 +227,7 @@ def test_with_a_second_factor_it_is_that_which_proves(browser: Client, ana: User
 
 def test_password_of_the_confirmation_is_not_guessed_at(browser: Client, ana: User) -> None:
     stale(signed_in(browser, ana))
-    for _ in range(guesses.FREE_GUESSES):
+    for _ in range(login_throttle.FREE_GUESSES):
         browser.post(reverse("confirm"), {"password": "no"})
     answer = browser.post(reverse("confirm"), {"password": PASSWORD})
     assert (answer.status_code, "Try again in" in alert_in(answer)) == (422, True)
@@ -274,7 +275,7 @@ def test_code_counts_half_a_minute_early_and_late(ana: User, step: int, works: b
     code = code_of(give_app(ana), step=step)
     try:
         second_factor.check_code(user=ana, code=code)
-    except Refused:
+    except ServiceError:
         assert not works
     else:
         assert works
@@ -286,7 +287,7 @@ def test_used_code_is_remembered_by_the_row(ana: User) -> None:
     second_factor.check_code(user=ana, code=code_of(secret))
     counters.reset()
     for step in (0, -1):
-        with pytest.raises(Refused):
+        with pytest.raises(ServiceError):
             second_factor.check_code(user=ana, code=code_of(secret, step=step))
 
 
@@ -306,7 +307,7 @@ def test_recovery_code_signs_in_once(browser: Client, ana: User) -> None:
 def test_codes_are_not_guessed(browser: Client, ana: User) -> None:
     """From however many addresses: they are counted by person, and nobody else is kept out."""
     secret = give_app(ana)
-    for number in range(guesses.FREE_GUESSES):
+    for number in range(login_throttle.FREE_GUESSES):
         client = Client(REMOTE_ADDR=f"192.0.2.{number}")
         sign_in(client, ana)
         client.post(SECOND_STEP, {"code": "000000"})
@@ -446,7 +447,7 @@ def test_secret_of_another_key_is_a_wrong_code(settings: Settings, ana: User) ->
     """A server whose SECRET_KEY was lost says so in its log, and lets the operator reset it."""
     code = code_of(give_app(ana))
     settings.SECRET_KEY = "quite another"
-    with pytest.raises(Refused):
+    with pytest.raises(ServiceError):
         second_factor.check_code(user=ana, code=code)
     assert second_factor.factors_of(ana).app is not None
 

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import User
-from chat.session_store import SessionStore
+from chat.security.session_store import SessionStore
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.models import Membership, Session, User, Workspace
-from chat.services.sessions import create_session
+from chat.services.sessions.lifecycle import create_session
 from tests.support.house import let_in
 from tests.support.rows import say
 

@@ -16,7 +16,7 @@ import pytest
 from agents.errors import ConnectionLost, ProviderError, RequestRejected, ResponseBroken, ResponseTimedOut
 from agents.events import ProviderEvent, ResponseDone, TextDelta
 from agents.messages import Text
-from agents.providers.sdk import BURST
+from agents.providers.http.client import BURST
 from tests.wire.script import Cut, Pause, Reply
 from tests.wire.server import WireServer
 from tests.wire.vendors import OPENAI, Provider, Vendor, ask, plain, request
@@ -252,7 +252,7 @@ async def test_burst_lets_others_work(wire: WireServer, vendor: Vendor) -> None:
 
 async def test_late_usage_is_not_waited_for(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-10: an answer that has ended is whole, even if the server never closes the stream."""
-    monkeypatch.setattr("agents.providers.sdk.LATE_USAGE", 0.05)
+    monkeypatch.setattr("agents.providers.http.client.LATE_USAGE", 0.05)
     whole = OPENAI.text("ok")
     wire.script(Reply([*whole[:-2], asyncio.Event()]))
     provider = OPENAI.make(wire)

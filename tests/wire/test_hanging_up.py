@@ -11,7 +11,7 @@ from contextlib import aclosing
 import pytest
 
 from agents.events import ResponseDone, TextDelta
-from agents.providers.patience import Patience
+from agents.providers.http.timeouts import ReadTimeout
 from tests.wire.script import Reply
 from tests.wire.server import PATIENCE, WireServer
 from tests.wire.vendors import Provider, Vendor, ask, request
@@ -90,7 +90,7 @@ async def test_finished_stream_leaves_no_timer(wire: WireServer, vendor: Vendor)
     provider = vendor.make(wire)
     await ask(provider)
     gc.collect()
-    assert [each for each in gc.get_objects() if isinstance(each, Patience)] == []
+    assert [each for each in gc.get_objects() if isinstance(each, ReadTimeout)] == []
     await provider.close()
 
 
@@ -119,7 +119,7 @@ async def test_end_of_the_body_is_awaited(wire: WireServer, vendor: Vendor) -> N
 
 async def test_body_without_end_is_left(wire: WireServer, vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-01: nobody waits long for the end of a body whose answer is complete."""
-    monkeypatch.setattr("agents.providers.sdk.LATE_END", 0.05)
+    monkeypatch.setattr("agents.providers.http.client.LATE_END", 0.05)
     wire.script(Reply([*vendor.text("a"), asyncio.Event()]))
     provider = vendor.make(wire)
     assert isinstance((await ask(provider))[-1], ResponseDone)

@@ -128,7 +128,7 @@ async def test_refused_parameter_is_left_out_at_once_and_from_then_on(
     refused, *others = [has(one.body, parameter) for one in wire.requests if one.body["model"] == asked.model]
     assert refused
     assert not any(others[-2:])
-    learned = [record.getMessage() for record in caplog.records if record.name == "agents.providers.sdk"]
+    learned = [record.getMessage() for record in caplog.records if record.name == "agents.providers.http.client"]
     assert len(learned) == 1
     assert f"without {parameter}" in learned[0]
     await provider.close()

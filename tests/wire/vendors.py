@@ -12,7 +12,7 @@ from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone,
 from agents.messages import Json, Message, Part, Text, ToolCall
 from agents.providers.anthropic import AnthropicProvider
 from agents.providers.base import Request
-from agents.providers.beat import joined
+from agents.providers.http.read_pacing import joined
 from agents.providers.openai import OpenAIProvider
 from tests.wire import anthropic, openai, responses
 from tests.wire.script import Reply

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.management.commands.changepassword import Command as DjangoCommand
 
 from chat.models import User
-from chat.services import accounts
+from chat.services.people import accounts
 
 
 class Command(DjangoCommand):

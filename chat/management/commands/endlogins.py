@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from chat.services import accounts
+from chat.services.people import accounts
 
 
 class Command(BaseCommand):

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from chat.errors import ServiceError
 from chat.management.commands.purge import described
 from chat.models import Erasure, Session, User
-from chat.services import erasing_users, erasures, overwriting
-from chat.services.errors import Refused
+from chat.services.deletion import overwriting, requests, users
 
 
 class Command(BaseCommand):
@@ -28,9 +28,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, kind: str = "", name: str = "", yes: bool = False, **options: Any) -> str:
         try:
             erasure = self._session(name, yes) if kind == "session" else self._person(name, yes)
-        except Refused as refused:
+        except ServiceError as refused:
             raise CommandError(str(refused)) from None
-        erasures.carry_out(erasure)
+        requests.carry_out(erasure)
         overwriting.overwrite_deleted()
         return f"Erased: {described(erasure.counts)}. Backups made before still hold it."
 
@@ -38,25 +38,25 @@ class Command(BaseCommand):
         session = Session.objects.filter(pk=session_id).first()
         if session is None:
             raise CommandError(f"There is no session {session_id!r}.")
-        plan = erasures.plan_session(session)
+        plan = requests.plan_session(session)
         self._ask(
             f"The session {session_id} of {session.owner} goes, with {plan.messages} messages, {plan.revisions} "
             f"revisions and {plan.files} files. {plan.forks} forks of it stay.",
             session_id,
             yes,
         )
-        return erasures.request_session(session_id=session_id, author=None)
+        return requests.request_session(session_id=session_id, author=None)
 
     def _person(self, username: str, yes: bool) -> Erasure:
         user = User.objects.filter(username=username).first()
         if user is None:
             raise CommandError(f"There is no user {username!r}.")
-        plan = erasing_users.plan(user)
+        plan = users.plan(user)
         lines = [f"The account {username} goes, with {plan.sessions} sessions."]
         lines += [f"{session.pk} stays, and belongs to {heir} from now on." for session, heir in plan.handed_over]
         lines += [f"In sessions of others, {plan.messages} messages lose their words, with {plan.files} files."]
         self._ask("\n".join(lines), username, yes)
-        return erasures.request_user(user=user, author=None)
+        return requests.request_user(user=user, author=None)
 
     def _ask(self, words: str, name: str, yes: bool) -> None:
         self.stdout.write(words)

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from chat.errors import ServiceError
 from chat.management import private_files
 from chat.models import User
-from chat.services.errors import Refused
-from chat.services.personal_export import export_person
+from chat.transfer.personal_export import export_person
 
 
 class Command(BaseCommand):
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         try:
             with private_files.create(place) as file:
                 file.writelines(export_person(user=user, author=None))
-        except Refused as refused:
+        except ServiceError as refused:
             place.unlink()
             raise CommandError(str(refused)) from None
         except OSError as error:

@@ -15,8 +15,8 @@ from django.db.models import QuerySet
 from chat.downloads import file_name
 from chat.management import private_files
 from chat.management.people import named_user, named_workspace
-from chat.models import Role, Session
-from chat.services.exporting import ENDINGS, Form, exported
+from chat.models import Session, SessionRole
+from chat.transfer.exporting import ENDINGS, Form, exported
 
 
 class Target(Protocol):
@@ -47,7 +47,7 @@ class Command(BaseCommand):
             with _target(to) as target:
                 for number, session in enumerate(sessions.iterator(200), 1):
                     name = file_name(session.title, session.pk, ENDINGS[form])
-                    target.write(f"{session.pk} {name}", exported(session, None, Role.OWNER, form))
+                    target.write(f"{session.pk} {name}", exported(session, None, SessionRole.OWNER, form))
                     self.stderr.write(f"{number} of {total}: {session.pk}")
         except OSError as error:
             raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None

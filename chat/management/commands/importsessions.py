@@ -8,10 +8,10 @@ from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from chat.errors import ServiceError
 from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
-from chat.services import import_files
-from chat.services.errors import Refused
+from chat.transfer import import_files
 
 # Archives of years are larger than what the page takes.
 DEFAULT_MEGABYTES = 2_000
@@ -52,7 +52,7 @@ class Command(BaseCommand):
                     failed += self._one(path, file, user, place, max_mb << 20, options)
             except OSError as error:
                 failed += self._fail(f"{path}: {error.strerror}")
-            except Refused as refused:
+            except ServiceError as refused:
                 failed += self._fail(f"{path}: {refused.message}")
         if failed:
             raise CommandError(f"{failed} could not be imported.", returncode=1)

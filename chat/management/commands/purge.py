@@ -9,7 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from chat.services import maintenance, overwriting, purging
+from chat.services.deletion import overwriting, purging
+from chat.services.maintenance import jobs
 
 
 class Command(BaseCommand):
@@ -30,7 +31,7 @@ class Command(BaseCommand):
         if days is not None and days < 0:
             raise CommandError("--days is 0 or more.")
         before = purging.cutoff() if days is None else timezone.now() - timedelta(days=days)
-        counts = maintenance.purge(before=before)
+        counts = jobs.purge(before=before)
         overwriting.overwrite_deleted()
         if vacuum:
             overwriting.vacuum()

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from chat.models import User
-from chat.services import second_factor
+from chat.services.people import second_factor
 
 
 class Command(BaseCommand):

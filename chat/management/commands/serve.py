@@ -11,12 +11,12 @@ from django.core import checks
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
+from chat.errors import ServiceError
 from chat.management import addresses
-from chat.management.one_at_a_time import one_at_a_time
+from chat.management.migration_lock import one_at_a_time
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
-from chat.services import accounts
-from chat.services.errors import Refused
+from chat.services.people import accounts
 from config.data_folder import protect_data
 from config.descriptors import raise_descriptor_limit
 
@@ -84,7 +84,7 @@ class Command(BaseCommand):
         try:
             with one_at_a_time(lambda: self._report("Waiting for another server that is preparing the database.")):
                 administrator = accounts.first_administrator()
-        except Refused as refused:
+        except ServiceError as refused:
             return f"Parley is ready at {home} ({refused})"
         if accounts.an_administrator_can_sign_in():
             return f"Parley is ready at {home}"

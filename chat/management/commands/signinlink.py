@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from chat.errors import ServiceError
 from chat.management.addresses import link_url
 from chat.models import User
-from chat.services import accounts
-from chat.services.errors import Refused
+from chat.services.people import accounts
 
 
 class Command(BaseCommand):
@@ -27,5 +27,5 @@ class Command(BaseCommand):
             return User.objects.get(username=username, is_active=True) if username else accounts.first_administrator()
         except User.DoesNotExist:
             raise CommandError(f"There is no active user {username!r}.") from None
-        except Refused as refused:
+        except ServiceError as refused:
             raise CommandError(str(refused)) from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agents.messages import File, Part, Text, Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageRevision, MessageStatus
-from chat.projections.briefed import Block, Line, Why
+from chat.projections.context_view import Block, ExclusionReason, Line
 
 # Characters of a text at first sight, and of what opens below it.
 LENGTH = 180
@@ -85,15 +85,15 @@ def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *
         id=row.pk,
         kind=_kind(line),
         name=(row.tool_name or "unknown") if is_call else "",
-        words=Excerpt.of(_said(said) if line.why != Why.AT_WORK or not line.is_result else ""),
+        words=Excerpt.of(_said(said) if line.why != ExclusionReason.AT_WORK or not line.is_result else ""),
         files=tuple(part.name for part in said if isinstance(part, File)),
         tokens=tokens(line.tokens),
         why=line.why.value,
         is_cut=row.status == MessageStatus.INTERRUPTED and row.type == "text",
         is_error=row.is_error and line.is_result,
         is_included=row.include_in_context,
-        is_switch=may_switch and line.why != Why.ERROR and not line.is_result,
-        by=left_out.get(row.pk) if line.why == Why.LEFT_OUT else None,
+        is_switch=may_switch and line.why != ExclusionReason.ERROR and not line.is_result,
+        by=left_out.get(row.pk) if line.why == ExclusionReason.LEFT_OUT else None,
         edited_by="" if line.is_result else row.edited_by_name,
     )
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import MessageRevision, User
+from chat.queries.history import Change, History, Removed, Words
 from chat.rendering.text.text_diff import Piece, shown
-from chat.services.history import Change, History, Removed, Words
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 
 
 def translate(text: str, words: Any) -> str:
-    """Say a row's text in the active language. `words` is what agents.words.Words made of it.
+    """Say a row's text in the active language. `words` is what agents.i18n.Words made of it.
 
     A text that is not made of such words is given back as it is: somebody has edited it, or it never was Parley's.
     """

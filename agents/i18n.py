@@ -1,0 +1,38 @@
+"""Sentences for people that can be said in other languages later: the sentence, and what stands in its places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class TranslatableText(str):
+    """A sentence in English that remembers its `template` ("{name} is out of order.") and the `values` in it.
+
+    It is a plain str for whoever does not care. Values may be Words themselves.
+    """
+
+    template: str
+    values: Mapping[str, str]
+
+    def __new__(cls, template: str, values: Mapping[str, str]) -> TranslatableText:
+        words = super().__new__(cls, template.format_map(values))
+        words.template = template
+        words.values = values
+        return words
+
+    def to_json(self) -> Json:
+        """Return the form that rows store; `chat.rendering.text.translation` translates it for a reader."""
+        values = {
+            name: value.to_json() if isinstance(value, TranslatableText) else value
+            for name, value in self.values.items()
+        }
+        return {"template": self.template, "values": values}
+
+
+def gettext(template: str, **values: object) -> TranslatableText:
+    """Make Words; imported as `_`, by which the tools that collect words for translation find the template."""
+    translate = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
+    return TranslatableText(template, translate)

@@ -1,0 +1,227 @@
+"""Maps the events of Anthropic's Messages stream to ProviderEvents; no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
+from agents.messages import Json, Text, Thinking, ToolCall
+from agents.providers.arguments import read_arguments
+from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
+from agents.providers.http.surrogates import SurrogateJoiner, mend
+
+STOP_REASONS: Mapping[str, StopReason] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+}
+NOTHING: tuple[ProviderEvent, ...] = ()
+
+
+@dataclass
+class Block:
+    """An open content block: its deltas are collected, and joined once, at its end."""
+
+    index: int
+    start: Json
+    pieces: list[str] = field(default_factory=list)
+    seam: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+    signature: list[str] = field(default_factory=list)
+
+
+@dataclass
+class StreamState:
+    """What must be remembered of one stream. `tool_names`: what the names that the vendor was given stand for."""
+
+    provider: str
+    tool_names: Mapping[str, str] = field(default_factory=dict)
+    block: Block | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+    stop_reason: str | None = None
+    complete: bool = False
+
+
+def from_stream(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    """Map one event; types that are not known are passed over. Raises UnreadableError, StreamedFailureError."""
+    handler = HANDLERS.get(event.get("type", ""))
+    return handler(event, state) if handler else NOTHING
+
+
+def _message_start(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    _count(event["message"].get("usage"), state)
+    return NOTHING
+
+
+def _block_start(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    if state.block is not None:
+        raise UnreadableError("a content block began inside another one")
+    start = event["content_block"]
+    state.block = Block(event["index"], start)
+    return _delta_of_start(start, state.block)
+
+
+def _delta_of_start(start: Json, block: Block) -> Iterable[ProviderEvent]:
+    """A block begins empty; should it begin with text already, that is its first delta."""
+    if start.get("signature"):
+        block.signature.append(start["signature"])
+    for kind in ("text", "thinking"):
+        if start["type"] == kind and start.get(kind):
+            return _delta({"type": f"{kind}_delta", kind: start[kind]}, block)
+    return NOTHING
+
+
+def _block_delta(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    block = state.block
+    if block is None or block.index != event["index"]:
+        raise UnreadableError("a delta of a content block that is not open")
+    return _delta(event["delta"], block)
+
+
+def _delta(delta: Json, block: Block) -> Iterable[ProviderEvent]:
+    match delta["type"]:
+        case "text_delta":
+            return _piece(delta["text"], block, TextDelta)
+        case "thinking_delta":
+            return _piece(delta["thinking"], block, ReasoningDelta)
+        case "input_json_delta":
+            block.pieces.append(delta["partial_json"])
+        case "signature_delta":
+            block.signature.append(delta["signature"])
+    return NOTHING
+
+
+def _piece(text: str, block: Block, kind: Callable[[str], ProviderEvent]) -> Iterable[ProviderEvent]:
+    text = block.seam.add(text)
+    if not text:
+        return NOTHING
+    block.pieces.append(text)
+    return (kind(text),)
+
+
+def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    block, state.block = state.block, None
+    if block is None or block.index != event["index"]:
+        raise UnreadableError("the end of a content block that is not open")
+    rest = _rest(block)
+    part = _part(block, state)
+    return (*rest, PartDone(part)) if part else NOTHING
+
+
+def _rest(block: Block) -> Iterable[ProviderEvent]:
+    """Tell half a character that stayed alone."""
+    half = block.seam.end()
+    return _piece(half, block, TextDelta if block.start["type"] == "text" else ReasoningDelta) if half else NOTHING
+
+
+def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None:
+    """Make the part of a whole block; None for an empty text and for blocks of the vendor's own tools."""
+    text = "".join(block.pieces)
+    match block.start["type"]:
+        case "text" if text:
+            return Text(text)
+        case "thinking" if text or block.signature:
+            return Thinking(text, state.provider, {"signature": "".join(block.signature)} if block.signature else {})
+        case "redacted_thinking":
+            return Thinking("", state.provider, {"redacted": block.start["data"]})
+        case "tool_use":
+            return _tool_call(block.start, text, state)
+    return None
+
+
+def _tool_call(start: Json, text: str, state: StreamState) -> ToolCall:
+    if not text and start.get("input"):
+        text = json.dumps(start["input"], ensure_ascii=False)
+    name, text = start["name"], mend(text)
+    return ToolCall(start["id"], state.tool_names.get(name, name), read_arguments(text), text)
+
+
+def _message_delta(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    state.stop_reason = event["delta"].get("stop_reason") or state.stop_reason
+    _count(event.get("usage"), state)
+    return NOTHING
+
+
+def _message_stop(_event: Json, state: StreamState) -> Iterable[ProviderEvent]:
+    if state.block is not None:
+        raise UnreadableError("the message ended inside a content block")
+    state.complete = True
+    return NOTHING
+
+
+def _error(event: Json, _state: StreamState) -> Iterable[ProviderEvent]:
+    raise StreamedFailureError(event)
+
+
+HANDLERS: Mapping[str, Callable[[Json, StreamState], Iterable[ProviderEvent]]] = {
+    "content_block_delta": _block_delta,
+    "content_block_start": _block_start,
+    "content_block_stop": _block_stop,
+    "message_start": _message_start,
+    "message_delta": _message_delta,
+    "message_stop": _message_stop,
+    "error": _error,
+}
+
+
+def _count(usage: object, state: StreamState) -> None:
+    """Keep the latest figure of each kind: those of message_delta are totals."""
+    if isinstance(usage, dict):
+        state.usage |= {key: value for key, value in usage.items() if isinstance(value, int)}
+
+
+def usage_of(state: StreamState) -> Usage:
+    """Sum up: the vendor counts the tokens that came from or went to its cache beside the others."""
+    counts = state.usage
+    read, write = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
+    fresh = counts.get("input_tokens")
+    total = None if fresh is None else fresh + (read or 0) + (write or 0)
+    return Usage(total, counts.get("output_tokens"), read, write)
+
+
+class AnthropicReader:
+    """Reads one answer; see decoding.Reader."""
+
+    def __init__(self, state: StreamState) -> None:
+        self._state = state
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the message has come; some servers leave out message_stop."""
+        return self._state.complete or (self._state.stop_reason is not None and self._state.block is None)
+
+    @property
+    def complete(self) -> bool:
+        return self._state.complete
+
+    def feed(self, _kind: bytes, data: bytes) -> Iterable[ProviderEvent]:
+        event = load(data)
+        try:
+            return from_stream(event, self._state)
+        except (KeyError, TypeError, AttributeError, RecursionError):
+            raise UnreadableError(data[:200].decode(errors="replace")) from None
+
+    def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:
+        """Read a message as the stream that it would have been."""
+        if body.get("type") != "message":
+            raise StreamedFailureError(body) if "error" in body else UnreadableError(json.dumps(body)[:200])
+        for event in _as_events(body):
+            yield from from_stream(event, self._state)
+
+    def finish(self) -> Iterable[ProviderEvent]:
+        stop_reason = STOP_REASONS.get(self._state.stop_reason or "", "end")
+        return (ResponseDone(stop_reason, usage_of(self._state)),)
+
+
+def _as_events(message: Json) -> Iterator[Json]:
+    yield {"type": "message_start", "message": message}
+    for index, block in enumerate(message.get("content") or ()):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": message}
+    yield {"type": "message_stop"}

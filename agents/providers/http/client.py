@@ -1,0 +1,369 @@
+"""One endpoint behind a vendor's SDK: its client, and the way from a request to events or to a ProviderError."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Generic, Protocol, TypeGuard, TypeVar
+
+import aiohttp
+import httpx2
+
+from agents.errors import ProviderError
+from agents.events import ProviderEvent
+from agents.messages import Json, Message, Part, Thinking
+from agents.providers.base import Request
+from agents.providers.dialect import USUAL, Dialect, Refusal, difference
+from agents.providers.http.decoding import (
+    DocumentDecoder,
+    Reader,
+    StreamDecoder,
+    StreamedFailureError,
+    TruncatedError,
+    UnreadableError,
+)
+from agents.providers.http.errors import Endpoint, read_complaint
+from agents.providers.http.read_pacing import beat, connection_of, joined, rest
+from agents.providers.http.timeouts import ReadTimeout
+from agents.providers.http.transport import body_of, is_long_wait
+from agents.providers.learned import LIFETIME, Learned, Store, key_of
+
+logger = logging.getLogger(__name__)
+
+# Pieces of an answer (up to 16 KB each) handled in one go, when a fast server sends many at once.
+BURST = 4
+# How long the usage figures may take after an answer's end, and the end of the body, which frees the connection.
+LATE_USAGE = 5.0
+LATE_END = 1.0
+LISTING = 20.0
+
+# Statuses with which servers refuse what a request says, or how it is said.
+REFUSALS = frozenset({400, 404, 405, 422})
+# Reasoning that was refused is not sent again, for so many pieces of it.
+MOST_REFUSED = 10_000
+
+WIRE_ERRORS = (StreamedFailureError, UnreadableError, TruncatedError, httpx2.HTTPError, aiohttp.ClientError, OSError)
+
+
+class SdkClient(Protocol):
+    """What both vendors' clients have."""
+
+    async def close(self) -> None: ...
+
+
+class SdkResponse(Protocol):
+    """What both vendors' `with_streaming_response` give."""
+
+    @property
+    def http_response(self) -> httpx2.Response: ...
+
+
+Client = TypeVar("Client", bound=SdkClient)
+Opening = AbstractAsyncContextManager[SdkResponse]
+Decoder = StreamDecoder | DocumentDecoder
+
+
+class SdkProvider(abc.ABC, Generic[Client]):
+    """A Provider on an SDK. Its client is made at the first use, in the event loop, and lives until close().
+
+    `first_timeout` bounds the wait for the answer's first bytes, `timeout` the silence between two pieces of it.
+    `max_retries` are the SDK's own, for a failure before the answer begins (see ProviderError.insisted). `key_hint`
+    tells a person where the key comes from (the name of an environment variable).
+    """
+
+    default_url: str
+    sdk_error: type[Exception]
+    # The SDK's error for a status that is none of success, and the words with which reasoning is refused.
+    refusal_error: type[Exception]
+    refused_reasoning: re.Pattern[str]
+    # What is tried first with a model that nothing is known of.
+    dialect: Dialect = USUAL
+    form: str
+    # Where to keep what is learned; None keeps it in memory only.
+    store: Store | None = None
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str,
+        base_url: str | None = None,
+        *,
+        key_hint: str = "",
+        timeout: float = 120.0,
+        first_timeout: float = 120.0,
+        connect_timeout: float = 10.0,
+        max_retries: int = 2,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.endpoint = Endpoint(name, base_url or self.default_url, api_key, key_hint)
+        self.timeout = timeout
+        self.first_timeout = first_timeout
+        self.connect_timeout = connect_timeout
+        self.max_retries = max_retries
+        self._client: Client | None = None
+        self._learned: dict[str, Learned] = {}
+        self._clock = clock
+        self._refused: dict[int, None] = {}
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self._make_client()
+        return self._client
+
+    async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
+        """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
+        patience = ReadTimeout(self.endpoint.timed_out)
+        try:
+            async with self._answer(request, patience) as (decoder, answer):
+                async for chunk in answer:
+                    told = False
+                    for event in joined(decoder.feed(chunk)):
+                        yield event
+                        told = True
+                    if told:
+                        await answer.rest()
+                for event in decoder.finish():
+                    yield event
+                await answer.drain()
+        except (self.sdk_error, *WIRE_ERRORS) as error:
+            explained = self._explained(error, request.model)
+            explained.insisted = self._has_insisted(error, explained)
+            raise explained from error
+        finally:
+            patience.close()
+
+    async def list_models(self) -> list[str]:
+        """Name the models that the endpoint lists, in its order."""
+        patience = ReadTimeout(self.endpoint.timed_out)
+        try:
+            return list(dict.fromkeys(await patience.wait_for(self._list_models(), LISTING)))
+        except (self.sdk_error, *WIRE_ERRORS) as error:
+            raise self._explained(error, "") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self.endpoint.broken("its list of models cannot be read") from error
+        finally:
+            patience.close()
+
+    def dialect_for(self, model: str) -> Dialect:
+        """Return how the model is asked, with what has been learned of it."""
+        learned = self._learned.get(model)
+        is_known = learned is not None and self._clock() - learned.at < LIFETIME
+        return learned.dialect if learned is not None and is_known else self.dialect
+
+    @property
+    def endpoint_key(self) -> str:
+        return key_of(self.form, self.endpoint.url)
+
+    def recall(self, kept: Mapping[str, tuple[Json, float]]) -> None:
+        """Take over what a store has of the models, where this process knows nothing newer."""
+        for model, (values, at) in kept.items():
+            found, own = Learned.of(values, at, self.dialect), self._learned.get(model)
+            if found is not None and (own is None or own.at < at):
+                self._learned[model] = found
+
+    async def close(self) -> None:
+        """Close the connections; a later use makes new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    @abc.abstractmethod
+    def _make_client(self) -> Client:
+        """Make the SDK's client."""
+
+    @abc.abstractmethod
+    def _body(self, request: Request, dialect: Dialect) -> Json:
+        """Map the request to the vendor's form."""
+
+    @abc.abstractmethod
+    def _open(self, body: Json, dialect: Dialect) -> Opening:
+        """Describe the SDK call; entering it sends the request."""
+
+    @abc.abstractmethod
+    def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterable[Dialect]:
+        """Conclude from a refusal how else to ask, the best guess first."""
+
+    @abc.abstractmethod
+    def _reader(self, request: Request, dialect: Dialect) -> Reader:
+        """Make the mapping of the answer."""
+
+    async def _send(self, request: Request) -> tuple[httpx2.Response, Dialect]:
+        """Send the request; the response's head has come, and it is the caller's to close.
+
+        What the server refuses of its form is left out or put differently, once each, and from then on for this model.
+        """
+        dialect = self.dialect_for(request.model)
+        request = self.without_refused(request)
+        tried = [dialect]
+        while True:
+            try:
+                body = self._body(request, dialect)
+                response = (await self._open(body, dialect).__aenter__()).http_response
+            except (ValueError, httpx2.InvalidURL) as error:
+                raise self.endpoint.unsendable(error) from error
+            except self.refusal_error as error:
+                refusal = _refusal(error)
+                if self._refuses_reasoning(refusal, request):
+                    request = self.without_refused(request)
+                    continue
+                others = self._other_dialects(dialect, refusal, body) if refusal.status in REFUSALS else ()
+                dialect = next((other for other in others if other not in tried), dialect)
+                if dialect in tried:
+                    raise
+                tried.append(dialect)
+            else:
+                try:
+                    await self._learn(request.model, tried[0], dialect)
+                except BaseException:  # the task was cancelled: nothing else would close the response
+                    await response.aclose()
+                    raise
+                return response, dialect
+
+    async def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
+        if after == before:
+            return
+        words = "%s refuses what it was asked with; %s is asked %s from now on"
+        logger.warning(words, self.name, model, difference(before, after))
+        self._learned[model] = learned = Learned(after, self._clock())
+        if self.store is not None:
+            await self.store.keep(self.endpoint_key, model, learned.to_json(self.dialect))
+
+    def _refuses_reasoning(self, refusal: Refusal, request: Request) -> bool:
+        """Whether the server refuses reasoning that goes back to it, and may be asked without.
+
+        It does so after changes of what was said before (Anthropic), or if it was made with another account (OpenAI).
+        """
+        if refusal.status not in REFUSALS or not self.refused_reasoning.search(f"{refusal.message} {refusal.code}"):
+            return False
+        made = [_key(part) for message in request.messages for part in message.parts if self._is_own(part, request)]
+        self._refused.update(dict.fromkeys(made))
+        while len(self._refused) > MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
+        if made:
+            logger.info("%s refuses reasoning of %s; it is left out from now on", self.name, request.model)
+        return bool(made)
+
+    def without_refused(self, request: Request) -> Request:
+        """Leave out the reasoning that the endpoint has refused."""
+        if not self._refused:
+            return request
+        messages = tuple(
+            Message(
+                message.role,
+                tuple(
+                    part for part in message.parts if not (self._is_own(part, request) and _key(part) in self._refused)
+                ),
+            )
+            for message in request.messages
+        )
+        return replace(request, messages=messages)
+
+    def _is_own(self, part: Part, request: Request) -> TypeGuard[Thinking]:
+        return isinstance(part, Thinking) and bool(part.data) and part.is_of(self.name, request.model)
+
+    @abc.abstractmethod
+    async def _list_models(self) -> list[str]:
+        """Ask the SDK for the models' names."""
+
+    @asynccontextmanager
+    async def _answer(self, request: Request, patience: ReadTimeout) -> AsyncGenerator[tuple[Decoder, Answer], None]:
+        response, dialect = await patience.wait_for(self._send(request), self.first_timeout)
+        reader = self._reader(request, dialect)
+        try:
+            async with aclosing(body_of(response)) as chunks:
+                is_document = "json" in response.headers.get("content-type", "")
+                decoder = DocumentDecoder(reader) if is_document else StreamDecoder(reader)
+                answer = Answer(chunks, reader, patience, self.first_timeout, self.timeout, connection_of(response))
+                with beat.stream():
+                    yield decoder, answer
+        finally:
+            await response.aclose()
+
+    def _explained(self, error: Exception, model: str) -> ProviderError:
+        """Say for a person what an error of the SDK, the network or the format means."""
+        if isinstance(error, StreamedFailureError):
+            return self.endpoint.refused(read_complaint(error.body), model)
+        if isinstance(error, UnreadableError):
+            return self.endpoint.broken(str(error))
+        if not isinstance(error, self.sdk_error):
+            return self.endpoint.cut()
+        response = getattr(error, "response", None)
+        if response is None:
+            return self.endpoint.unreachable(error)
+        complaint = read_complaint(getattr(error, "body", None))
+        return self.endpoint.refused(complaint, model, response.status_code, response.headers)
+
+    def _has_insisted(self, error: Exception, explained: ProviderError) -> bool:
+        """Whether the SDK was the one to ask again: it is, before the answer begins, but for waits that are shown."""
+        if not isinstance(error, self.sdk_error):
+            return False
+        return self.max_retries == 0 or not is_long_wait(explained.retry_after)
+
+
+def _refusal(error: Exception) -> Refusal:
+    status: int = getattr(error, "status_code", 0)
+    return Refusal.of(status, getattr(error, "body", None), str(error))
+
+
+def _key(part: Thinking) -> int:
+    return hash(frozenset(part.data.items()))
+
+
+class Answer:
+    """The bytes of one answer, in chunks, for as long as they matter and while they keep coming."""
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        reader: Reader,
+        patience: ReadTimeout,
+        first: float,
+        between: float,
+        connection: asyncio.ReadTransport | None,
+    ) -> None:
+        self._chunks = chunks
+        self._reader = reader
+        self._patience = patience
+        self._limit = first
+        self._between = between
+        self._connection = connection
+        self._looks = 0
+
+    def __aiter__(self) -> Answer:
+        return self
+
+    async def __anext__(self) -> bytes:
+        reader = self._reader
+        if reader.complete:
+            raise StopAsyncIteration
+        try:
+            chunk = await self._patience.wait_for(anext(self._chunks), LATE_USAGE if reader.ended else self._limit)
+        except (httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
+            if reader.ended:
+                raise StopAsyncIteration from None
+            raise
+        self._limit = self._between
+        return chunk
+
+    async def rest(self) -> None:
+        """Pause after a piece of the answer, but its last; the more streams are open, the longer."""
+        self._looks += 1
+        seconds = beat.rest
+        if not self._reader.complete and (seconds or self._looks % BURST == 0):
+            await rest(seconds, self._connection)
+
+    async def drain(self) -> None:
+        """Read the end of the body: only then can the connection be used again."""
+        with suppress(httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
+            await self._patience.wait_for(anext(self._chunks, None), LATE_END)

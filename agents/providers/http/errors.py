@@ -1,0 +1,306 @@
+"""Turns what an endpoint, its SDK or the network says went wrong into the error that tells a person what to do."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    ContextTooLong,
+    ModelNotFound,
+    NoCredit,
+    Overloaded,
+    ParameterRefused,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    ResponseBroken,
+    ResponseTimedOut,
+    Unsendable,
+)
+from agents.i18n import TranslatableText
+from agents.i18n import gettext as _
+
+TOO_LONG = re.compile(
+    r"(?i)context[ _](length|window|size|limit)|maximum context|prompt is too long|prompt (is )?too large"
+    r"|input (is|token count).{0,40}(too long|exceeds)|reduce the length of|too many (input |total )?tokens"
+    r"|exceeds? the maximum number of (input )?tokens|request_too_large"
+)
+NO_MODEL = re.compile(
+    r"(?i)model_not_found|model_decommissioned|\bmodel\b.{0,80}\b(does not exist|not found|decommissioned)"
+)
+NO_CREDIT = re.compile(
+    r"(?i)insufficient_quota|insufficient.{0,10}(balance|credit|fund)|credit balance is too low|billing_error"
+)
+# Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
+PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(\.[a-z0-9_.]+)?: ")
+# What these hold comes from the conversation and the session, not from a setting.
+CONVERSATION = frozenset({"messages", "input", "model", "system", "instructions", "tools", "tool_choice", "error"})
+KEY_LIKE = re.compile(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*.-]{6,}")
+
+PASSWORD = re.compile(r"//[^/@]*@")
+
+# The vendors' names for an error that comes in the middle of a stream, where there is no status line.
+STATUS_OF_KIND = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "vector_store_timeout": 504,
+}
+# What is wrong with a request, by the codes of OpenAI's Responses API (openai.types.responses.ResponseError).
+STATUS_OF_KIND |= dict.fromkeys(
+    (
+        "bio_policy",
+        "data_residency_mismatch",
+        "empty_image_file",
+        "failed_to_download_image",
+        "image_content_policy_violation",
+        "image_file_not_found",
+        "image_file_too_large",
+        "image_parse_error",
+        "image_too_large",
+        "image_too_small",
+        "invalid_base64_image",
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_image_mode",
+        "invalid_image_url",
+        "invalid_prompt",
+        "misalignment_policy_violation",
+        "unsupported_image_media_type",
+    ),
+    400,
+)
+
+
+@dataclass(frozen=True)
+class ErrorBody:
+    """What a server said of a failure: `words` for a person, `kind` its own names for it, `parameter` what it refuses.
+
+    Each is empty where it says nothing of it.
+    """
+
+    words: str = ""
+    kind: str = ""
+    status: int | None = None
+    parameter: str = ""
+
+
+def read_complaint(body: object) -> ErrorBody:
+    """Read an error body in any of the forms that servers use; {"error": {…}}, {"error": "…"}, {"detail": …}, text."""
+    if isinstance(body, str):
+        return ErrorBody("" if "<html" in body.lower() else _short(body))
+    if not isinstance(body, Mapping):
+        return ErrorBody()
+    inner = body.get("error", body)
+    if not isinstance(inner, Mapping):
+        return ErrorBody(_short(str(inner)))
+    names = [str(inner[key]) for key in ("type", "code") if isinstance(inner.get(key), str)]
+    code = inner.get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else None
+    words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+    kind = " ".join(names)
+    return ErrorBody(_short(str(words)), kind, status or _status_of(names), _parameter(inner.get("param"), str(words)))
+
+
+def _parameter(named: object, words: str) -> str:
+    """Find the parameter of the request that a refusal is about, if it is one that a setting can have brought there."""
+    match = PARAMETER.match(words)
+    found = named if isinstance(named, str) else match[0].removesuffix(": ") if match else ""
+    return "" if re.split(r"[.\[]", found)[0] in CONVERSATION else found[:80]
+
+
+def _status_of(names: list[str]) -> int | None:
+    return next((STATUS_OF_KIND[name] for name in names if name in STATUS_OF_KIND), None)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 400 else text[:399] + "…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how many seconds the server asks to wait; it may say it in milliseconds, seconds or as a date."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is None and value and (date := email.utils.parsedate_tz(value)):
+        seconds = max(0.0, email.utils.mktime_tz(date) - time.time())
+    return seconds
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Who is asked, in a person's words; makes the errors that speak of it. The key is here only to be hidden."""
+
+    name: str
+    url: str = field(repr=False)
+    key: str = field(default="", repr=False)
+    key_hint: str = ""
+
+    @property
+    def address(self) -> str:
+        """The URL without the password that it may hold."""
+        return PASSWORD.sub("//", self.url)
+
+    def refused(
+        self, complaint: ErrorBody, model: str, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        """Make the error for a status line (or, in a stream, for an error event)."""
+        known = status or complaint.status
+        status = known or 500
+        about_request = known is None or (known < 500 and known != 429)
+        about = f"{complaint.kind} {complaint.words}"
+        if status == 402 or NO_CREDIT.search(about):
+            problem = _("The account at {name} cannot pay for this.", name=self.name)
+            return NoCredit(self._said(problem, complaint), status=status)
+        if status in {401, 403}:
+            return AuthenticationFailed(self._said(self._unauthorised(status), complaint), status=status)
+        if status == 413 or (about_request and TOO_LONG.search(about)):
+            problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
+            return ContextTooLong(self._said(problem, complaint), status=status)
+        if status == 404 or (about_request and NO_MODEL.search(about)):
+            words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
+            return ModelNotFound(self._said(words, complaint), status=status)
+        if status == 429:
+            wait = retry_after(headers or {})
+            return RateLimited(self._said(self._busy(wait), complaint), retry_after=wait, status=status)
+        if status == 408:
+            problem = _("{name} gave up waiting for the request.", name=self.name)
+            return ResponseTimedOut(self._said(problem, complaint), status=status)
+        if status >= 500:
+            problem = _(
+                "{name} is overloaded or out of order ({status}). Try again later.", name=self.name, status=status
+            )
+            return Overloaded(self._said(problem, complaint), retry_after=retry_after(headers or {}), status=status)
+        if complaint.parameter:
+            problem = _("{name} refuses the parameter “{parameter}”.", name=self.name, parameter=complaint.parameter)
+            return ParameterRefused(self._said(problem, complaint), status=status)
+        problem = _("{name} refuses the request ({status}).", name=self.name, status=status)
+        return RequestRejected(self._said(problem, complaint), status=status)
+
+    def unsendable(self, error: Exception) -> Unsendable:
+        """Make the error for a request that did not get as far as the network."""
+        reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
+        words = _(
+            "The request to {name} cannot be sent: {reason}. Check its address and its API key{key}.",
+            name=self.name,
+            reason=reason,
+            key=self._key,
+        )
+        return Unsendable(words)
+
+    def unreachable(self, error: BaseException) -> ConnectionLost:
+        """Make the error for a connection that did not come about, or ended before any answer."""
+        return ConnectionLost(_("Cannot reach {name} at {address}: {reason}.", **self._who, reason=_reason(error)))
+
+    def cut(self) -> ConnectionLost:
+        """Make the error for an answer that stopped in the middle."""
+        words = _("The connection to {name} ({address}) broke off in the middle of the answer.", **self._who)
+        return ConnectionLost(words)
+
+    def timed_out(self, seconds: float) -> ResponseTimedOut:
+        """Make the error for silence."""
+        words = _("{name} ({address}) sent nothing for {seconds} seconds.", **self._who, seconds=f"{seconds:g}")
+        return ResponseTimedOut(words)
+
+    def broken(self, detail: str) -> ResponseBroken:
+        """Make the error for bytes that are no model's answer."""
+        words = _(
+            "{name} ({address}) sent something that is not a model's answer: {detail}",
+            **self._who,
+            detail=self._hide_keys(_short(detail)),
+        )
+        return ResponseBroken(words)
+
+    @property
+    def _who(self) -> dict[str, str]:
+        return {"name": self.name, "address": self.address}
+
+    @property
+    def _key(self) -> str:
+        """Where the key is from, in brackets and with the space before them."""
+        return f" ({self.key_hint})" if self.key_hint else ""
+
+    def _busy(self, wait: float | None) -> TranslatableText:
+        if wait is None:
+            return _("{name} takes no more requests for now. Try again later.", name=self.name)
+        return _(
+            "{name} takes no more requests for now. Try again in {seconds} s.", name=self.name, seconds=f"{wait:.0f}"
+        )
+
+    def _unauthorised(self, status: int) -> TranslatableText:
+        if not self.key and self.key_hint:
+            return _("{name} wants an API key and none is set. Set {key}.", name=self.name, key=self.key_hint)
+        if not self.key:
+            return _("{name} wants an API key and none is set.", name=self.name)
+        if status == 401:
+            return _("{name} does not accept the API key{key}.", name=self.name, key=self._key)
+        return _("The API key{key} may not do this at {name}.", name=self.name, key=self._key)
+
+    def _said(self, problem: TranslatableText, complaint: ErrorBody) -> TranslatableText:
+        """Add what the server says itself."""
+        words = self._hide_keys(complaint.words)
+        return _("{problem} It says: {words}", problem=problem, words=words) if words else problem
+
+    def _hide_keys(self, text: str) -> str:
+        """Servers quote the key that they refuse."""
+        if len(self.key) >= 8:
+            text = text.replace(self.key, "[key]")
+        return KEY_LIKE.sub("[key]", text)
+
+
+def _reason(error: BaseException) -> str:
+    """Say in words what lies at the bottom of a chain of network errors."""
+    chain = list(_causes(error))
+    for link in chain:
+        if isinstance(link, ConnectionRefusedError):
+            return _("the connection was refused; is the server running?")
+        if isinstance(link, socket.gaierror):
+            return _("the host name cannot be resolved")
+        if isinstance(link, ssl.SSLError):
+            return _("the TLS connection failed ({reason})", reason=link.reason or "certificate")
+        if isinstance(link, TimeoutError):
+            return _("it did not take the connection in time")
+    return _short(str(chain[-1])) or type(chain[-1]).__name__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Walk to the root; aiohttp keeps the operating system's error in an attribute of its own."""
+    seen: set[int] = set()
+    link: Any = error
+    while isinstance(link, BaseException) and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = getattr(link, "os_error", None) or link.__cause__ or link.__context__

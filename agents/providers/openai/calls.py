@@ -1,0 +1,89 @@
+"""Puts a stream's fragments of tool calls together, whichever way a server cuts and labels them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.messages import ToolCall
+from agents.providers.arguments import read_arguments
+from agents.providers.http.surrogates import mend
+
+
+@dataclass
+class OpenCall:
+    """A call of which not all has come."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+
+class CallCollector:
+    """Collects fragments in the order of their calls.
+
+    OpenAI labels each fragment with an index, and the first one with id and name. Others send id or name late or
+    again, no index, index 0 for every call, no id, or the arguments as an object.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[OpenCall] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, index: int | None, call_id: str | None, function: Mapping[str, Any]) -> None:
+        """Take a fragment."""
+        name = function.get("name") or ""
+        call = self._find(index, call_id or "", name)
+        call.id = call.id or call_id or ""
+        call.name = call.name or name
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            call.pieces.append(arguments)
+        elif arguments is not None:
+            call.pieces.append(json.dumps(arguments, ensure_ascii=False))
+
+    def take(self, names: Mapping[str, str]) -> list[ToolCall]:
+        """Make the calls; `names` tells what the names that the server was given stand for."""
+        seen: set[str] = set()
+        for call in self._calls:
+            if not call.id or call.id in seen:
+                call.id = f"call_{secrets.token_hex(12)}"
+            seen.add(call.id)
+        return [_whole(call, names) for call in self._calls]
+
+    def _find(self, index: int | None, call_id: str, name: str) -> OpenCall:
+        with_index = [call for call in self._calls if call.index == index]
+        with_id = [call for call in with_index if call_id and call.id == call_id]
+        latest = (with_id or with_index)[-1:]
+        if latest and not _is_another(latest[0], call_id, name):
+            return latest[0]
+        self._calls.append(OpenCall(index))
+        return self._calls[-1]
+
+
+def _is_another(call: OpenCall, call_id: str, name: str) -> bool:
+    """Tell whether a fragment with this label begins a new call although its index does not say so."""
+    if call_id and call.id:
+        return call_id != call.id
+    if name and call.name and call.index is None:
+        return name != call.name or _is_whole(call)
+    return False
+
+
+def _is_whole(call: OpenCall) -> bool:
+    try:
+        json.loads("".join(call.pieces))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _whole(call: OpenCall, names: Mapping[str, str]) -> ToolCall:
+    text = mend("".join(call.pieces))
+    return ToolCall(call.id, names.get(call.name, call.name) or "unknown", read_arguments(text), text)

@@ -1,0 +1,1 @@
+"""Style sheets, scripts and other static files: bundles, names and delivery."""

@@ -1,0 +1,210 @@
+"""Delivers static/: compressed, under addresses that change with the content, so that browsers keep all of it for ever.
+
+All files are copied into one folder that is named for the content of them all. The page's modules import each other by
+relative paths, and styles likewise: within the folder these hold as they are, and no file is fetched by two names.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import StaticFilesStorage
+from django.http import HttpRequest, HttpResponse
+from whitenoise.compress import Compressor  # type: ignore[import-untyped]  # it ships no types
+from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]  # likewise
+from whitenoise.responders import StaticFile  # type: ignore[import-untyped]  # likewise
+
+from chat.assets import bundles, styles
+from chat.assets.bundles import CannotBundleError, bundle, folder_of
+
+logger = logging.getLogger(__name__)
+
+# The pages' scripts, in js/.
+SCRIPTS = ("session.js", "home.js", "guest_home.js", "settings.js")
+# Pages that were loaded before an update still ask for what they import late.
+KEPT_VERSIONS = 3
+# Making a version takes seconds; what has been in the making for so long, its process has left behind.
+ABANDONED_SECONDS = 3600.0
+_COMMENT_LINES = re.compile(rb"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+_VERSIONED = re.compile(r"/(v-[0-9a-f]{16})/")
+
+
+class Storage(StaticFilesStorage):
+    """Gives files their addresses: below the prepared folder once there is one, else plain ones."""
+
+    version = ""
+
+    def url(self, name: str | None) -> str:
+        return super().url(f"{self.version}/{name}" if self.version and name else name)
+
+
+def is_prepared() -> bool:
+    return bool(Storage.version)
+
+
+def bundled(script: str) -> str:
+    """Name the file that has a page's script with all that it imports; "" where there is none."""
+    name = f"{folder_of(script)}/{Path(script).name}"
+    there = is_prepared() and (Path(settings.PREPARED_STATIC) / Storage.version / name).is_file()
+    return name if there else ""
+
+
+class Delivery(WhiteNoiseMiddleware):  # type: ignore[misc]  # likewise
+    """Serves prepared files; while somebody works on them (DEBUG), the files as they are."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known = set[str]()
+        _deliveries.add(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path_info not in self.files and (version := _VERSIONED.search(request.path_info)):
+            self.show(version[1])
+        response: HttpResponse = super().__call__(request)
+        return response
+
+    def show(self, version: str) -> None:
+        """Serve a version, if it is there; another process may be making it now, or have made it since we started."""
+        folder = Path(settings.PREPARED_STATIC) / version
+        if version in self._known or not folder.is_dir():
+            return
+        try:
+            self.add_files(str(folder), prefix=f"{settings.STATIC_URL}{version}/")
+            self._known.add(version)
+        except FileNotFoundError:
+            logger.info("The static files %s were taken away while they were looked at", version)
+
+    def immutable_file_test(self, path: str, url: str) -> bool:
+        return _VERSIONED.search(url) is not None
+
+    @staticmethod
+    def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
+        """Answer with the whole file: they are small, and a server need not be told of each piece."""
+        try:
+            found = static_file.get_response(request.method, request.META)
+        except FileNotFoundError:  # a later version's process has taken it away
+            return HttpResponse(status=404)
+        with found.file or open(os.devnull, "rb") as file:
+            response = HttpResponse(file.read(), status=int(found.status))
+        del response["Content-Type"]
+        for name, value in found.headers:
+            response[name] = value
+        if "immutable" in response["Cache-Control"]:  # nobody will ask whether it has changed
+            del response["ETag"], response["Last-Modified"]
+        response["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
+_deliveries: WeakSet[Delivery] = WeakSet()
+
+
+def prepare() -> None:
+    """Make the folder of this version, if it is not there yet, and serve it from now on."""
+    if settings.DEBUG:
+        return
+    files = _files()
+    version = f"v-{_fingerprint(files)}"
+    root = Path(settings.PREPARED_STATIC)
+    if not (root / version).is_dir():
+        _make(root / version, files)
+    _forget_old(root, version)
+    for delivery in _deliveries:
+        delivery.show(version)
+    Storage.version = version
+
+
+def _files() -> dict[str, Path]:
+    """All files by their names; the first finder that knows a name has it."""
+    found: dict[str, Path] = {}
+    for finder in finders.get_finders():
+        for name, storage in finder.list([".*"]):
+            found.setdefault(name, Path(storage.path(name)))
+    return found
+
+
+def _fingerprint(files: dict[str, Path]) -> str:
+    total = sha256()
+    makers = {"": Path(__file__), " ": Path(bundles.__file__)}  # what makes files of files counts too
+    for name, path in sorted((makers | files).items()):
+        total.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()[:16]
+
+
+def _make(folder: Path, files: dict[str, Path]) -> None:
+    """Fill the folder aside and put it in place at once: of two processes that start together one is first."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    compressor = Compressor(quiet=True)
+    try:
+        for name, path in files.items():
+            target = aside / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_slim(name, path.read_bytes()))
+        (aside / styles.ALL).write_bytes(b"".join((aside / name).read_bytes() for name in _sheets(files)))
+        for script in SCRIPTS:
+            _bundle(aside, script)
+        for path in [path for path in aside.rglob("*") if path.is_file()]:
+            if compressor.should_compress(path.name):
+                compressor.compress(str(path))
+        aside.chmod(0o755)
+        aside.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _bundle(folder: Path, script: str) -> None:
+    """Put a page's modules into one file; where that cannot be done they stay as they are."""
+    modules = {path.name: path.read_text(encoding="utf-8") for path in (folder / "js").glob("*.js")}
+    try:
+        made = bundle(script, modules)
+    except CannotBundleError as error:
+        logger.warning("The page's modules are delivered one by one: %s", error)
+        return
+    place = folder / folder_of(script)
+    place.mkdir()
+    for name, text in made.items():
+        (place / name).write_text(text, encoding="utf-8")
+
+
+def _sheets(files: dict[str, Path]) -> list[str]:
+    """The page's own style sheets in the order in which they hold."""
+    first = [name for name in (*styles.EVERYWHERE, *styles.STYLES) if name in files]
+    return first + sorted(name for name in files if name.startswith("css/") and name not in first)
+
+
+def _slim(name: str, content: bytes) -> bytes:
+    """Leave out the lines of our own scripts and styles that only programmers read."""
+    if not name.startswith(("js/", "css/")):
+        return content
+    return _COMMENT_LINES.sub(b"", content)
+
+
+def _forget_old(root: Path, present: str) -> None:
+    with suppress(OSError):  # of an image that only lets itself be read
+        os.utime(root / present)
+    others = [folder for folder in root.glob("v-*") if folder.name != present]
+    halves = [folder for folder in root.glob(".making-*") if _made_at(folder) < time.time() - ABANDONED_SECONDS]
+    for folder in [*sorted(others, key=_made_at, reverse=True)[KEPT_VERSIONS - 1 :], *halves]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another process has been quicker
+        return 0.0

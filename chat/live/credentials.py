@@ -1,0 +1,51 @@
+"""By what somebody was let in who listens, and which of that is over (LIVE-06)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from chat.models import LoginSession, User
+from chat.services.people import api_tokens
+
+
+class Login(NamedTuple):
+    """A browser's login: the hash of its session key, its user, and what their password was when the socket opened."""
+
+    key_hash: str
+    user_id: int
+    auth_hash: str
+
+
+class Token(NamedTuple):
+    """A program's token."""
+
+    token_id: int
+
+
+Credential = Login | Token
+
+
+def ended(entries: Iterable[Credential]) -> set[Credential]:
+    """Those that were signed out, have expired, or are of somebody who has a new password or has gone: three queries
+    at most."""
+    entries = set(entries)
+    logins = {entry for entry in entries if isinstance(entry, Login)}
+    tokens = {entry for entry in entries if isinstance(entry, Token)}
+    return {*(_signed_out(logins) if logins else ()), *(_revoked(tokens) if tokens else ())}
+
+
+def _revoked(tokens: set[Token]) -> set[Token]:
+    alive = api_tokens.alive(token.token_id for token in tokens)
+    return {token for token in tokens if token.token_id not in alive}
+
+
+def _signed_out(logins: set[Login]) -> set[Login]:
+    hashes = {login.key_hash for login in logins}
+    sessions = LoginSession.objects.filter(session_key__in=hashes, expire_date__gt=timezone.now())
+    alive = set(sessions.values_list("session_key", flat=True))
+    users = User.objects.filter(pk__in={login.user_id for login in logins}, is_active=True).only("password")
+    current = {user.pk: user.get_session_auth_hash() for user in users}
+    return {login for login in logins if login.key_hash not in alive or current.get(login.user_id) != login.auth_hash}

@@ -1,0 +1,95 @@
+"""The viewers of one session in one process, by what is made for them: events, pages in their languages, or notices
+for those who read by themselves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from chat.languages import speaking
+from chat.live.event_json import dump
+from chat.live.socket_queue import SocketQueue
+from chat.live.subscriber import Reader, Subscriber
+
+Json = dict[str, Any]
+
+
+class Audience:
+    """Each frame is made once for all who get the same: `pages` are those who watch the page, by language."""
+
+    def __init__(self) -> None:
+        self.events: set[SocketQueue] = set()
+        self.readers: set[Reader] = set()
+        self.pages: dict[str, set[SocketQueue]] = defaultdict(set)
+
+    def __iter__(self) -> Iterator[Subscriber]:
+        yield from self.events
+        yield from self.readers
+        for viewers in self.pages.values():
+            yield from viewers
+
+    def join(self, listener: Subscriber) -> None:
+        match listener:
+            case Reader():
+                self.readers.add(listener)
+            case SocketQueue(face="events"):
+                self.events.add(listener)
+            case SocketQueue():
+                self.pages[listener.language].add(listener)
+
+    def leave(self, listener: Subscriber) -> None:
+        match listener:
+            case Reader():
+                self.readers.discard(listener)
+            case SocketQueue(face="events"):
+                self.events.discard(listener)
+            case SocketQueue():
+                self._leave_page(listener)
+
+    def _leave_page(self, outbox: SocketQueue) -> None:
+        self.pages[outbox.language].discard(outbox)
+        if not self.pages[outbox.language]:
+            del self.pages[outbox.language]
+
+    def people(self) -> dict[int, str]:
+        """Who they are: user ids with names. Two tabs are one person."""
+        return {each.user_id: each.name for each in self if not each.closed}
+
+    def tell_events(self, frame: Mapping[str, object], revision: int | None = None) -> None:
+        if self.events:
+            _hand_out(self.events, dump(frame), revision)
+
+    def tell_head(self, frame: Json, revision: int) -> None:
+        """Tell viewers of events how far the session is, since an event may be lost."""
+        text = dump(frame)
+        for outbox in self.events:
+            outbox.put_head(text, revision)
+
+    def stir_readers(self, revision: int | None = None) -> None:
+        """Notify readers: a revision has been reached, or a text has grown."""
+        for reader in self.readers:
+            reader.stir(revision)
+
+    def tell_pages(self, frame: Json, revision: int | None = None) -> None:
+        """Tell all pages what has no words of ours in it, such as the text that a model writes."""
+        if self.pages:
+            text = dump(frame)
+            for viewers in self.pages.values():
+                _hand_out(viewers, text, revision)
+
+    def show(
+        self, draw: Callable[[], Json], revision: int | None = None, *, drawn: Mapping[str, Json] | None = None
+    ) -> None:
+        """Show pages what `draw` makes, drawn once in each language that is read here (UI-13).
+
+        `drawn` has frames that were made before, by language.
+        """
+        for language, viewers in self.pages.items():
+            frame = drawn[language] if drawn and language in drawn else speaking(language, draw)
+            _hand_out(viewers, dump(frame), revision)
+
+
+def _hand_out(viewers: set[SocketQueue], text: str, revision: int | None) -> None:
+    for outbox in viewers:
+        outbox.put(text, revision)

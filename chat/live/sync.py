@@ -1,0 +1,109 @@
+"""What one viewer lacks, read from the rows and made into frames: in a thread, since it may be a whole session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chat.access import session_for
+from chat.errors import NoSuchSession
+from chat.languages import speaking
+from chat.live.event_json import changes_frames, dump
+from chat.live.subscriber import Protocol
+from chat.models import User
+from chat.queries.messages import Changes, changes_since
+from chat.queries.steps import StepChanges, steps_since
+from chat.rendering.messages.frames import message_frame, session_frame
+from chat.snapshots import MessageSnapshot
+
+Json = dict[str, Any]
+
+# A page that has missed more messages or characters than this loads again.
+MOST_CHANGES = 300
+MOST_CHANGED_CHARS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The frames that bring a viewer to `revision`; text of `streaming` messages is the rows', and may have grown.
+
+    `reload`: a page is to be loaded anew instead.
+    """
+
+    revision: int
+    frames: list[str]
+    streaming: list[MessageSnapshot] = field(default_factory=list)
+    reload: bool = False
+
+
+def read(
+    face: Protocol, language: str, user: User, session_id: str, since: int, have: dict[str, Json] | None
+) -> Answer:
+    """Read what changed since a revision, and the messages that the viewer `have`s a part of (LIVE-02).
+
+    None: which those are is not known; then all streaming messages are read.
+
+    Raises NoSuchSession: it has gone, or the viewer may not see it any more.
+    """
+    return speaking(language, _read, face, user, session_id, since, have)
+
+
+def read_steps(user: User, session_id: str, since: int) -> StepChanges:
+    """Read which steps may have changed since a revision (LIVE-03). Raises NoSuchSession, as `read` does."""
+    session_for(user, session_id)
+    changes = steps_since(session_id, since)
+    if changes is None:
+        raise NoSuchSession
+    return changes
+
+
+def _read(face: Protocol, user: User, session_id: str, since: int, have: dict[str, Json] | None) -> Answer:
+    session_for(user, session_id)
+    changes = changes_since(session_id, since, list(have or ()), all_streaming=have is None)
+    if changes is None:
+        raise NoSuchSession
+    if not changes.is_known:
+        return _page_anew(changes) if face == "page" else _events_anew(session_id)
+    return _page(changes, since) if face == "page" else _events(changes, since, have or {})
+
+
+def _events_anew(session_id: str) -> Answer:
+    changes = changes_since(session_id, 0)
+    if changes is None:
+        raise NoSuchSession
+    frames = [dump(frame) for frame in changes_frames(changes, 0, {}, anew=True)]
+    return Answer(changes.revision, frames, _streaming(changes))
+
+
+def _events(changes: Changes, since: int, have: dict[str, Json]) -> Answer:
+    lengths = {message_id: int(known.get("length", 0)) for message_id, known in have.items()}
+    frames = [dump(frame) for frame in changes_frames(changes, since, lengths)]
+    return Answer(changes.revision, frames, _streaming(changes))
+
+
+def _page(changes: Changes, since: int) -> Answer:
+    if len(changes.messages) > MOST_CHANGES or _length(changes.messages) > MOST_CHANGED_CHARS:
+        return _page_anew(changes)
+    frames: list[Json] = [{"op": "syncing"}]
+    frames += [{"op": "remove", "revision": None, "id": message_id} for message_id in changes.removed]
+    for message in changes.messages:
+        if message.status != "streaming" or message.revision > since:
+            frames.append(message_frame(message))
+    frames.append(session_frame(changes.session, None))
+    return Answer(changes.revision, [dump(frame) for frame in frames], _streaming(changes))
+
+
+def _length(messages: Sequence[MessageSnapshot]) -> int:
+    """How many characters finished messages have; a single one, however long, is drawn."""
+    if len(messages) == 1:
+        return 0
+    return sum(len(each.text) + len(each.tool.result if each.tool else "") for each in messages)
+
+
+def _page_anew(changes: Changes) -> Answer:
+    return Answer(changes.revision, [dump({"op": "reload"})], reload=True)
+
+
+def _streaming(changes: Changes) -> list[MessageSnapshot]:
+    return [message for message in changes.messages if message.status == "streaming"]

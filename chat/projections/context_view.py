@@ -1,0 +1,161 @@
+"""A context for people to look at: each message as the model gets it, with the rows that it is made of, and why others
+are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby
+
+from agents.messages import Message, Part, Role, Thinking, ToolResult
+from chat.models import UNFINISHED, ChatMessage, MessageType
+from chat.projections.context import NOTHING_SHOWN, SourcedMessage, speaks, with_sources
+from chat.projections.estimate import AROUND, of_part
+
+MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
+
+# Returns the parts of these messages that the request has as reasoning: the same objects (MSG-08).
+GivenBack = Callable[[Sequence[Message]], Iterable[Thinking]]
+
+
+class ExclusionReason(StrEnum):
+    """Why the model does not get a row: somebody has left it out, an error is for people, reasoning has led nowhere or
+    goes back to its maker alone, there are no words, it is the system prompt, or the agent is still at work on it."""
+
+    SENT = ""
+    LEFT_OUT = "left_out"
+    ERROR = "error"
+    LED_NOWHERE = "led_nowhere"
+    NOT_GIVEN_BACK = "not_given_back"
+    EMPTY = "empty"
+    PROMPT = "prompt"
+    AT_WORK = "at_work"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a message holds of one row; `parts` is empty where that is nothing. `tokens` are estimated."""
+
+    row: ChatMessage
+    parts: tuple[Part, ...] = ()
+    why: ExclusionReason = ExclusionReason.SENT
+    is_result: bool = False
+    tokens: float = 0.0
+
+
+@dataclass(slots=True)
+class Block:
+    """A message of the context; `role` is None for a row between two messages of which the model gets nothing."""
+
+    role: Role | None
+    lines: list[Line] = field(default_factory=list)
+
+    @property
+    def is_results(self) -> bool:
+        return any(line.is_result for line in self.lines)
+
+    @property
+    def tokens(self) -> float:
+        return sum(line.tokens for line in self.lines) + (AROUND if self.role else 0)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The message's own parts, in order."""
+        return tuple(part for line in self.lines for part in line.parts)
+
+
+def blocks(
+    rows: Sequence[ChatMessage],
+    shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
+    given_back: GivenBack = lambda _messages: (),
+) -> list[Block]:
+    """Lay out the context of live rows. Markers of turns, which say nothing, are left away.
+
+    `given_back` tells which reasoning the vendor's request contains; without it, none counts as sent. The blocks that
+    have a role are the messages of `context`, part by part.
+    """
+    messages = with_sources(rows, shown)
+    opening: dict[str, list[SourcedMessage]] = {}
+    first = ""
+    for each in messages:
+        first = first if each.message.tool_results else each.sources[0].pk
+        opening.setdefault(first, []).append(each)
+    laid = _Layout(frozenset(map(id, given_back([each.message for each in messages]))))
+    for row in rows:
+        if row.type not in MARKERS:
+            laid.add(row, opening.get(row.pk, ()))
+    return laid.end()
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The blocks so far.
+
+    `sent` are the ids of the objects that are sent as reasoning. `open` is the message whose rows are being added,
+    `due` its lines by row, `until` its last place; `after` are the results that follow it.
+    """
+
+    sent: frozenset[int]
+    made: list[Block] = field(default_factory=list)
+    open: Block | None = None
+    due: dict[str, Line] = field(default_factory=dict)
+    until: int = 0
+    after: list[Block] = field(default_factory=list)
+    has_spoken: bool = False
+
+    def add(self, row: ChatMessage, begins: Sequence[SourcedMessage]) -> None:
+        if begins:
+            self._begin(begins)
+        line = self.due.pop(row.pk, None) or Line(row, why=self._why_not(row))
+        self.has_spoken = self.has_spoken or speaks(row)
+        if self.open is not None and (row.sequence or 0) <= self.until:
+            self.open.lines.append(line)
+            return
+        self._close()
+        self.made.append(Block(None, [line]))
+
+    def end(self) -> list[Block]:
+        self._close()
+        return self.made
+
+    def _begin(self, begins: Sequence[SourcedMessage]) -> None:
+        self._close()
+        first, *others = begins
+        self.open = Block(first.message.role)
+        self.made.append(self.open)
+        self.due = {line.row.pk: line for line in _lines(first, self.sent)}
+        self.until = first.sources[-1].sequence or 0
+        self.after = [Block(each.message.role, _lines(each, self.sent)) for each in others]
+
+    def _close(self) -> None:
+        self.made.extend(self.after)
+        self.open, self.after = None, []
+
+    def _why_not(self, row: ChatMessage) -> ExclusionReason:
+        if row.type == MessageType.ERROR:
+            return ExclusionReason.ERROR
+        if not row.include_in_context:
+            return ExclusionReason.LEFT_OUT
+        if row.status in UNFINISHED:
+            return ExclusionReason.AT_WORK
+        if row.type == MessageType.REASONING:
+            return ExclusionReason.LED_NOWHERE
+        return ExclusionReason.PROMPT if row.role == "system" and not self.has_spoken else ExclusionReason.EMPTY
+
+
+def _lines(each: SourcedMessage, sent: frozenset[int]) -> list[Line]:
+    pieces = groupby(zip(each.message.parts, each.sources, strict=True), key=lambda piece: piece[1].pk)
+    return [_line([*of_row], sent) for _pk, of_row in pieces]
+
+
+def _line(pieces: Sequence[tuple[Part, ChatMessage]], sent: frozenset[int]) -> Line:
+    parts, row = tuple(part for part, _row in pieces), pieces[0][1]
+    is_result = isinstance(parts[0], ToolResult)
+    why = ExclusionReason.SENT
+    if row.status in UNFINISHED:
+        why = ExclusionReason.AT_WORK
+    elif isinstance(parts[0], Thinking) and id(parts[0]) not in sent:
+        why = ExclusionReason.NOT_GIVEN_BACK
+    tokens = 0.0 if why in (ExclusionReason.NOT_GIVEN_BACK, ExclusionReason.AT_WORK) else sum(map(of_part, parts))
+    return Line(row, parts, why, is_result, tokens)

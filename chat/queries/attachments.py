@@ -1,0 +1,98 @@
+"""Read attached files: of messages, for a user who may see them, and their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, ClassVar
+
+from django.core.files.storage import default_storage
+from django.db.models import Prefetch, prefetch_related_objects
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from chat.access import session_for
+from chat.errors import NoSuchSession, ServiceError
+from chat.models import Attachment, ChatMessage, User, may_have_files
+
+# Databases limit the number of values in a query.
+BATCH = 5_000
+# Endings of the stored smaller forms of a picture.
+THUMB = ".thumb"
+MODEL_IMAGE = ".model"
+
+
+class NoSuchAttachment(ServiceError):
+    CODE: ClassVar[str] = "no_such_attachment"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("There is no such file."))
+
+
+def fetch(user: User, attachment_id: str) -> Attachment:
+    """Find a file for somebody who may see it. One that is not sent is its uploader's; a removed message's nobody's.
+
+    Raises NoSuchAttachment (nobody learns whether it exists).
+    """
+    attachment = Attachment.objects.filter(pk=attachment_id).select_related("message").first()
+    if attachment is None or not _is_visible(attachment, user):
+        raise NoSuchAttachment
+    try:
+        session_for(user, attachment.session_id)
+    except NoSuchSession:
+        raise NoSuchAttachment from None
+    return attachment
+
+
+def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
+    """Fetch the files of many messages at once, for `attached_to`; the text in them may be long."""
+    files = Attachment.objects.all() if with_text else Attachment.objects.defer("text")
+    with_files = (message for message in messages if may_have_files(message))
+    while batch := list(islice(with_files, BATCH)):
+        prefetch_related_objects(batch, Prefetch("attachments", files))
+
+
+def described(attachment: Attachment) -> dict[str, Any]:
+    """Tell scripts of a file."""
+    is_image = attachment.kind == Attachment.Kind.IMAGE
+    return {
+        "id": attachment.pk,
+        "name": attachment.name,
+        "kind": attachment.kind,
+        "media_type": attachment.media_type,
+        "size": attachment.size,
+        "width": attachment.width,
+        "height": attachment.height,
+        "pages": attachment.pages,
+        "url": reverse("attachment", args=[attachment.pk]),
+        "thumb": reverse("attachment-thumb", args=[attachment.pk]) if is_image else None,
+    }
+
+
+def data_of(attachment: Attachment, form: str = "") -> bytes:
+    """Read the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raises NoSuchAttachment when it is lost."""
+    try:
+        with default_storage.open(stored_name(attachment) + form) as stored:
+            data: bytes = stored.read()
+            return data
+    except FileNotFoundError:
+        raise NoSuchAttachment from None
+
+
+def size_of(attachment: Attachment, form: str = "") -> int:
+    """The size in bytes of what `data_of` reads. Raises NoSuchAttachment when it is lost."""
+    try:
+        return int(default_storage.size(stored_name(attachment) + form))
+    except FileNotFoundError:
+        raise NoSuchAttachment from None
+
+
+def stored_name(attachment: Attachment) -> str:
+    """The name of its file in the storage, which rows may share."""
+    return attachment.file.name or ""
+
+
+def _is_visible(attachment: Attachment, user: User) -> bool:
+    if attachment.message is None:
+        return attachment.user_id == user.pk
+    return attachment.message.removed_at is None

@@ -1,0 +1,198 @@
+"""What viewers read: pages of messages, a session's state, and what changed since a revision."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import F, Q, QuerySet
+
+from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
+from chat.queries import presets, reasoning
+from chat.queries.attachments import fetch_attachments
+from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
+
+# Several screens of text. What is above them is loaded when somebody scrolls there.
+PAGE_CHARS = 12_000
+# Results of tools are folded and cost less; a page has room for so many characters of them.
+PAGE_RESULT_CHARS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages in order. `queued` stand after them; both are empty of removed ones."""
+
+    messages: list[MessageSnapshot]
+    queued: list[MessageSnapshot]
+    has_older: bool
+    has_newer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All that changed in a session since a revision, queued messages last; `removed` are ids of removed messages.
+
+    `is_known` is false when the revision is not one of this history, or messages removed after it have been purged: the
+    client then has to forget what it has.
+    """
+
+    session: SessionSnapshot
+    messages: list[MessageSnapshot]
+    removed: list[str]
+    is_known: bool = True
+
+    @property
+    def revision(self) -> int:
+        return self.session.revision
+
+
+def page_of(
+    session: Session,
+    before_sequence: int | None = None,
+    limit: int = 50,
+    chars: int = PAGE_CHARS,
+    turn_id: str | None = None,
+) -> Page:
+    """Read the newest messages, or the newest before a sequence number; fewer where they have more than `chars`.
+
+    `limit` is at most 200. `turn_id` restricts the page to one turn, which has no queued messages.
+    """
+    limit = max(1, min(limit, 200))
+    rows = _rows(session, turn_id)
+    if before_sequence is not None:
+        rows = rows.filter(sequence__lt=before_sequence)
+    shown, has_older = _filled(rows.order_by("-sequence"), limit, chars)
+    with_queue = before_sequence is None and turn_id is None
+    queued = list(ChatMessage.objects.queued(session.pk)) if with_queue else []
+    return Page(snapshots(shown[::-1]), snapshots(queued), has_older)
+
+
+def page_after(
+    session: Session, after_sequence: int, limit: int = 50, chars: int = PAGE_CHARS, turn_id: str | None = None
+) -> Page:
+    """Read the oldest messages after a sequence number; fewer where they have more than `chars`."""
+    rows = _rows(session, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
+    shown, has_newer = _filled(rows, limit, chars)
+    return Page(snapshots(shown), [], has_older=True, has_newer=has_newer)
+
+
+def page_around(session: Session, message_id: str) -> Page | None:
+    """Read a message with what stands before and after it; None when it is not there (any more)."""
+    sequence = ChatMessage.objects.live(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
+    if sequence is None:
+        return None
+    before = page_of(session, before_sequence=sequence + 1, limit=25)
+    after = page_after(session, sequence, limit=25)
+    return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
+
+
+def _rows(session: Session, turn_id: str | None) -> QuerySet[ChatMessage]:
+    rows = ChatMessage.objects.live(session.pk)
+    return rows if turn_id is None else rows.filter(run_id=turn_id)
+
+
+def _filled(rows: QuerySet[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
+    """Take a page of the rows; and whether there are more of them."""
+    found = list(rows[: limit + 1])
+    shown = found[: min(limit, _filling(found, chars))]
+    return shown, len(found) > len(shown)
+
+
+def _filling(rows: Sequence[ChatMessage], room: int) -> int:
+    """How many of the rows fill a page that has room for so many characters; the last of them may go beyond it."""
+    result_room = PAGE_RESULT_CHARS
+    for count, row in enumerate(rows, 1):
+        room -= len(row.text)
+        result_room -= len(row.result)
+        if room <= 0 or result_room <= 0:
+            return count
+    return len(rows)
+
+
+def session_snapshot(session: Session) -> SessionSnapshot:
+    """Read a session's present state, its agent's status included (RUN-03)."""
+    run = SessionRun.objects.get(pk=session.pk)
+    running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
+    tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
+    status = agent_status(run, [name or "unknown" for name in tools])
+    return SessionSnapshot.from_row(session, *status, presets.shown_title(session), reasoning.applied(session))
+
+
+def session_by_id(session_id: str) -> SessionSnapshot | None:
+    session = Session.objects.filter(pk=session_id).first()
+    return session_snapshot(session) if session else None
+
+
+def changes_since(
+    session_id: str, since: int, also: Iterable[str] = (), *, all_streaming: bool = False
+) -> Changes | None:
+    """Read what changed after a revision, and the messages named in `also`; None when the session is gone.
+
+    `all_streaming` adds the messages whose text is growing, which no revision counts.
+
+    The session is read first: rows may be newer than its revision, never older, and a change that is told twice
+    does no harm.
+    """
+    session = Session.objects.filter(pk=session_id).first()
+    if session is None:
+        return None
+    wanted = Q(revision__gt=since) if since else Q(revision__gt=0, removed_at__isnull=True)
+    ids = list(also)
+    if ids:
+        wanted |= Q(pk__in=ids)
+    if all_streaming:
+        wanted |= Q(status=MessageStatus.STREAMING)
+    places = (F("sequence").asc(nulls_last=True), "created_at", "pk")
+    rows = list(ChatMessage.objects.filter(wanted, session=session).order_by(*places))
+    live = [row for row in rows if row.removed_at is None]
+    removed = [row.pk for row in rows if row.removed_at is not None]
+    return Changes(session_snapshot(session), snapshots(live), removed, knows_history(session, since))
+
+
+def knows_history(session: Session, since: int) -> bool:
+    """Return whether a client that has a revision can be sent the difference; 0 is a client that has nothing.
+
+    A later revision than the session's is of another history: the rows come from an older backup.
+    """
+    return not since or (session.purged_revision or 0) <= since <= session.revision
+
+
+def message_snapshot(message_id: str) -> MessageSnapshot | None:
+    """Read one message; None when it is gone or removed."""
+    rows = ChatMessage.objects.filter(pk=message_id, removed_at__isnull=True)
+    return next(iter(snapshots(list(rows))), None)
+
+
+def revisions(session_ids: Iterable[str]) -> dict[str, int]:
+    """The head revisions of many sessions, in one query."""
+    return dict(Session.objects.filter(pk__in=list(session_ids)).values_list("pk", "revision"))
+
+
+def snapshots(rows: Sequence[ChatMessage]) -> list[MessageSnapshot]:
+    """Take rows as viewers see them; streaming ones with the text of their delta rows."""
+    fetch_attachments(rows)
+    return [MessageSnapshot.from_row(row) for row in whole(rows)]
+
+
+def whole(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Complete the text of streaming rows by their delta rows; what this returns is not to be saved.
+
+    Deltas are read before the rows that they complete are read again: whatever was folded in between is then found
+    in the row, and nothing falls between the two.
+    """
+    streaming = [row.pk for row in rows if row.status == MessageStatus.STREAMING]
+    if not streaming:
+        return list(rows)
+    texts: dict[str, list[str]] = defaultdict(list)
+    deltas = MessageDelta.objects.filter(message__in=streaming).order_by("offset")
+    for message_id, text in deltas.values_list("message_id", "text"):
+        texts[message_id].append(text)
+    again = ChatMessage.objects.in_bulk(streaming)
+    return [_completed(again.get(row.pk, row), texts.get(row.pk, [])) for row in rows]
+
+
+def _completed(row: ChatMessage, deltas: list[str]) -> ChatMessage:
+    if row.status == MessageStatus.STREAMING:
+        row.text = "".join([row.text, *deltas])
+    return row

@@ -1,0 +1,138 @@
+"""What a session's models have been asked with: kept by names of rows, and built again from what is on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+
+from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
+from chat.projections.context import CONTEXT_FIELDS
+from chat.projections.requests import Name, Named, as_then, unfolded, without
+from chat.queries.attachments import fetch_attachments
+from chat.queries.history import keeps_content
+
+Json = dict[str, Any]
+# Databases bound how many values a query has.
+BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """A request as it was: its rows in order, without those that are `lost`, and the session's prompt then.
+
+    `now` are the same rows as they are now, removed ones too.
+    """
+
+    made: ModelRequest
+    rows: list[ChatMessage]
+    now: dict[str, ChatMessage]
+    lost: list[str]
+    system_prompt: str
+
+
+def last_revision(session_id: str) -> int | None:
+    """The session's revision at its last request that is on record; None when there is none."""
+    made = ModelRequest.objects.filter(session=session_id).order_by("-created_at", "-pk")
+    return made.values_list("revision", flat=True).first()
+
+
+def is_kept(session_id: str, response_id: str) -> bool:
+    """Whether it is on record what a response was asked with."""
+    return bool(response_id) and ModelRequest.objects.filter(session=session_id, pk=response_id).exists()
+
+
+def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
+    """Read a session's requests, the newest first; `before` names the one after which to go on."""
+    made = ModelRequest.objects.filter(session=session).order_by("-created_at", "-pk")
+    if before is not None:
+        last = made.filter(pk=before).values_list("created_at", flat=True).first()
+        if last is None:
+            return []
+        made = made.filter(Q(created_at__lt=last) | Q(created_at=last, pk__lt=before))
+    return list(made.defer("rows")[:limit])
+
+
+def past_request(session: Session, response_id: str) -> RecordedRequest | None:
+    """Build again what a response was asked with, in a fixed number of queries; None when it is not on record."""
+    made = ModelRequest.objects.filter(session=session, pk=response_id).first()
+    if made is None:
+        return None
+    try:
+        names = _names(made)
+    except LookupError:  # an imported one may count on others that did not come along
+        return None
+    rows = _rows(session, [message_id for message_id, _revision in names])
+    fetch_attachments(list(rows.values()), with_text=True)
+    before = _records([name for name in names if name[0] in rows])
+    there = [name for name in names if name[0] in rows]
+    return RecordedRequest(
+        made=made,
+        rows=[as_then(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)],
+        now=rows,
+        lost=[message_id for message_id, _revision in names if message_id not in rows],
+        system_prompt=prompt_then(session, made.revision),
+    )
+
+
+def prompt_then(session: Session, revision: int) -> str:
+    """The session's own system prompt at one of its revisions."""
+    later = SessionRevision.objects.filter(session=session, revision__gt=revision).order_by("revision", "pk")
+    for before in later.values_list("before", flat=True):
+        if "system_prompt" in before:
+            return str(before["system_prompt"])
+    return session.system_prompt
+
+
+def delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
+    """Delete what these responses were asked with; the requests after them take over the names that they share."""
+    requests = ModelRequest.objects.filter(session=session_id)
+    for request in requests.filter(pk__in=list(response_ids)).order_by("-revision", "-created_at"):
+        is_later = Q(revision__gt=request.revision) | Q(revision=request.revision, created_at__gt=request.created_at)
+        later = requests.filter(is_later)
+        following = later.order_by("revision", "created_at").first()
+        if following is not None:
+            own = without(Named(request.shared, tuple(request.rows)), Named(following.shared, tuple(following.rows)))
+            following.shared, following.rows = own.shared, list(own.rows)
+            following.save(update_fields=["shared", "rows"])
+        request.delete()
+
+
+def _names(made: ModelRequest) -> list[Name]:
+    """All names of a request. Its own revision orders the session's requests: clocks may be set back."""
+    earlier = ModelRequest.objects.filter(session=made.session_id, revision__lte=made.revision)
+    chain = earlier.order_by("-revision", "-created_at").values_list("shared", "rows")
+    return unfolded(Named(shared, tuple(map(_name, rows))) for shared, rows in chain.iterator())
+
+
+def _name(pair: Sequence[Any]) -> Name:
+    return str(pair[0]), int(pair[1])
+
+
+def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
+    """Fetch the session's own rows: the names may have come with a file, and name anybody's."""
+    rows = ChatMessage.objects.filter(session=session).only(
+        *CONTEXT_FIELDS, "revision", "removed_at", "model", "edited_by_name"
+    )
+    return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
+
+
+def _records(names: Sequence[Name]) -> Mapping[str, Json]:
+    """Return, by message id, the first content that was replaced after the named revision: what the message said then.
+
+    Rows whose content is still the same are missing.
+    """
+    named = dict(names)
+    found: dict[str, Json] = {}
+    for some in _batches(list(named)):
+        records = MessageRevision.objects.filter(message__in=some).order_by("pk")
+        for message_id, before in records.values_list("message_id", "before"):
+            if keeps_content(before) and before.get("revision", -1) >= named[message_id]:
+                found.setdefault(message_id, before)
+    return found
+
+
+def _batches(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

@@ -1,0 +1,218 @@
+"""The one place that says which agents there are: those that staff keep, before those of the configuration file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from agents.reasoning import Reasoning
+from agents.registry import AgentPreset
+from agents.toolbox import TOOLBOX
+from agents.toolbox.address_policy import host_pattern
+from chat.agents_setup import registry
+from chat.commands import MOST_ROUNDS
+from chat.errors import Invalid
+from chat.models import IMPORTED, Session
+from chat.models import AgentPreset as PresetRow
+from chat.queries import reasoning
+
+Json = dict[str, Any]
+MOST_HOSTS = 100
+
+
+def presets() -> list[AgentPreset]:
+    """All that a new session may begin with, the default one first, then in order; never empty. One query.
+
+    Those of the configuration file stand at place 0, in their order; rows stand at their `position`.
+    """
+    return _offered({row.name: row for row in PresetRow.objects.all()})
+
+
+def preset(name: str = "") -> AgentPreset:
+    """The preset of that name, offered or not; the default one for a name that is not known (any more). One query."""
+    rows = {row.name: row for row in PresetRow.objects.all()}
+    if name in rows:
+        return _from_row(rows[name])
+    from_file = registry().preset(name)
+    return from_file if from_file.name == name else _offered(rows)[0]
+
+
+def offered(name: str) -> AgentPreset | None:
+    """The preset of that name, the default one for "", if a new session may begin with it. One query."""
+    known = presets()
+    return next((each for each in known if each.name == name), None) if name else known[0]
+
+
+def own(session: Session) -> AgentPreset:
+    """What the session itself keeps of its agent, as it is now; opening prompts too.
+
+    A session in `chat` mode has no tools (MSG-09). No query, unless it began before copies were kept: then its preset
+    of today fills in, or the default one.
+    """
+    config = session.config_values
+    begun = kept(session)
+    return replace(
+        begun,
+        provider=session.provider,
+        model=session.model,
+        system_prompt=session.system_prompt,
+        tools=() if session.mode == Session.Mode.CHAT else begun.tools,
+        is_imported=bool(config.get(IMPORTED)),
+    )
+
+
+def kept(session: Session) -> AgentPreset:
+    """Return the session's own copy of its agent: title, tools, rounds and opening prompts, whatever its mode is."""
+    return _copied(session.agent, session.config_values) or preset(session.agent)
+
+
+def limits() -> tuple[set[str], int]:
+    """Return the tools and the largest number of tool rounds that users may choose: those of any offered preset."""
+    known = presets()
+    return {tool for each in known for tool in each.tools}, max(each.max_rounds for each in known)
+
+
+def configured(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
+    """Return the session's `config` with other tools or another number of tool rounds; None keeps what it has.
+
+    Raises Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
+    """
+    own_copy = kept(session)
+    allowed, most = limits()
+    allowed |= set(own_copy.tools)
+    if unknown := [name for name in tools or () if name not in allowed]:
+        words = _("There is no tool “%(tool)s”. Choose from: %(known)s.")
+        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
+    most = max(most, own_copy.max_rounds)
+    if max_rounds is not None and not 1 <= max_rounds <= most:
+        raise Invalid(_("Choose between 1 and %(most)d tool rounds.") % {"most": most})
+    return {
+        "agent_title": own_copy.title,
+        "prompts": list(own_copy.prompts),
+        **session.config_values,
+        "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
+        "max_rounds": own_copy.max_rounds if max_rounds is None else max_rounds,
+        "allowed_hosts": list(own_copy.allowed_hosts),
+    }
+
+
+def copy_of(chosen: AgentPreset) -> Json:
+    """What `Session.config` is to keep of a preset; model and system prompt have columns of their own."""
+    return {
+        "agent_title": chosen.title,
+        "tools": list(chosen.tools),
+        "max_rounds": chosen.max_rounds,
+        "prompts": list(chosen.prompts),
+        "prompt_digest": _digest(chosen.system_prompt),
+        "allowed_hosts": list(chosen.allowed_hosts),
+        **chosen.reasoning.to_config(),
+    }
+
+
+def has_own_prompt(session: Session) -> bool:
+    """Whether people have given the session another system prompt than its preset brought."""
+    digest = session.config_values.get("prompt_digest") or _digest(preset(session.agent).system_prompt)
+    return bool(_digest(session.system_prompt) != digest)
+
+
+def shown_title(session: Session) -> str:
+    """The name of the session's agent for people; "" where there is no other one to tell it from. One query."""
+    rows = dict(PresetRow.objects.values_list("name", "is_offered"))
+    names = {each.name for each in registry().presets() if rows.get(each.name, True)}
+    names |= {name for name, is_offered in rows.items() if is_offered}
+    return own(session).title if len(names | {session.agent}) > 1 else ""
+
+
+def check_model(model: str) -> None:
+    """Check what a preset names as its model; "" stands for the default one. Raises Invalid."""
+    if model and not registry().may_be(model):
+        known = ", ".join(f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model)
+        words = _("No provider here offers the model “%(model)s”. Choose one of: %(known)s.")
+        raise Invalid(words % {"model": model, "known": known})
+
+
+def check_tools(names: Iterable[str]) -> None:
+    """Check the names of a preset's tools. Raises Invalid."""
+    unknown = [name for name in names if name not in TOOLBOX]
+    if unknown:
+        words = _("There is no tool “%(tool)s”. Choose from: %(known)s.")
+        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(TOOLBOX)})
+
+
+def check_reasoning(model: str, effort: str, budget: int | None) -> None:
+    """Check what a preset names for the reasoning of its model, if it is known what that offers. Raises Invalid."""
+    choice = registry().choice(model)
+    if registry().reasoning_support(choice.provider, choice.model) is not None:
+        reasoning.check(choice.provider, choice.model, effort, budget)
+
+
+def checked_hosts(names: Iterable[str]) -> list[str]:
+    """Return the hosts that a preset allows in the form in which they are compared. Raises Invalid."""
+    hosts = []
+    for name in names:
+        try:
+            hosts.append(host_pattern(name))
+        except ValueError:
+            words = _(
+                "“%(host)s” is not a host. Enter a name such as example.com, or *.example.com for its subdomains."
+            )
+            raise Invalid(words % {"host": name}) from None
+    if len(hosts) > MOST_HOSTS:
+        raise Invalid(_("At most %(count)s hosts can be listed.") % {"count": MOST_HOSTS})
+    return hosts
+
+
+def _offered(rows: dict[str, PresetRow]) -> list[AgentPreset]:
+    known = {each.name: each for each in registry().presets()}
+    places = {name: (0, place) for place, name in enumerate(known)}
+    last = (0, len(known))
+    places |= {row.name: (row.position, places.get(row.name, last)[1]) for row in rows.values()}
+    known |= {row.name: _from_row(row) for row in rows.values()}
+    default = registry().default_agent
+    names = sorted(known, key=lambda name: (name != default, *places[name], name))
+    # Somebody has to answer, whatever is hidden.
+    return [known[name] for name in names if name not in rows or rows[name].is_offered] or [known[default]]
+
+
+def _from_row(row: PresetRow) -> AgentPreset:
+    choice = registry().choice(row.model)
+    return AgentPreset(
+        name=row.name,
+        title=row.title or row.name,
+        provider=choice.provider,
+        model=choice.model,
+        system_prompt=row.system_prompt,
+        tools=_texts(row.tools) or (),
+        max_rounds=row.max_rounds,
+        prompts=_texts(row.prompts) or (),
+        reasoning=Reasoning(row.reasoning_effort, row.thinking_budget),
+        allowed_hosts=_texts(row.allowed_hosts) or (),
+    )
+
+
+def _copied(name: str, config: Json) -> AgentPreset | None:
+    """Read a session's copy; None where it has none, or somebody has made something else of it."""
+    tools, rounds, prompts = _texts(config.get("tools")), config.get("max_rounds"), _texts(config.get("prompts"))
+    if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:
+        return None
+    title = config.get("agent_title")
+    shown = title if isinstance(title, str) and title else name
+    hosts = _texts(config.get("allowed_hosts", []))
+    if hosts is None:
+        return None
+    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or (), Reasoning.of(config), hosts)
+
+
+def _texts(value: object) -> tuple[str, ...] | None:
+    """Take a list of texts as it stands in JSON; None for anything else."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return None
+    return tuple(value)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,38 @@
+"""Read how much the model of a session may reason, and what the session chose."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from agents.reasoning import LARGEST_BUDGET, NO_REASONING, SMALLEST_BUDGET, Reasoning, ReasoningSupport
+from chat.agents_setup import registry
+from chat.errors import Invalid
+from chat.models import Session
+
+
+def offered(session: Session) -> ReasoningSupport:
+    """What the session's model offers; nothing where that is not known."""
+    return registry().reasoning_support(session.provider, session.model) or NO_REASONING
+
+
+def applied(session: Session) -> Reasoning:
+    """The session's choice, as far as its model offers it: it may have been made for another model."""
+    return offered(session).applied(Reasoning.of(session.config_values))
+
+
+def changed(present: Reasoning, effort: str | None, budget: int | None) -> Reasoning:
+    """Change a choice: None leaves a part of it as it is, "" and 0 leave it to the model."""
+    return Reasoning(present.effort if effort is None else effort, present.budget if budget is None else budget or None)
+
+
+def check(provider: str, model: str, effort: str | None, budget: int | None) -> None:
+    """Check a choice against what a model offers. Raises Invalid."""
+    support = registry().reasoning_support(provider, model) or NO_REASONING
+    if effort and effort not in support.efforts:
+        words = _("“%(model)s” does not take the reasoning effort “%(effort)s”.")
+        raise Invalid(words % {"model": model, "effort": effort})
+    if budget and not support.budget:
+        raise Invalid(_("“%(model)s” does not take a thinking budget.") % {"model": model})
+    if budget and not SMALLEST_BUDGET <= budget <= LARGEST_BUDGET:
+        words = _("A thinking budget has %(least)s to %(most)s tokens.")
+        raise Invalid(words % {"least": f"{SMALLEST_BUDGET:,}", "most": f"{LARGEST_BUDGET:,}"})

@@ -1,0 +1,219 @@
+"""Search: sessions by title, messages by full text, in what the person may see and nothing else, the newest first.
+
+Every term must be there, anywhere in a word, whatever its case. How the text is indexed: migrations/0004_search.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString, mark_safe
+
+from chat.access import sessions_of
+from chat.limits.rates import spend
+from chat.models import ChatMessage, MessageStatus, MessageType, Session, User
+
+LIMIT = 20
+# So many sessions are found by what was said in them, the newest words first.
+MOST_SESSIONS = 500
+MOST_TERMS = 8
+LONGEST_TERM = 100
+# Trigrams find nothing shorter.
+TRIGRAM = 3
+FINISHED = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED, MessageStatus.FAILED)
+# The messages that a search finds. The index of SQLite also holds removed ones (migrations/0008_erasing_and_guests.py).
+FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
+# A snippet: so many characters before the first hit, and so many in all.
+BEFORE_HIT = 50
+SNIPPET = 220
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """A session whose title has all terms; `title` is HTML with the hits marked."""
+
+    id: str
+    title: SafeString
+    workspace: int
+    workspace_name: str
+    archived: bool
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHit:
+    """A message that has all terms; `snippet` is HTML with the hits marked."""
+
+    id: str
+    session_id: str
+    session_title: str
+    workspace: int
+    workspace_name: str
+    sender: str
+    snippet: SafeString
+    timestamp: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found."""
+
+    sessions: list[SessionHit]
+    messages: list[MessageHit]
+
+
+def terms_of(query: str) -> list[str]:
+    """Split what somebody has typed into the terms that must all be found."""
+    words = query.replace("\0", " ").split()
+    return list(dict.fromkeys(word[:LONGEST_TERM] for word in words))[:MOST_TERMS]
+
+
+def search(user: User, query: str, limit: int = LIMIT) -> Found:
+    """Find up to `limit` sessions and as many messages. Raises RateLimited."""
+    terms = terms_of(query)
+    if not terms:
+        return Found([], [])
+    spend("searches", user.pk)
+    visible = sessions_of(user)
+    return Found(_sessions(visible, terms, limit), _messages(visible, terms, limit))
+
+
+def sessions_with(query: str, among: QuerySet[Session], *, in_messages: bool) -> QuerySet[Session]:
+    """Narrow sessions down to those whose title, owner or id has all terms, or one of whose messages has.
+
+    `in_messages` is whether the user may read them. Otherwise neither messages nor titles are searched, which would
+    tell what was said word by word.
+    """
+    terms = terms_of(query)
+    if not terms:
+        return among
+    named = Q()
+    for term in terms:
+        titles = ("title",) if in_messages else ()
+        named &= _in_columns(term, *titles, "owner__username", "owner__display_name")
+    exactly = terms if len(terms) == 1 else []
+    saying = _saying(among, terms) if in_messages else []
+    return among.filter(named | Q(pk__in=[*exactly, *saying]))
+
+
+def _in_columns(term: str, *columns: str) -> Q:
+    """A term in one of some columns. SQLite knows the case of ASCII alone: of others the usual forms are sought."""
+    found = Q()
+    for column in columns:
+        for form in {term} if term.isascii() else {term, term.lower(), term.upper(), term.title()}:
+            found |= Q(**{f"{column}__icontains": form})
+    return found
+
+
+def _saying(among: QuerySet[Session], terms: list[str]) -> list[str]:
+    """The ids of sessions in which something with all terms was said."""
+    indexed, short = _by_length(terms)
+    if connection.vendor == "sqlite" and indexed:
+        return _ask_index("DISTINCT d.session_id", among.order_by(), indexed, short, MOST_SESSIONS)
+    found = ChatMessage.objects.filter(FOUND, session__in=among.order_by().values("pk"))
+    for term in terms:
+        found = found.filter(text__icontains=term)
+    return list(found.order_by("session_id").values_list("session_id", flat=True).distinct()[:MOST_SESSIONS])
+
+
+def _by_length(terms: list[str]) -> tuple[list[str], list[str]]:
+    """Terms that the index finds, and those that are too short for it."""
+    return [term for term in terms if len(term) >= TRIGRAM], [term for term in terms if len(term) < TRIGRAM]
+
+
+def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[SessionHit]:
+    """Match titles here: no database folds the case of all scripts, and a person's titles are few."""
+    titled = visible.exclude(title="").order_by("-updated_at")
+    rows = titled.values_list("pk", "title", "status", "updated_at", "workspace", "workspace__name")
+    patterns = [_pattern([term]) for term in terms]
+    hits = []
+    for pk, title, status, updated_at, workspace, name in rows.iterator():
+        if all(pattern.search(title) for pattern in patterns):
+            archived = status == Session.Status.ARCHIVED
+            hits.append(SessionHit(pk, marked(title, terms), workspace, name, archived, updated_at))
+        if len(hits) == limit:
+            break
+    return hits
+
+
+def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[MessageHit]:
+    found = ChatMessage.objects.filter(FOUND)
+    indexed, short = _by_length(terms)
+    if connection.vendor == "sqlite" and indexed:
+        found = found.filter(pk__in=_ask_index("d.message_id", visible, indexed, short, limit))
+    else:
+        found = found.filter(session__in=visible)
+        for term in terms:
+            found = found.filter(text__icontains=term)
+    rows = found.select_related("session__workspace").order_by("-timestamp", "pk")[:limit]
+    return [_hit(row, terms) for row in rows]
+
+
+def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short: list[str], limit: int) -> list[str]:
+    """Ask the index, from its newest entry back, until there are enough; short terms are sought in what it gives.
+
+    `what` is a column of the entries, `d`.
+    """
+    gate, parameters = visible.values("pk").query.get_compiler(connection=connection, elide_empty=False).as_sql()
+    likes = "".join(" AND m.text LIKE %s ESCAPE '!'" for _term in short)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""SELECT {what} FROM chat_search JOIN chat_searchdoc d ON d.docid = chat_search.rowid
+            JOIN chat_chatmessage m ON m.id = d.message_id
+            WHERE chat_search MATCH %s AND m.removed_at IS NULL AND d.session_id IN ({gate}){likes}
+            ORDER BY chat_search.rowid DESC LIMIT %s""",  # noqa: S608  # the gate is Django's, all values are parameters
+            [_match(indexed), *parameters, *map(_like, short), limit],
+        )
+        return [found for (found,) in cursor.fetchall()]
+
+
+def _match(terms: list[str]) -> str:
+    """Write terms as FTS5 reads them: each is a string, whatever signs it holds."""
+    return " AND ".join('"' + term.replace('"', '""') + '"' for term in terms)
+
+
+def _like(term: str) -> str:
+    return "%" + re.sub(r"([!%_])", r"!\1", term) + "%"
+
+
+def _hit(row: ChatMessage, terms: list[str]) -> MessageHit:
+    session = row.session
+    return MessageHit(
+        id=row.pk,
+        session_id=session.pk,
+        session_title=session.title,
+        workspace=session.workspace_id,
+        workspace_name=session.workspace.name,
+        sender=row.sender or row.model,
+        snippet=marked(around_hit(row.text, terms), terms),
+        timestamp=row.timestamp,
+    )
+
+
+def around_hit(text: str, terms: list[str]) -> str:
+    """Cut a long text down to one line around its first hit."""
+    hit = _pattern(terms).search(text)
+    start = max(0, (hit.start() if hit else 0) - BEFORE_HIT)
+    cut = " ".join(text[start : start + SNIPPET].split())
+    return ("…" if start else "") + cut + ("…" if start + SNIPPET < len(text) else "")
+
+
+def marked(text: str, terms: list[str]) -> SafeString:
+    """Escape a text and mark where the terms are."""
+    pieces = _pattern(terms, group=True).split(text)
+    html = "".join(
+        f"<mark>{conditional_escape(piece)}</mark>" if place % 2 else conditional_escape(piece)
+        for place, piece in enumerate(pieces)
+    )
+    return mark_safe(html)  # noqa: S308  # each piece is escaped, and the tags are ours
+
+
+def _pattern(terms: list[str], *, group: bool = False) -> re.Pattern[str]:
+    longest_first = sorted(terms, key=len, reverse=True)
+    either = "|".join(map(re.escape, longest_first))
+    return re.compile(f"({either})" if group else either, re.IGNORECASE)

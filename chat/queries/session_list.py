@@ -1,0 +1,220 @@
+"""The list of a person's sessions: what each looks like from where they stand, grouped by when it was last active."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, TypedDict
+
+from django.db.models import Case, Exists, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.access import deleted_sessions_of, sessions_of
+from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRole, Share, User
+from chat.queries.search import sessions_with
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class Seen(TypedDict):
+        pinned_at: datetime | None
+        unread: bool
+
+    Row = WithAnnotations[Session, Seen]
+
+PAGE = 60
+MOST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A session as its row in the list shows it. `owner` is given where it is somebody else's."""
+
+    id: str
+    title: str
+    owner: User | None
+    workspace: int
+    workspace_name: str
+    archived: bool
+    pinned: bool
+    unread: bool
+    working: bool
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows under one heading; `key` is the heading's name for programs."""
+
+    key: str
+    title: str
+    rows: list[Listed]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session in a list for programs: its row, and the user's role in it."""
+
+    listed: Listed
+    session: Session
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """What narrows a list down. `words` are in the title, the owner's name or a message; `deleted`: restorable ones."""
+
+    archived: bool = False
+    deleted: bool = False
+    words: str = ""
+    agent: str | None = None
+    updated_since: datetime | None = None
+    within: Q | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some rows of a list, the last active first, whatever is pinned; `more` when others come after them."""
+
+    rows: list[ListedSession]
+    more: bool
+
+
+EVERYTHING = ListFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The list, or its beginning: `more` is how many rows to ask for to see more of it, 0 when this is all."""
+
+    groups: list[Group]
+    more: int
+
+    @property
+    def owners(self) -> set[User]:
+        """Whose sessions these are, where they are not the reader's."""
+        return {row.owner for group in self.groups for row in group.rows if row.owner}
+
+
+def listing(user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = False, within: Q | None = None) -> Listing:
+    """Read the person's list, pinned sessions first, then the last active; days are those of their own zone.
+
+    `within` narrows it down, as to a workspace's sessions (services/workspaces.py).
+    """
+    shown = max(PAGE, min(shown, MOST))
+    found = list(_rows(user, archived, within)[: shown + 1])
+    rows = [_listed(session, user) for session in found[:shown]]
+    more = shown + 2 * PAGE if len(found) > shown else 0
+    if archived:
+        return Listing([Group("archived", _("Archived"), rows)] if rows else [], more)
+    return Listing(grouped(rows, timezone.now(), zone), more)
+
+
+def listed_before(
+    user: User, place: tuple[datetime, str] | None = None, *, count: int = PAGE, only: ListFilter = EVERYTHING
+) -> Slice:
+    """Read the rows that come after a `place`, which is a row's time and id; None: from the first on.
+
+    One query; one more on SQLite where words are searched.
+    """
+    rows = _with_status(user, _filtered(user, only)).order_by("-updated_at", "pk")
+    share = Share.objects.filter(session=OuterRef("pk"), user=user).values("role")
+    rows = rows.annotate(role=Case(When(owner=user, then=Value(SessionRole.OWNER.value)), default=Subquery(share[:1])))
+    if place is not None:
+        updated_at, pk = place
+        rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__gt=pk))
+    found = list(rows[: count + 1])
+    shown = [ListedSession(_listed(session, user), session, session.role) for session in found[:count]]
+    return Slice(shown, more=len(found) > count)
+
+
+def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
+    if only.deleted:
+        sessions = deleted_sessions_of(user)
+    else:
+        status = Session.Status.ARCHIVED if only.archived else Session.Status.ACTIVE
+        sessions = sessions_of(user).filter(status=status)
+    sessions = sessions.filter(only.within or Q())
+    if only.agent is not None:
+        sessions = sessions.filter(agent=only.agent)
+    if only.updated_since is not None:
+        sessions = sessions.filter(updated_at__gte=only.updated_since)
+    return sessions_with(only.words, sessions, in_messages=True)
+
+
+def recent(user: User, count: int, within: Q | None = None) -> list[Listed]:
+    """Read the last active sessions, wherever they stand in the list."""
+    rows = _rows(user, archived=False, within=within).order_by("-updated_at")[:count]
+    return [_listed(session, user) for session in rows]
+
+
+def unread_sessions(user: User) -> QuerySet[Row]:
+    """What the list marks as unread, in no order: to be asked whether there is any."""
+    return _rows(user, archived=False).filter(revision__gt=F("read"), unread=True).order_by()
+
+
+def grouped(rows: list[Listed], now: datetime, zone: tzinfo) -> list[Group]:
+    """Put rows, in their order, under headings; empty ones are left out."""
+    today = now.astimezone(zone).date()
+    groups: dict[str, Group] = {}
+    for row in rows:
+        age = today - row.updated_at.astimezone(zone).date()
+        key, title = ("pinned", _("Pinned")) if row.pinned else _age(age)
+        groups.setdefault(key, Group(key, title, [])).rows.append(row)
+    return list(groups.values())
+
+
+def _age(age: timedelta) -> tuple[str, str]:
+    if age.days <= 0:
+        return "today", _("Today")
+    if age.days == 1:
+        return "yesterday", _("Yesterday")
+    if age.days <= 7:
+        return "week", _("Previous 7 days")
+    if age.days <= 30:
+        return "month", _("Previous 30 days")
+    return "older", _("Older")
+
+
+def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
+    status = Session.Status.ARCHIVED if archived else Session.Status.ACTIVE
+    return _with_status(user, sessions_of(user).filter(within or Q(), status=status))
+
+
+def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
+    """Add what the list shows of each session for one user: pinned, unread, working."""
+    sessions = sessions.select_related("owner", "run", "workspace")
+    mine = FilteredRelation("participations", condition=Q(participations__user=user))
+    sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
+    sessions = sessions.annotate(pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)))
+    return sessions.order_by(F("pinned_at").desc(nulls_last=True), "-updated_at", "pk")
+
+
+def _unseen(user: User) -> QuerySet[ChatMessage]:
+    """What has been said since the person looked."""
+    return ChatMessage.objects.filter(said_by_others(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
+
+
+def _listed(session: Row, user: User) -> Listed:
+    return Listed(
+        id=session.pk,
+        title=session.title,
+        owner=None if session.owner_id == user.pk else session.owner,
+        workspace=session.workspace_id,
+        workspace_name=session.workspace.name,
+        archived=session.status == Session.Status.ARCHIVED,
+        pinned=session.pinned_at is not None,
+        unread=session.unread,
+        working=session.run.state != RunState.IDLE,
+        updated_at=session.updated_at,
+    )
+
+
+def said_by_others(user: User | OuterRef) -> Q:
+    """Which messages can be unread: what others, the agent above all, have said to the end or are waiting for."""
+    others = Q(user=None) | ~Q(user=user)
+    unfinished = Q(status__in=(MessageStatus.QUEUED, MessageStatus.STREAMING))
+    said = Q(type__in=(MessageType.TEXT, MessageType.ERROR)) & ~unfinished
+    return Q(removed_at=None) & others & (said | Q(status=MessageStatus.WAITING))

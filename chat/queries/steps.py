@@ -1,0 +1,163 @@
+"""Steps as clients read them: page by page, and what may have changed since a revision (CTX-04, LIVE-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db.models import Max, Min, Q, QuerySet
+
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Session
+from chat.projections.context import Around, call_ids, labels, named, speaker
+from chat.projections.segments import TurnSegments, segments
+from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected, gone
+from chat.projections.steps import AT_WORK, Sourced, Step, growing, steps
+from chat.queries.attachments import fetch_attachments
+from chat.queries.messages import whole
+
+MOST_STEPS = 200
+UNFINISHED = (MessageStatus.STREAMING, *AT_WORK)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """Some steps in order; `next` is the `after` of the page behind it, None at the session's end."""
+
+    revision: int
+    steps: list[Step]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPage:
+    """Some turns in order; `next` likewise."""
+
+    revision: int
+    turns: list[TurnSegments]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanges:
+    """What may have changed up to `revision`: steps as they are, and ids of steps that may have been and are not.
+
+    `growing`: for each step whose content ends with a text that still grows, that message's id, and the text so far.
+    """
+
+    revision: int
+    steps: list[Step] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    growing: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> StepPage:
+    """Read at most `limit` steps whose `sequence` is greater than `after`."""
+    limit = max(1, min(limit, MOST_STEPS))
+    place = after // 2  # the message place of step number `after`: see `sequence_of`
+    behind = _turns(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
+    start = _turn_before(session.pk, place + 1)
+    found = steps(_rows(session.pk, start, behind), _around(session.pk, start))
+    end = 2 * behind if behind else None
+    shown = [each.step for each in found if after < each.step.sequence and (end is None or each.step.sequence < end)]
+    if len(shown) > limit:
+        return StepPage(session.revision, shown[:limit], shown[limit - 1].sequence)
+    return StepPage(session.revision, shown, end - 1 if end else None)
+
+
+def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) -> SegmentPage:
+    """Read what the agent did in the turns that begin after a place, so many messages and the rest of the last turn."""
+    limit = max(1, min(limit, MOST_STEPS))
+    live = ChatMessage.objects.live(session.pk).filter(sequence__gt=after)
+    start = live.filter(type=MessageType.TURN_START, sequence__gt=after + limit).order_by("sequence").first()
+    rows = live.filter(sequence__lt=start.sequence) if start else live
+    found = segments(whole(list(rows.order_by("sequence"))))
+    return SegmentPage(session.revision, found, (start.sequence or 0) - 1 if start else None)
+
+
+def steps_since(session_id: str, since: int) -> StepChanges | None:
+    """Read what may have changed after a revision, 0: all there is; None when the session has gone.
+
+    What is still at work is always told of: how far it is, no revision says. The session is read first: rows may be
+    newer than its revision, never older, and what is told twice does no harm.
+    """
+    session = Session.objects.filter(pk=session_id).only("revision").first()
+    if session is None:
+        return None
+    if not since:
+        return _changes(session, steps(_rows(session_id)))
+    changed = _changed(session_id, since)
+    return _since(session, since, changed) if changed else StepChanges(session.revision)
+
+
+def _changes(session: Session, found: list[Sourced], ended: Iterable[str] = ()) -> StepChanges:
+    return StepChanges(session.revision, [each.step for each in found], list(ended), growing(found))
+
+
+def _changed(session_id: str, since: int) -> list[ChatMessage]:
+    """Read what is new; messages that are queued are no steps yet."""
+    rows = ChatMessage.objects.filter(session=session_id)
+    news = rows.filter(revision__gt=since).exclude(sequence=None, removed_at=None)
+    at_work = rows.filter(sequence__gte=_turn_before(session_id, None), status__in=UNFINISHED)
+    return list({row.pk: row for row in (*news, *at_work)}.values())
+
+
+def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChanges:
+    lowest = min((row.sequence for row in changed if row.sequence is not None), default=None)
+    renamed = _names_may_change(session.pk, since, changed)
+    start = 0 if renamed else _turn_before(session.pk, lowest)
+    rows = _rows(session.pk, start)
+    found = steps(rows, _around(session.pk, start))
+    by_people = _people_changed(session.pk, since)
+    told = found if renamed else affected(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
+    return _changes(session, told, gone(found, rows, changed) if by_people else ())
+
+
+def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:
+    """Tell whether people who spoke before may be named otherwise now: one speaks no more alone, or again (CTX-06)."""
+    news = [row for row in changed if speaker(row) == MessageRole.USER]
+    if not news:
+        return False
+    stayed = frozenset(map(named, _speakers(_turns(session_id).filter(revision__lte=since))))
+    everyone = stayed | frozenset(map(named, news))
+    if len({person for person, _name in stayed}) < 2:
+        return len({person for person, _name in everyone}) > 1 or any(row.user_id is None for row in news)
+    before, now = labels(stayed), labels(everyone)
+    return any(before[person] != now[person] for person in stayed)
+
+
+def _people_changed(session_id: str, since: int) -> bool:
+    """Whether rows may have got other neighbours since: agents only add rows at the end."""
+    news = ChatMessage.objects.filter(session=session_id, revision__gt=since)
+    return news.filter(Q(removed_at__isnull=False) | Q(revisions__isnull=False)).exists()
+
+
+def _turns(session_id: str) -> QuerySet[ChatMessage]:
+    """What people say: nothing before it and nothing behind it are one message of the model's."""
+    live = ChatMessage.objects.live(session_id)
+    return live.filter(type=MessageType.TEXT, role=MessageRole.USER, include_in_context=True)
+
+
+def _turn_before(session_id: str, sequence: int | None) -> int:
+    """Find where people spoke last before a place (None: the session's end); 0 if nobody did."""
+    turns = _turns(session_id) if sequence is None else _turns(session_id).filter(sequence__lt=sequence)
+    return turns.aggregate(last=Max("sequence"))["last"] or 0
+
+
+def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatMessage]:
+    """Read live rows in order, from one place to another."""
+    rows = ChatMessage.objects.live(session_id).filter(sequence__gte=start).order_by("sequence")
+    found = list(rows if end is None else rows.filter(sequence__lte=end))
+    fetch_attachments(found, with_text=True)
+    return [row for row in whole(found) if row.sequence is not None]
+
+
+def _around(session_id: str, start: int) -> Around:
+    before = ChatMessage.objects.live(session_id).filter(sequence__lt=start, include_in_context=True)
+    calls = before.filter(type=MessageType.TOOL_GROUP).order_by("sequence").values_list("pk", "tool_call_id")
+    return Around(frozenset(map(named, _speakers(_turns(session_id)))), call_ids(calls))
+
+
+def _speakers(turns: QuerySet[ChatMessage]) -> list[ChatMessage]:
+    """Read one row for each name of each person."""
+    people = turns.order_by().values_list("user_id", "sender").distinct()
+    return [ChatMessage(user_id=user_id, sender=sender) for user_id, sender in people]

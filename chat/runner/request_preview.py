@@ -1,0 +1,83 @@
+"""The request that a session would send next, for users and programs to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.errors import AgentError
+from agents.i18n import TranslatableText
+from agents.loop import Agent, request_of
+from agents.messages import Message, Thinking
+from agents.providers.base import Request
+from agents.providers.forms import dialect_of, form_of, given_back, without_refused
+from agents.tools import Tool
+from chat.models import ChatMessage, Session
+from chat.projections.context import context, system_prompt
+from chat.projections.context_view import Block, blocks
+from chat.projections.estimate import of_text, of_tools
+from chat.projections.measure import Measure, measured
+from chat.runner.agent_input import agent_of, load_context_rows
+from chat.runner.file_parts import Reader, Shown, file_sizes, load_file_parts
+
+# What `measured` needs beside the columns of the context.
+MEASURED = ("model", "timestamp", "input_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class NextRequest:
+    """The rows and what becomes of them. Without an `agent` no request can be sent: `problem` says why."""
+
+    session: Session
+    rows: Sequence[ChatMessage]
+    files: Shown
+    agent: Agent | None = None
+    problem: TranslatableText | str = ""
+
+    @property
+    def system(self) -> str:
+        return system_prompt(self.rows, self.session.system_prompt)
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return self.agent.tools if self.agent else ()
+
+    @property
+    def messages(self) -> list[Message]:
+        return context(self.rows, self.files)
+
+    @property
+    def provider_name(self) -> str:
+        """The name of the endpoint that would be asked."""
+        return self.agent.provider.name if self.agent else self.session.provider
+
+    @property
+    def request(self) -> Request:
+        """The request as the agent makes it; without an agent only what the rows say."""
+        return self._request(self.messages)
+
+    def _request(self, messages: Sequence[Message]) -> Request:
+        if self.agent is None:
+            return Request(self.session.model, tuple(messages), self.system)
+        return without_refused(self.agent.provider, request_of(self.agent, messages))
+
+    def _given_back(self, messages: Sequence[Message]) -> list[Thinking]:
+        request, provider = self._request(messages), self.agent.provider if self.agent else None
+        form, dialect = form_of(provider, request.model), dialect_of(provider, request.model)
+        return given_back(form, request, self.provider_name, dialect)
+
+    def estimate(self) -> tuple[list[Block], Measure]:
+        """Lay out the context with estimated tokens; the rows need the `MEASURED` columns."""
+        laid = blocks(self.rows, self.files, self._given_back)
+        around = of_text(self.system) + of_tools(self.tools)
+        return laid, measured(laid, around, (self.session.provider, self.session.model))
+
+
+def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
+    """Read a session's next request. `more` are columns of its rows; `reader` gives the files that the model takes."""
+    rows = load_context_rows(session, *more)
+    try:
+        agent = agent_of(session, rows)
+    except AgentError as error:
+        return NextRequest(session, rows, {}, problem=error.words)
+    return NextRequest(session, rows, load_file_parts(rows, agent.takes, reader), agent)

@@ -1,0 +1,398 @@
+"""What an agent's events mean for the rows: pure, and at every instant able to commit what there is (RUN-08).
+
+    reduce(state, event, now) -> (state, changes)
+
+The text of a streaming message is not part of the state: it is in the rows' deltas, folded by `compact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from agents.errors import AgentError
+from agents.events import (
+    FinishReason,
+    PartDone,
+    ReasoningDelta,
+    ResponseDone,
+    ResponseStarted,
+    RetryScheduled,
+    RoundLimitReached,
+    StopReason,
+    TextDelta,
+    ToolReturned,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+    Usage,
+)
+from agents.i18n import TranslatableText
+from agents.i18n import gettext as _
+from agents.messages import Text, Thinking, ToolCall, ToolResult
+from agents.safe_text import clean
+from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
+from chat.runs.changes import (
+    AppendText,
+    Change,
+    CloseTurn,
+    InsertMessage,
+    Json,
+    RecordUsage,
+    TellCancelled,
+    TellStatus,
+    UpdateMessage,
+)
+from chat.runs.sanitize import storable, storable_name, storable_usage
+from chat.runs.turn_state import (
+    Now,
+    OpenText,
+    OpenTool,
+    ProcessLost,
+    SpokenText,
+    Stopped,
+    TurnEvent,
+    TurnState,
+)
+
+RESUME_NOTE = _("The server restarted while you were answering. Continue exactly where your last message was cut off.")
+EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another model.")
+# After any other reason more follows, or an error that says why nothing was said.
+FINAL: tuple[StopReason, ...] = ("end", "tool_use")
+CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
+
+Reduced = tuple[TurnState, list[Change]]
+
+
+def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
+    """Apply one event. A closed turn takes no more events: they change nothing."""
+    if state.closed:
+        return state, []
+    match event:
+        case TextDelta(text):
+            return _delta(state, clean(text), now, reasoning=False)
+        case ReasoningDelta(text):
+            return _delta(state, clean(text), now, reasoning=True)
+        case PartDone(part):
+            return _part_done(state, part, now)
+        case ResponseStarted(model, provider, window):
+            return _response_started(state, model, provider, window, now), []
+        case ResponseDone(reason, usage):
+            return _response_done(state, reason, storable_usage(usage), now)
+        case ToolStarted(call):
+            return _tool_started(state, call, now)
+        case ToolReturned(result):
+            return _tool_returned(state, result, now)
+        case RetryScheduled():
+            return replace(state, requested=now.mono), []
+        case RoundLimitReached(_, note):
+            return state, [_note(state, note, now)]
+        case TurnFinished(reason):
+            return _finish(state, reason, now)
+        case TurnFailed(error):
+            return _fail(state, error, now)
+        case Stopped():
+            return _stop(state, now)
+        case ProcessLost(resume, error):
+            return _lost(state, resume, error, now)
+        case _:
+            assert_never(event)
+
+
+def _ms(since: float, now: Now) -> int:
+    return max(0, round((now.mono - since) * 1000))
+
+
+def _assistant(state: TurnState, now: Now, **fields: object) -> Json:
+    return {
+        "role": "assistant",
+        "run_id": state.turn_id,
+        "response_id": state.response_id,
+        "mode": state.mode,
+        "agent_id": state.agent_id,
+        "model": state.model,
+        "provider": state.provider,
+        "timestamp": now.wall,
+        **fields,
+    }
+
+
+def _response_started(state: TurnState, model: str, provider: str, window: int | None, now: Now) -> TurnState:
+    return replace(
+        state,
+        model=model,
+        provider=provider,
+        context_window=window,
+        response_id=now.response_id(),
+        requested=now.mono,
+        first_token_ms=None,
+        spoken=(),
+        last_row="",
+    )
+
+
+def _first_token(state: TurnState, now: Now) -> TurnState:
+    return state if state.first_token_ms is not None else replace(state, first_token_ms=_ms(state.requested, now))
+
+
+def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced:
+    if state.open is not None and state.open.reasoning == reasoning and not state.open.whole:
+        return state, [AppendText(state.open.id, text, reasoning)]
+    state, changes = _end_open(_first_token(state, now), now)
+    row = now.message_id()
+    kind = "reasoning" if reasoning else "text"
+    changes.append(
+        InsertMessage(
+            row,
+            "reasoning_delta" if reasoning else "text_delta",
+            _assistant(state, now, type=kind, status="streaming", text=text),
+        )
+    )
+    spoken = state.spoken if reasoning else (*state.spoken, SpokenText(row, now.mono))
+    return replace(state, open=OpenText(row, reasoning, now.mono), spoken=spoken, last_row=row), changes
+
+
+def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:
+    """Complete the growing row because another part begins."""
+    if state.open is None:
+        return state, []
+    return replace(state, open=None), [_ended(state.open, now, **fields)]
+
+
+def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
+    """Complete a growing row; a text's duration is known only when its response is done (MSG-05)."""
+    values: Json = {"status": "complete", **fields}
+    if row.reasoning:
+        values["duration_ms"] = _ms(row.began, now)
+    return UpdateMessage(row.id, "message_updated", values, compact=True)
+
+
+def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> Reduced:
+    state = _first_token(state, now)
+    match part:
+        case ToolCall():
+            return _called(state, part, now)
+        case Text(data=data):
+            # The row stays open until another part begins or the response is done, which knows its duration.
+            return (_text_done(state, data) if data else state), []
+        case Thinking():
+            if state.open is not None and state.open.reasoning:
+                return _end_open(state, now, provider_data=storable(dict(part.data)) or None)
+            return _hidden_thinking(state, part, now)
+        case _:
+            assert_never(part)
+
+
+def _text_done(state: TurnState, data: Mapping[str, str]) -> TurnState:
+    """Keep what belongs to a whole text; a text that follows it has its own row."""
+    spoken = (*state.spoken[:-1], *(replace(text, data=data) for text in state.spoken[-1:]))
+    return replace(state, spoken=spoken, open=replace(state.open, whole=True) if state.open else None)
+
+
+def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
+    """Keep reasoning that came without deltas (redacted): nothing to show, but it must be replayed (MSG-08)."""
+    state, changes = _end_open(state, now)
+    row, data = now.message_id(), storable(dict(part.data)) or None
+    fields = _assistant(state, now, type="reasoning", status="complete", text=clean(part.text), provider_data=data)
+    return replace(state, last_row=row), [*changes, InsertMessage(row, "message_updated", fields)]
+
+
+def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+    """Show a call where the model made it; it is run when its response is done (MSG-08, UI-01)."""
+    state, changes = _end_open(state, now)
+    tool = OpenTool(now.message_id(), call.id, storable_name(call.name))
+    raw = {"raw_arguments": call.raw} if call.raw else {}
+    fields = _assistant(
+        state,
+        now,
+        type="tool_group",
+        status="pending",
+        tool_call_id=storable_name(call.id),
+        tool_name=tool.name,
+        arguments=storable(call.arguments),
+        provider_data=storable({**call.data, **raw}) or None,
+    )
+    changes.append(InsertMessage(tool.id, "message_updated", fields))
+    return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
+
+
+def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
+    metrics = _metrics(state, usage)
+    rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
+    rows.extend(_spoken(state, text, now, cut=reason in CUT_SHORT) for text in state.spoken)
+    changes: list[Change] = [*_summarised(rows, state, metrics, now)]
+    if not (state.spoken or state.tools) and reason in FINAL:
+        error = AgentError(EMPTY_ANSWER)
+        changes.append(_error(state, error, now, **({} if state.last_row else metrics)))
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
+    return replace(state, open=None, spoken=()), changes
+
+
+def _spoken(state: TurnState, text: SpokenText, now: Now, *, cut: bool) -> UpdateMessage:
+    """End a text with its response; words that were cut short there can be gone on with (RUN-12)."""
+    grows = state.open is not None and state.open.id == text.id
+    status = "interrupted" if cut and grows else "complete"
+    fields: Json = {"duration_ms": _ms(text.began, now), "status": status}
+    if text.data and status == "complete":
+        fields["provider_data"] = storable(dict(text.data))
+    return UpdateMessage(text.id, "message_updated", fields, compact=grows)
+
+
+def _summarised(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
+    """Put the metrics on the response's last row (MSG-06), and make a change of its last text, else of its last row,
+    its response_done (RUN-02)."""
+    if state.last_row and all(row.id != state.last_row for row in rows):
+        rows = [*rows, UpdateMessage(state.last_row, "message_updated", {})]
+    herald = state.spoken[-1].id if state.spoken else state.last_row
+    began = state.spoken[0].began if state.spoken else state.requested
+    details = {"duration_ms": _ms(began, now), "usage": metrics}
+    rows = [replace(row, fields=row.fields | metrics) if row.id == state.last_row else row for row in rows]
+    return [replace(row, name="response_done", details=details) if row.id == herald else row for row in rows]
+
+
+def _metrics(state: TurnState, usage: Usage) -> Json:
+    known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": sum(known) if known else None,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "first_token_latency_ms": state.first_token_ms,
+    }
+
+
+def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+    tool = _tool(state, call.id)
+    if tool is None:
+        return state, []
+    tools = tuple(replace(each, began=now.mono) if each is tool else each for each in state.tools)
+    update = UpdateMessage(tool.id, "tool_exec_start", {"status": "running", "timestamp": now.wall})
+    return replace(state, tools=tools), [update, TellStatus("tool_calling", tool.name)]
+
+
+def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
+    tool = _tool(state, result.call_id)
+    if tool is None:
+        return state, []
+    tools = tuple(each for each in state.tools if each is not tool)
+    status = "failed" if result.is_error else "complete"
+    update = _tool_ended(tool, status, clean(result.content), result.is_error, now)
+    running = [each.name for each in tools if each.began is not None]
+    tell = TellStatus("tool_calling", running[-1]) if running else TellStatus("thinking")
+    return replace(state, tools=tools), [update, tell]
+
+
+def _tool(state: TurnState, call_id: str) -> OpenTool | None:
+    """Find a call by its id, or by the one that the context gives to a row whose own is missing or doubled."""
+    return next((tool for tool in state.tools if call_id in (tool.call_id, own_call_id(tool.id))), None)
+
+
+def _tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: Now) -> UpdateMessage:
+    fields: Json = {"status": status, "result": content, "is_error": is_error, "ended_at": now.wall}
+    if tool.began is not None:
+        fields["duration_ms"] = _ms(tool.began, now)
+    return UpdateMessage(tool.id, "tool_exec_end", fields)
+
+
+def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
+    fields = {"type": "text", "role": "system", "run_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
+    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_words(text)})
+
+
+def _error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
+    """Keep an error with its code, and with what can mend it (RUN-10)."""
+    text = error.words
+    data = {**_words(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
+    fields = _assistant(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
+    return InsertMessage(now.message_id(), "error", fields)
+
+
+def _words(text: str) -> Json:
+    """Keep what a sentence is made of: readers get it in their own language (UI-13)."""
+    return {"provider_data": {"words": storable(text.to_json())}} if isinstance(text, TranslatableText) else {}
+
+
+def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
+    """Commit what there is: growing text as interrupted, tools without a result with one that says so."""
+    changes: list[Change] = []
+    for text in state.spoken:  # the texts of the response that are complete, but did not know their duration yet
+        if state.open is None or state.open.id != text.id:
+            changes.append(UpdateMessage(text.id, "message_updated", {"duration_ms": _ms(text.began, now)}))
+    if state.open is not None:
+        measured = {"duration_ms": _ms(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
+        changes.append(_cut(state.open, **measured))
+    changes.extend(_tool_ended(tool, "interrupted", tool_text, True, now) for tool in state.tools)
+    return replace(state, open=None, tools=(), spoken=()), changes
+
+
+def _cut(row: OpenText, **fields: object) -> UpdateMessage:
+    return UpdateMessage(row.id, "message_updated", {"status": "interrupted", **fields}, compact=True)
+
+
+def _close(state: TurnState, now: Now, status: str, *, reason: str = "", for_queued: bool = False) -> Reduced:
+    seconds = round(now.mono - state.began + state.lead, 3)
+    done = InsertMessage(
+        now.message_id(),
+        "turn_done",
+        {
+            "type": "turn_done",
+            "status": status,
+            "end_reason": reason,
+            "run_id": state.turn_id,
+            "mode": state.mode,
+            "timestamp": now.wall,
+            "duration_seconds": max(0.0, seconds),
+        },
+    )
+    return replace(state, closed=True), [done, TellStatus("idle"), CloseTurn(for_queued)]
+
+
+def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
+    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    state, closing = _close(state, now, "complete", for_queued=reason == "pending")
+    return state, [*changes, *closing]
+
+
+def _fail(state: TurnState, error: AgentError, now: Now) -> Reduced:
+    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    changes.append(_error(state, error, now))
+    state, closing = _close(state, now, "failed")
+    return state, [*changes, *closing]
+
+
+def _stop(state: TurnState, now: Now) -> Reduced:
+    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    state, closing = _close(state, now, "interrupted", reason="stopped")
+    return state, [*changes, closing[0], TellCancelled(state.turn_id), *closing[1:]]
+
+
+def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
+    """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
+
+    A response that was cut off is not carried out: nobody knows what else it would have asked for. How long the work
+    went on before the process died is not known either, so nothing gets a duration.
+    """
+    changes: list[Change] = [_cut(state.open)] if state.open is not None else []
+    kept = tuple(tool for tool in state.tools if resume and state.open is None and tool.began is None)
+    changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
+    if resume and state.open is not None and state.spoken:
+        changes.append(_note(state, RESUME_NOTE, now))
+    begun = any(tool.began is not None for tool in state.tools)
+    state = replace(state, open=None, tools=kept, spoken=())
+    if resume:
+        return state, [*changes, *([TellStatus("thinking")] if begun else [])]
+    if error is None:
+        state, closing = _close(state, now, "interrupted", reason="restarted")
+        return state, [*changes, *closing]
+    changes.append(_error(state, error, now))
+    state, closing = _close(state, now, "failed")
+    return state, [*changes, *closing]
+
+
+def _tool_lost(tool: OpenTool, now: Now) -> UpdateMessage:
+    text = TOOL_NOT_BEGUN if tool.began is None else TOOL_LOST
+    return _tool_ended(replace(tool, began=None), "interrupted", text, True, now)

@@ -1,0 +1,1 @@
+"""Hashed session keys, password hashing and encryption of secrets."""

@@ -1,0 +1,1 @@
+"""Delete sessions and users for good, with everything that refers to them."""

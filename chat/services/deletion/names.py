@@ -1,0 +1,94 @@
+"""Erasing a user's name and suggestions where they are kept with the messages of others.
+
+These rows name who edited a message, who suggested the edit, and who stopped a turn. What changed stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from chat.errors import NoSuchSession
+from chat.models import ChatMessage, MessageRevision, Suggestion, User
+from chat.queries.attachments import fetch_attachments
+from chat.services.batches import Deadline, Pacer
+from chat.services.transaction import SessionTransaction
+
+# What stands in the rows, which the model reads too, as with interruptions.
+ERASED_SENDER = "Deleted user"
+# Each of them may have many long revisions.
+MAX_MESSAGES = 20
+
+
+def erase_names(user: User, deadline: Deadline) -> bool:
+    """Replace the name by that of a deleted user, and delete the suggestions; False when the deadline came first."""
+    pacer = Pacer()
+    for session_id in list(_naming(user).order_by().values_list("session", flat=True).distinct()):
+        while _erase_batch(session_id, user):
+            if deadline.is_over:
+                return False
+            pacer.pause()
+    return True
+
+
+def _naming(user: User) -> QuerySet[ChatMessage]:
+    edited = MessageRevision.objects.filter(user=user, kind=MessageRevision.Kind.EDIT).values("message")
+    suggested = Suggestion.objects.filter(user=user).values("message")
+    is_named = Q(edited_by=user) | Q(stopped_by=user) | Q(pk__in=edited) | Q(pk__in=suggested)
+    return ChatMessage.objects.filter(is_named)
+
+
+@transaction.atomic
+def _erase_batch(session_id: str, user: User) -> bool:
+    try:
+        opened = SessionTransaction.lock(session_id)
+    except NoSuchSession:
+        return False
+    rows = list(_naming(user).filter(session=session_id).order_by("pk")[:MAX_MESSAGES])
+    fetch_attachments(rows)
+    for row in rows:
+        _erase_from(opened, row, user)
+    opened.session.save(update_fields=["revision"])  # not updated_at: nothing new was said
+    opened.publish_on_commit()
+    return bool(rows)
+
+
+def _erase_from(opened: SessionTransaction, row: ChatMessage, user: User) -> None:
+    theirs = Suggestion.objects.filter(message=row, user=user)
+    names = set(theirs.values_list("user_name", flat=True))
+    theirs.delete()
+    values = _unnamed(row, user, names)
+    values["open_suggestions"] = row.suggestions.filter(status=Suggestion.Status.OPEN).count()
+    if row.sequence is None:  # no client shows it, or it is queued and names no one else
+        ChatMessage.objects.filter(pk=row.pk).update(**values)
+    elif any(getattr(row, name) != value for name, value in values.items()):
+        opened.update("message_updated", row, values)
+    for record in MessageRevision.objects.filter(message=row).order_by("pk").iterator():
+        before = _unnamed_record(record.before, user, names)
+        if before != record.before:
+            MessageRevision.objects.filter(pk=record.pk).update(before=before)
+    MessageRevision.objects.filter(message=row, user=user).update(user=None)
+
+
+def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if row.edited_by_id == user.pk:
+        values |= {"edited_by": None, "edited_by_name": ERASED_SENDER}
+    if row.stopped_by_id == user.pk:
+        values |= {"stopped_by": None, "stopped_by_name": ERASED_SENDER}
+    if row.suggested_by_name in names:
+        values["suggested_by_name"] = ERASED_SENDER
+    return values
+
+
+def _unnamed_record(before: dict[str, Any], user: User, names: set[str]) -> dict[str, Any]:
+    erased = dict(before)
+    for name in ("edited_by", "stopped_by"):
+        if before.get(f"{name}_id") == user.pk:
+            erased |= {name: ERASED_SENDER, f"{name}_id": None}
+    for name in ("suggested_by", "accepted_from"):
+        if before.get(name) in names:
+            erased[name] = ERASED_SENDER
+    return erased

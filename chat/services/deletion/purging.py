@@ -1,0 +1,116 @@
+"""Deleting for good what users deleted long ago: after PURGE_AFTER_DAYS there is no way back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Greatest, Length
+from django.utils import timezone
+
+from chat.errors import NoSuchSession
+from chat.models import (
+    ApiToken,
+    Attachment,
+    ChatMessage,
+    Invitation,
+    MessageRevision,
+    Session,
+)
+from chat.queries.model_requests import delete_requests
+from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
+from chat.services.deletion.sessions import erase_rows
+from chat.services.messages import attachments
+from chat.services.messages.ordering import close_gaps
+from chat.services.sessions import incomplete
+from chat.services.transaction import SessionTransaction
+
+
+def cutoff() -> datetime | None:
+    """Return the time before which what was deleted is purged now; None: PURGE_AFTER_DAYS is 0, nothing ever is."""
+    days: int = settings.PURGE_AFTER_DAYS
+    return timezone.now() - timedelta(days=days) if days else None
+
+
+def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
+    """Delete for good what was deleted before a time, uploads that were never sent, and what crashes left.
+
+    `before` None leaves alone what users deleted. Returns how much was deleted, by kind; less than all of it when the
+    deadline came first.
+    """
+    counts, deadline = Counts(), deadline or Deadline()
+    _erase_all(incomplete.abandoned(), counts, deadline)
+    counts["uploads"] += attachments.delete_old_unsent()
+    if before is not None:
+        _erase_all(_deleted_sessions(before), counts, deadline)
+        _purge_messages(before, counts, deadline)
+        _purge_access(before, counts)
+    return +counts
+
+
+def _erase_all(sessions: QuerySet[Session], counts: Counts, deadline: Deadline) -> None:
+    for session_id in list(sessions.values_list("pk", flat=True)):
+        if not deadline.is_over:
+            erase_rows(session_id, counts, deadline)
+
+
+def _deleted_sessions(before: datetime) -> QuerySet[Session]:
+    return Session.objects.filter(status=Session.Status.DELETED, deleted_at__lt=before, building_until=None)
+
+
+def _removed_messages(before: datetime) -> QuerySet[ChatMessage]:
+    """Return what users removed. What a retry replaced is an earlier attempt, and stays as long as its session."""
+    last = MessageRevision.objects.filter(message=OuterRef("pk")).order_by("-pk").values("kind")[:1]
+    removed = ChatMessage.objects.filter(removed_at__lt=before, attempt="").annotate(last_change=Subquery(last))
+    return removed.filter(Q(last_change=None) | ~Q(last_change=MessageRevision.Kind.RETRY))
+
+
+def _purge_messages(before: datetime, counts: Counts, deadline: Deadline) -> None:
+    pacer = Pacer()
+    for session_id in list(_removed_messages(before).order_by().values_list("session", flat=True).distinct()):
+        while not deadline.is_over and (count := _purge_batch(session_id, before)):
+            counts["messages"] += count
+            pacer.pause()
+
+
+def _purge_batch(session_id: str, before: datetime) -> int:
+    """Delete some of a session's removed messages; returns how many."""
+    with transaction.atomic():
+        try:
+            SessionTransaction.lock(session_id)
+        except NoSuchSession:
+            return 0
+        rows = _removed_messages(before).filter(session=session_id).annotate(chars=Length("text") + Length("result"))
+        found = list(rows.order_by().values_list("pk", "chars")[:MAX_ROWS])
+        names = [pk for pk, _chars in next(batches(found, lambda row: row[1]), [])]
+        delete_messages(session_id, names)
+    return len(names)
+
+
+def delete_messages(session_id: str, names: list[str]) -> None:
+    """Delete removed messages of a locked session for good, with their files and what was kept of them.
+
+    The places of other removed messages and the records of later requests stay true.
+    """
+    rows = ChatMessage.objects.filter(session=session_id, pk__in=names)
+    highest = rows.aggregate(highest=Max("revision"))["highest"]
+    if highest is None:
+        return
+    responses = set(rows.exclude(response_id="").values_list("response_id", flat=True))
+    files = list(Attachment.objects.filter(message__in=names).values_list("file", flat=True))
+    close_gaps(session_id, set(names))
+    rows.only("pk").delete()
+    kept = ChatMessage.objects.filter(session=session_id, response_id__in=responses)
+    delete_requests(session_id, responses - set(kept.values_list("response_id", flat=True)))
+    purged = Greatest(Coalesce(F("purged_revision"), 0), highest)
+    Session.objects.filter(pk=session_id).update(purged_revision=purged)
+    attachments.delete_unused(files)
+
+
+def _purge_access(before: datetime, counts: Counts) -> None:
+    """Delete links and tokens that ended long ago."""
+    ended = Q(revoked_at__lt=before) | Q(expires_at__lt=before)
+    counts["tokens"] += ApiToken.objects.filter(ended).delete()[0]
+    counts["invitations"] += Invitation.objects.filter(expires_at__lt=before).delete()[0]

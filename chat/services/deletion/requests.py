@@ -1,0 +1,99 @@
+"""Requests to erase: made once, carried out in batches, taken up again after a crash, and on record without content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Model
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import NoSuchSession, ServiceError
+from chat.models import Attachment, ChatMessage, Erasure, MessageRevision, Session, User
+from chat.services.batches import Counts, Deadline
+from chat.services.deletion import overwriting, sessions, users
+from chat.services.people.security_log import Kind as Event
+from chat.services.people.security_log import record
+
+Kind = Erasure.Kind
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """What erasing a session would delete. `forks` are sessions of their own, and stay."""
+
+    messages: int
+    revisions: int
+    files: int
+    forks: int
+
+
+def plan_session(session: Session) -> SessionPlan:
+    """Count what erasing a session would delete."""
+    return SessionPlan(
+        messages=ChatMessage.objects.filter(session=session).count(),
+        revisions=MessageRevision.objects.filter(message__session=session).count(),
+        files=Attachment.objects.filter(session=session).count(),
+        forks=Session.objects.filter(parent_session=session).count(),
+    )
+
+
+@transaction.atomic
+def request_session(*, session_id: str, author: User | None) -> Erasure:
+    """Close a session for good and ask for all of it to be erased. `author` is None for commands.
+
+    Raises NoSuchSession.
+    """
+    if not sessions.close(session_id):
+        raise NoSuchSession
+    return _request(Kind.SESSION, session_id, author)
+
+
+@transaction.atomic
+def request_user(*, user: User, author: User | None) -> Erasure:
+    """Close a user's account for good and ask for all that is theirs to be erased.
+
+    Raises ServiceError: it is the author's own, or the last administrator's.
+    """
+    if author is not None and author.pk == user.pk:
+        raise ServiceError("own_account", _("Another administrator has to erase your account."))
+    users.close_account(user, author)
+    return _request(Kind.USER, str(user.pk), author)
+
+
+def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
+    """Erase what a request names; returns False when the deadline came first: then the maintenance job continues."""
+    counts = Counts(erasure.counts)
+    try:
+        if erasure.kind == Kind.SESSION:
+            is_done = sessions.erase_rows(erasure.target, counts, deadline)
+        else:
+            is_done = users.erase_user(int(erasure.target), counts, deadline)
+    finally:
+        erasure.counts = dict(+counts)
+        Erasure.objects.filter(pk=erasure.pk).update(counts=erasure.counts)
+    if is_done:
+        with transaction.atomic():
+            erasure.finished_at = timezone.now()
+            erasure.save(update_fields=["finished_at"])
+            overwriting.request()
+            record(Event.ERASED, actor=erasure.requested_by, target=_target(erasure), **erasure.counts)
+    return is_done
+
+
+def unfinished() -> list[Erasure]:
+    """Return the requests that are not carried out yet, the oldest first."""
+    return list(Erasure.objects.filter(finished_at=None).order_by("requested_at", "pk"))
+
+
+def _request(kind: Kind, target: str, author: User | None) -> Erasure:
+    known = Erasure.objects.filter(kind=kind, target=target, finished_at=None).first()
+    erasure = known or Erasure.objects.create(kind=kind, target=target, requested_by=author)
+    record(Event.ERASURE_REQUESTED, actor=author, target=_target(erasure))
+    return erasure
+
+
+def _target(erasure: Erasure) -> Model:
+    """Return what a request names, by its id alone: the row may be gone."""
+    return Session(pk=erasure.target) if erasure.kind == Kind.SESSION else User(pk=int(erasure.target))

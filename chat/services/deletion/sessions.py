@@ -1,0 +1,144 @@
+"""Erasing sessions for good: their rows, their files and what the database itself still keeps of them.
+
+Everything happens in batches, so that others can write meanwhile, and may be repeated: after a crash it continues where
+it was. There is no way back. What is only deleted comes back until it is purged (services/purging.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet, TextField
+from django.db.models.functions import Cast, Coalesce, Length
+from django.utils import timezone
+
+from chat.access import people_in
+from chat.bus.events import AccessChanged
+from chat.bus.publisher import stirred
+from chat.errors import NoSuchSession
+from chat.models import (
+    Attachment,
+    ChatMessage,
+    MessageRevision,
+    ModelRequest,
+    Session,
+    SessionRevision,
+    Share,
+)
+from chat.runs import lease
+from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
+from chat.services.deletion.log_scrubbing import scrub_session
+from chat.services.messages import attachments
+from chat.services.people import guests
+from chat.services.sessions import incomplete
+from chat.services.transaction import SessionTransaction
+
+logger = logging.getLogger(__name__)
+
+
+def close(session_id: str) -> bool:
+    """Take a session from everyone at once (LIVE-06), for good: its run loses its claim, open pages close.
+
+    Returns False when there is no such session.
+    """
+    with transaction.atomic():
+        try:
+            opened = SessionTransaction.lock(session_id)
+        except NoSuchSession:  # or it was never written to its end, and has no run
+            left = Session.objects.filter(pk=session_id)
+            return bool(left.update(status=Session.Status.DELETED, building_until=incomplete.until()))
+        lease.ask_to_stop(session_id, None)
+        lease.revoke(session_id)
+        people = people_in([session_id])
+        Session.objects.filter(pk=session_id).update(
+            status=Session.Status.DELETED,
+            deleted_at=Coalesce(F("deleted_at"), timezone.now()),
+            building_until=incomplete.until(),
+        )
+        opened.events.append(AccessChanged())
+        opened.publish_on_commit()
+        transaction.on_commit(lambda: stirred(people=people))
+    return True
+
+
+def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:
+    """Delete a session with all its rows and files; returns False when the deadline came first.
+
+    `counts` is increased by what was deleted, by kind.
+    """
+    counts = Counts() if counts is None else counts
+    deadline = deadline or Deadline()
+    if not close(session_id):
+        attachments.delete_folder(session_id)  # a crash may have left it
+        return True
+    pacer = Pacer()
+    for kind, rows in _parts(session_id):
+        while names := _next_batch(rows):
+            if deadline.is_over:
+                return False
+            counts["files"] += _delete_batch(session_id, rows.model, names)
+            counts[kind] += len(names)
+            pacer.pause()
+    _delete_session(session_id)
+    attachments.delete_folder(session_id)
+    counts["sessions"] += 1
+    return True
+
+
+def discard(session_id: str) -> None:
+    """Delete a session that was not completed. If the database is away, the maintenance job does it later."""
+    try:
+        if Session.objects.filter(pk=session_id, building_until__isnull=False).exists():
+            erase_rows(session_id)
+    except Exception:
+        logger.exception("The incomplete session %s could not be deleted", session_id)
+
+
+def _parts(session_id: str) -> list[tuple[str, QuerySet[Any]]]:
+    """Return the session's large tables with the size of each row; small ones go with the session's own row."""
+    kept = Length(Cast("before", TextField()))
+    return [
+        ("revisions", MessageRevision.objects.filter(message__session=session_id).annotate(chars=kept)),
+        ("messages", ChatMessage.objects.filter(session=session_id).annotate(chars=Length("text") + Length("result"))),
+        ("revisions", SessionRevision.objects.filter(session=session_id).annotate(chars=kept)),
+        ("requests", ModelRequest.objects.filter(session=session_id).annotate(chars=Length(Cast("rows", TextField())))),
+        ("uploads", Attachment.objects.filter(session=session_id).annotate(chars=Length("text"))),
+    ]
+
+
+def _next_batch(rows: QuerySet[Any]) -> list[Any]:
+    """Return the primary keys of some of the rows, as many as one transaction may take."""
+    sizes = list(rows.order_by().values_list("pk", "chars")[:MAX_ROWS])
+    first = next(batches(sizes, lambda row: row[1] or 0), [])
+    return [pk for pk, _chars in first]
+
+
+def _delete_batch(session_id: str, model: type[Any], names: list[Any]) -> int:
+    """Delete rows in one transaction, with the files that nothing else uses; returns how many rows had a file."""
+    files = _files_of(model, names)
+    with transaction.atomic():
+        Session.objects.filter(pk=session_id).update(building_until=incomplete.until())
+        model._default_manager.filter(pk__in=names).only("pk").delete()
+        attachments.delete_unused(files)
+    return len(files)
+
+
+def _files_of(model: type[Any], names: list[Any]) -> list[str]:
+    if model not in (ChatMessage, Attachment):
+        return []
+    column = "pk__in" if model is Attachment else "message__in"
+    return list(Attachment.objects.filter(**{column: names}).values_list("file", flat=True))
+
+
+@transaction.atomic
+def _delete_session(session_id: str) -> None:
+    """Delete the session's row, its shares, drafts and invitations, and its title where the admin's log repeats it."""
+    session = Session.objects.filter(pk=session_id).first()
+    if session is None:
+        return
+    scrub_session(session)
+    members = list(Share.objects.filter(session=session).values_list("user", flat=True))
+    session.delete()
+    guests.end_memberships(workspace_id=session.workspace_id, user_ids=members)

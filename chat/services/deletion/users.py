@@ -1,0 +1,266 @@
+"""Erasing users for good: their account, their sessions, and their words in the sessions of others.
+
+What they wrote as their own messages is replaced by a mark, so that the order of messages and the pairing of tool calls
+stay true. Their sessions are erased, except those that they shared with an editor: these go to the editor who has been
+in it longest. Titles, system prompts and corrections of other people's messages belong to the session and stay,
+without their name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.db import transaction
+from django.db.models.functions import Length
+from django.utils.translation import gettext as _
+
+from chat.bus.events import AccessChanged, MessageRemoved
+from chat.bus.publisher import person_changed
+from chat.errors import NoSuchSession, ServiceError
+from chat.models import (
+    ApiToken,
+    Attachment,
+    ChatMessage,
+    Membership,
+    MessageRevision,
+    MessageRole,
+    Session,
+    SessionRevision,
+    SessionRole,
+    Share,
+    SignInLink,
+    Suggestion,
+    User,
+    Workspace,
+)
+from chat.queries.attachments import fetch_attachments
+from chat.services import import_uploads
+from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
+from chat.services.deletion.log_scrubbing import scrub_session, scrub_user
+from chat.services.deletion.names import ERASED_SENDER, erase_names
+from chat.services.deletion.purging import delete_messages
+from chat.services.deletion.sessions import erase_rows
+from chat.services.messages import attachments
+from chat.services.people import accounts, staff
+from chat.services.people.security_log import Kind, record
+from chat.services.sessions import titles
+from chat.services.transaction import SessionTransaction
+
+# What the model reads too, as with interruptions.
+ERASED_TEXT = "[erased]"
+# What else of a message is cleared with its text.
+CLEARED: dict[str, Any] = {
+    **dict.fromkeys(("key", "key_digest", "provider_data", "edited_at", "edited_by")),
+    **dict.fromkeys(("edited_by_name", "suggested_by_name"), ""),
+    "open_suggestions": 0,
+}
+# What a revision keeps of where a message stood.
+PLACE = ("revision", "include_in_context", "after", "anchor")
+# Something of a user's may appear while they are erased: a copy that another user is just making.
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UserPlan:
+    """What erasing a user would do: how many sessions go, which others get, how many messages lose their words."""
+
+    sessions: int
+    handed_over: list[tuple[Session, User]]
+    messages: int
+    files: int
+
+
+def plan(user: User) -> UserPlan:
+    """Count what erasing a user would do."""
+    owned = list(Session.objects.filter(owner=user))
+    heirs = [(session, heir) for session in owned if (heir := _heir(session)) is not None]
+    kept = {session.pk for session, _heir in heirs}
+    going = [session.pk for session in owned if session.pk not in kept]
+    theirs = ChatMessage.objects.filter(user=user).exclude(session__in=going)
+    files = Attachment.objects.filter(user=user).exclude(session__in=going)
+    return UserPlan(len(going), heirs, theirs.count(), files.count())
+
+
+@transaction.atomic
+def close_account(user: User, author: User | None) -> None:
+    """End everything by which a user can come in; their open pages close at once (LIVE-06). Raises ServiceError."""
+    if staff.is_last_administrator(user):
+        raise ServiceError("last_administrator", _("This is the last active administrator. Make another one first."))
+    user.is_active = user.is_staff = user.is_superuser = False
+    user.set_unusable_password()
+    user.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])
+    ApiToken.objects.filter(user=user).delete()
+    SignInLink.objects.filter(user=user).delete()
+    accounts.sign_out_elsewhere(user=user, keep=None, author=author)
+    transaction.on_commit(partial(person_changed, user.pk))
+
+
+def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:
+    """Erase a user whose account is closed; returns False when the deadline came first."""
+    counts = Counts() if counts is None else counts
+    deadline = deadline or Deadline()
+    user = User.objects.filter(pk=user_id).first()
+    if user is None:
+        return True
+    import_uploads.discard_all(user.pk)
+    for _attempt in range(ATTEMPTS):
+        for session in Session.objects.filter(owner=user):
+            heir = _heir(session)
+            if heir is not None and _hand_over(session.pk, user, heir):
+                counts["handed_over"] += 1
+            elif not erase_rows(session.pk, counts, deadline):
+                return False
+        if not _erase_words(user, counts, deadline) or not erase_names(user, deadline):
+            return False
+        _delete_unsent(user)
+        if _delete_account(user):
+            counts["users"] += 1
+            return True
+    raise RuntimeError(f"user {user_id} still has sessions or messages")
+
+
+def _heir(session: Session) -> User | None:
+    """Return the editor who becomes the owner of a shared session: a member, in it for longest; guests own nothing."""
+    if session.status == Session.Status.DELETED:
+        return None
+    editors = Share.objects.filter(session=session, role=SessionRole.EDITOR, user__is_active=True)
+    members = Membership.objects.filter(workspace=session.workspace_id).exclude(role=Membership.Role.GUEST)
+    share = editors.filter(user__in=members.values("user")).select_related("user").order_by("created_at", "pk").first()
+    return share.user if share else None
+
+
+@transaction.atomic
+def _hand_over(session_id: str, user: User, heir: User) -> bool:
+    """Make somebody in a session its owner; returns False when it has changed meanwhile."""
+    try:
+        opened = SessionTransaction.lock(session_id)
+    except NoSuchSession:
+        return False
+    if opened.session.owner_id != user.pk or not Share.objects.filter(session=session_id, user=heir).delete()[0]:
+        return False
+    opened.session.owner = heir
+    record(Kind.SESSION_HANDED_OVER, actor=None, person=heir.pk, target=opened.session)
+    opened.session_changed()
+    opened.events.append(AccessChanged())
+    opened.session.save(update_fields=["owner", "revision"])
+    opened.publish_on_commit()
+    return True
+
+
+def _erase_words(user: User, counts: Counts, deadline: Deadline) -> bool:
+    pacer = Pacer()
+    theirs = ChatMessage.objects.filter(user=user)
+    for session_id in list(theirs.order_by().values_list("session", flat=True).distinct()):
+        while count := _erase_batch(session_id, user):
+            counts["messages"] += count
+            if deadline.is_over:
+                return False
+            pacer.pause()
+    return True
+
+
+def _erase_batch(session_id: str, user: User) -> int:
+    """Replace some of a user's messages in a session by the mark, and delete those that cannot come back.
+
+    Those that a retry replaced are marked too: their attempt can be restored, and keeps its order.
+    """
+    with transaction.atomic():
+        try:
+            opened = SessionTransaction.lock(session_id)
+        except NoSuchSession:
+            return 0
+        theirs = ChatMessage.objects.filter(session=session_id, user=user)
+        sizes = list(theirs.order_by().annotate(chars=Length("text")).values_list("pk", "chars")[:MAX_ROWS])
+        names = [pk for pk, _chars in next(batches(sizes, lambda row: row[1]), [])]
+        if not names:
+            return 0
+        _erase_title(opened, user)
+        live = list(theirs.filter(pk__in=names, sequence__isnull=False).order_by("sequence"))
+        _erase_rows(opened, live)
+        _erase_rows(opened, list(theirs.filter(pk__in=names, sequence__isnull=True).exclude(attempt="")))
+        others = theirs.filter(pk__in=names, sequence__isnull=True)
+        for message_id in others.filter(removed_at=None).values_list("pk", flat=True):
+            opened.events.append(MessageRemoved(opened.next_revision(), message_id))
+        others.filter(removed_at=None).update(revision=opened.session.revision)
+        delete_messages(session_id, list(others.values_list("pk", flat=True)))
+        opened.session.save(update_fields=["revision"])  # not updated_at: nothing new was said
+        opened.publish_on_commit()
+    return len(names)
+
+
+def _erase_rows(opened: SessionTransaction, rows: list[ChatMessage]) -> None:
+    """Replace messages by the mark, and delete their files and what was kept of them."""
+    names = [row.pk for row in rows]
+    kept = MessageRevision.objects.filter(message__in=names, kind=MessageRevision.Kind.RETRY)
+    MessageRevision.objects.filter(message__in=names).exclude(pk__in=kept.values("pk")).delete()
+    for pk, before in list(kept.values_list("pk", "before")):  # it has the place of an attempt
+        flags = {name: value for name, value in before.items() if name in PLACE}
+        MessageRevision.objects.filter(pk=pk).update(before=flags)
+    Suggestion.objects.filter(message__in=names).delete()
+    attached = Attachment.objects.filter(message__in=names)
+    files = list(attached.values_list("file", flat=True))
+    attached.delete()
+    attachments.delete_unused(files)
+    fetch_attachments(rows)
+    for row in rows:
+        values = {"text": ERASED_TEXT, "sender": ERASED_SENDER, "user": None, **CLEARED}
+        if row.sequence is None:
+            ChatMessage.objects.filter(pk=row.pk).update(**values)
+        else:
+            opened.update("message_updated", row, values)
+
+
+def _erase_title(opened: SessionTransaction, user: User) -> None:
+    """Clear a title that Parley made of the user's first message."""
+    session = opened.session
+    said = ChatMessage.objects.live(session.pk).filter(role=MessageRole.USER).order_by("sequence").first()
+    if said is None or said.user_id != user.pk or not titles.is_made_of(session, said):
+        return
+    SessionRevision.objects.filter(session=session, kind=SessionRevision.Kind.TITLE, user=None).delete()
+    scrub_session(session)
+    session.title = ""
+    session.config = titles.unmarked(session)
+    opened.session_changed()
+    session.save(update_fields=["title", "config"])
+
+
+@transaction.atomic
+def _delete_unsent(user: User) -> None:
+    unsent = Attachment.objects.filter(user=user, message=None)
+    files = list(unsent.values_list("file", flat=True))
+    unsent.delete()
+    attachments.delete_unused(files)
+
+
+@transaction.atomic
+def _delete_account(user: User) -> bool:
+    """Delete the account with all that hangs on it; returns False when the user has words or sessions left.
+
+    What staff did stays in the admin's log, under a closed account without a name.
+    """
+    if ChatMessage.objects.filter(user=user).exists() or Session.objects.filter(owner=user).exists():
+        return False
+    logged = LogEntry.objects.filter(user=user)
+    if logged.exists():
+        logged.update(user=_placeholder(user))
+    scrub_user(user)
+    alone = [each.pk for each in Workspace.objects.filter(members=user) if each.memberships.count() == 1]
+    picture = user.picture.name
+    user.delete()
+    Workspace.objects.filter(pk__in=alone, sessions=None).delete()
+    if picture:
+        transaction.on_commit(partial(User._meta.get_field("picture").storage.delete, picture))
+    return True
+
+
+def _placeholder(user: User) -> User:
+    name = f"deleted-{user.pk}"
+    while User.objects.filter(username=name).exists():
+        name += "-"
+    account = User(username=name, display_name=ERASED_SENDER, is_active=False, can_own_workspace=False)
+    account.set_unusable_password()
+    account.save()
+    return account

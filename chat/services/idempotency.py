@@ -1,0 +1,72 @@
+"""Idempotency keys: a request that a client repeats with its key is carried out once (MSG-02)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from django.db import IntegrityError
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+
+from chat import ids
+from chat.errors import Busy, ServiceError
+from chat.models import Session, User
+from chat.services.messages.validation import exact
+
+
+def once(
+    *,
+    user: User,
+    purpose: str,
+    key: str | None,
+    request: Mapping[str, object],
+    make: Callable[[str, str | None], Session],
+) -> tuple[Session, bool]:
+    """Let `make` create a session with the id that it is given; return it, and whether it existed already.
+
+    `key` belongs to the user and one `purpose`; without a key each call makes another session. `make` is given the
+    session's id and the digest to store with it, and creates the row in a transaction of its own. Raises ServiceError:
+    the key made a session that is deleted or still being copied, or was used for another `request`; and what `make`
+    raises, after which the key is free again.
+    """
+    if not key:
+        return make(ids.session_id(), None), False
+    session_id, digest = _named(f"{user.pk}\n{purpose}\n{exact(key)}"), request_digest(request)
+    if (before := _made_before(session_id, digest)) is not None:
+        return before, True
+    try:
+        return make(session_id, digest), False
+    except IntegrityError:
+        if (quicker := _made_before(session_id, digest)) is None:
+            raise
+        return quicker, True
+
+
+def request_digest(request: Mapping[str, object]) -> str:
+    """Return a keyed digest of a request's fields: from it alone nobody can guess short texts."""
+    written = json.dumps(request, sort_keys=True)
+    return salted_hmac("chat.services.idempotency.request", written, algorithm="sha256").hexdigest()
+
+
+def require_same_request(kept: str | None, digest: str | None) -> None:
+    """Raise ServiceError as "key_taken" when a key was used for another request; rows from before digests have none."""
+    if kept and kept != digest:
+        raise ServiceError("key_taken", _("This key was used for a different request. Use a new key."))
+
+
+def _named(text: str) -> str:
+    """Return the id of the session that a key makes; it cannot be computed without the server's secret."""
+    return "s_" + salted_hmac("chat.services.idempotency", text, algorithm="sha256").hexdigest()[:24]
+
+
+def _made_before(session_id: str, digest: str) -> Session | None:
+    session = Session.objects.filter(pk=session_id).first()
+    if session is None:
+        return None
+    require_same_request(session.key_digest, digest)
+    if session.building_until is not None:
+        raise Busy(_("This session is still being copied. Try again in a moment."))
+    if session.status == Session.Status.DELETED:
+        raise ServiceError("key_taken", _("The session that this key made is deleted. Use a new key."))
+    return session

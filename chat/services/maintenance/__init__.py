@@ -1,0 +1,1 @@
+"""Periodic jobs: deletion that is due, expired logins, unfinished uploads."""

@@ -1,0 +1,1 @@
+"""Send, edit, remove, order and exclude messages, and their attachments."""

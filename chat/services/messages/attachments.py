@@ -1,0 +1,227 @@
+"""Files that people give to a session: taking them in, finding them, giving them back, forgetting unsent ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.access import session_for
+from chat.errors import Forbidden, Invalid, ServiceError
+from chat.files import names, sniffing
+from chat.files.contents import Contents, Problem, Unusable
+from chat.files.places import OnePerPerson
+from chat.limits.quotas import require_storage
+from chat.limits.rates import limited, spend
+from chat.models import Attachment, ChatMessage, Session, SessionRole, User
+from chat.queries.attachments import MODEL_IMAGE, THUMB, fetch, stored_name
+
+logger = logging.getLogger(__name__)
+
+MOST_PER_MESSAGE = 10
+# What one person may have uploaded without having sent it, in all sessions.
+MOST_UNSENT = 40
+UNSENT_KEPT = timedelta(hours=24)
+SWEPT_AT_ONCE = 100
+MEGABYTE = 1024 * 1024
+
+# Reading a file may take a core for some seconds: one at a time for each person.
+_places = OnePerPerson()
+
+
+class TooLarge(ServiceError):
+    CODE: ClassVar[str] = "too_large"
+
+    def __init__(self) -> None:
+        words = _("The file is too large; the limit is %(limit)d MB.")
+        super().__init__(self.CODE, words % {"limit": settings.MAX_ATTACHMENT_MB})
+
+
+def limit_bytes() -> int:
+    """The size of the largest file that is taken."""
+    megabytes: int = settings.MAX_ATTACHMENT_MB
+    return megabytes * MEGABYTE
+
+
+@limited("uploads", by="author")
+def upload(*, session: Session, author: User, name: str, size: int, file: File[Any]) -> Attachment:
+    """Take a file into the author's composer. Raises ServiceError: its type, its size, too many unsent."""
+    _require_size(size)
+    spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
+    require_storage(author, size)
+    _sweep()
+    if _unsent().filter(user=author).count() >= MOST_UNSENT:
+        raise ServiceError("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))
+    with _places.place(author.pk):
+        contents = _read(file.read(limit_bytes() + 1))
+    return _keep(session, author, names.clean(name), contents)
+
+
+def remove(*, user: User, attachment_id: str) -> None:
+    """Delete an unsent file. Raises NoSuchAttachment; Forbidden if another user uploaded it; ServiceError when sent."""
+    attachment = fetch(user, attachment_id)
+    session_for(user, attachment.session_id, SessionRole.EDITOR)
+    if attachment.user_id != user.pk:
+        raise Forbidden(_("Only the person who uploaded a file can delete it."))
+    if not _discard([attachment]):
+        raise ServiceError("already_sent", _("This file has been sent already."))
+
+
+def read_file(data: bytes, reader: User) -> Contents:
+    """Read a file that comes with a whole session for somebody. Raises ServiceError: what it is, its size."""
+    with _places.place(reader.pk):
+        return _read(data)
+
+
+def keep_with(message: ChatMessage, *, author: User, name: str, contents: Contents, **columns: Any) -> Attachment:
+    """Store a file that was read as one of a message, with an id and a place of its own."""
+    return _keep(message.session, author, names.clean(name), contents, message=message, **columns)
+
+
+def forget_stored(attachments: Iterable[Attachment]) -> None:
+    """Delete what was stored for rows that have not come to be."""
+    delete_unused(map(stored_name, attachments))
+
+
+def delete_unused(stored: Iterable[str]) -> None:
+    """Delete stored files, by their names, that no attachment uses any more; forks share them.
+
+    What erases for good does so before it commits: a crash then leaves a row without its file, which the next round
+    deletes, and not a file that no row names.
+    """
+    names = set(stored)
+    for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
+        _delete_file(name)
+
+
+def delete_folder(session_id: str) -> None:
+    """Delete the files that were stored for a session and that no attachment uses, and the folder if it is empty."""
+    folder = f"attachments/{session_id}"
+    with suppress(OSError, NotImplementedError):  # there is none, forks use some of it, or the storage has no folders
+        _folders, files = default_storage.listdir(folder)
+        delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
+        default_storage.delete(folder)
+
+
+def delete_old_unsent() -> int:
+    """Delete all files that were uploaded and not sent in time; returns how many."""
+    count = 0
+    while found := _sweep():
+        count += found
+    return count
+
+
+@transaction.atomic
+def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
+    """Send its author's files with a message, in this order. Raises ServiceError when one cannot be: then none is."""
+    wanted = list(dict.fromkeys(attachment_ids))
+    if len(wanted) > MOST_PER_MESSAGE:
+        raise Invalid(_too_many())
+    mine = _unsent().filter(session=message.session_id, user=message.user_id)
+    claimed = [mine.filter(pk=pk).update(message=message, position=place) for place, pk in enumerate(wanted)]
+    if not all(claimed):
+        raise ServiceError("attachment_gone", _("One of the files is not there any more. Attach it again."))
+
+
+@transaction.atomic
+def give_back(*, message: ChatMessage) -> list[Attachment]:
+    """Put the files of a message that is taken back into its author's composer: they are as fresh as new ones."""
+    files = list(message.attachments.defer("text").order_by("position"))
+    message.attachments.update(message=None, created_at=timezone.now())
+    return files
+
+
+def _too_many() -> str:
+    words = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
+    return words % {"count": MOST_PER_MESSAGE}
+
+
+def _require_size(size: int) -> None:
+    if size > limit_bytes():
+        raise TooLarge
+
+
+def _read(data: bytes) -> Contents:
+    _require_size(len(data))
+    try:
+        return sniffing.read(data)
+    except Unusable as error:
+        raise ServiceError(error.problem, _WORDS[error.problem]()) from None
+
+
+_WORDS: dict[Problem, Callable[[], str]] = {
+    "empty": lambda: _("The file is empty."),
+    "unsupported": lambda: _("Files of this kind cannot be used here. Images, PDF and text files can."),
+    "broken_image": lambda: _("The image is damaged and cannot be read."),
+    "too_many_pixels": lambda: _("The image has too many pixels. Make it smaller."),
+    "broken_pdf": lambda: _("The PDF file is damaged and cannot be read."),
+    "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
+    "locked_pdf": lambda: _("The PDF file is locked with a password. Save it without one."),
+}
+
+
+def _keep(session: Session, author: User, name: str, contents: Contents, **columns: Any) -> Attachment:
+    attachment = Attachment(
+        session=session,
+        user=author,
+        name=name,
+        kind=contents.kind,
+        media_type=contents.media_type,
+        size=len(contents.data),
+        width=contents.width,
+        height=contents.height,
+        pages=contents.pages,
+        text=contents.text,
+        **columns,
+    )
+    # The name comes first: where a file is written in part, because the disk is full, the part is deleted by it.
+    attachment.file.name = stored = attachment.file.field.generate_filename(attachment, name)
+    try:
+        for form, data in (("", contents.data), (THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
+            if data:
+                default_storage.save(stored + form, ContentFile(data))
+        attachment.save(force_insert=True)
+    except OSError as error:
+        _delete_file(stored)
+        logger.error("A file could not be stored: %s", error)
+        raise ServiceError("unavailable", _("The file could not be stored. Try again later.")) from error
+    except Exception:
+        _delete_file(stored)
+        raise
+    return attachment
+
+
+def _unsent() -> QuerySet[Attachment]:
+    return Attachment.objects.filter(message=None)
+
+
+def _sweep() -> int:
+    """Delete some of what was uploaded and not sent in time; returns how much."""
+    old = _unsent().filter(created_at__lt=timezone.now() - UNSENT_KEPT)
+    return _discard(old[:SWEPT_AT_ONCE])
+
+
+def _discard(attachments: Iterable[Attachment]) -> int:
+    """Delete those that are still unsent, and files that no row refers to; returns how many went."""
+    gone = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
+    delete_unused(map(stored_name, gone))
+    return len(gone)
+
+
+def _delete_file(name: str) -> None:
+    for form in ("", THUMB, MODEL_IMAGE):
+        try:
+            default_storage.delete(name + form)
+        except OSError:  # what cannot be deleted takes room, and nothing else
+            logger.warning("The file %s could not be deleted", name + form, exc_info=True)

@@ -1,0 +1,156 @@
+"""Where messages stand: taking neighbours out of a session, and putting them back where they were.
+
+A removed row has no sequence number. Its record of removal says after which row it stood: a live one, or one that was
+removed before it. By these records every removed row keeps its place among the others, whatever moves meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db import connection
+from django.db.models import F
+from django.utils import timezone
+
+from chat.bus.events import MessageRemoved, MessagesShifted
+from chat.models import ChatMessage, MessageRevision, MessageType, User
+from chat.queries.history import PLACED
+from chat.services.sessions.user_state import carry_readers
+from chat.services.transaction import SessionTransaction, record_of
+
+BATCH = 500
+
+
+def take_out(
+    opened: SessionTransaction,
+    rows: Sequence[ChatMessage],
+    author: User,
+    kind: MessageRevision.Kind,
+    *,
+    attempt: str = "",
+) -> None:
+    """Take neighbours out of view and context, the rest closes up; they and what they were stay on record (MSG-11).
+
+    With an `attempt` they keep their order in it, and the first one's record names the row before them as `anchor`.
+    """
+    first, beyond = _place(rows[0]), _place(rows[-1]) + 1
+    before = list(opened.live().filter(sequence=first - 1).values_list("pk", flat=True))
+    anchor = {"anchor": before[0] if before else ""} if attempt else {}
+    _remember_all(opened, rows, before[0] if before else "", author, kind, anchor)
+    base = opened.next_revision() - first
+    for row in rows:
+        opened.events.append(MessageRemoved(base + _place(row), row.pk))
+    opened.session.revision = base + beyond - 1
+    # In one statement: they may be thousands.
+    opened.live().filter(sequence__range=(first, beyond - 1)).update(
+        revision=F("sequence") + base,
+        attempt=attempt,
+        attempt_place=F("sequence") - first if attempt else None,
+        sequence=None,
+        removed_at=timezone.now(),
+    )
+    _shift(opened, beyond, first - beyond)
+
+
+def put_back(opened: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
+    """Give removed rows places in a row, after a live one (None: before all)."""
+    first = _place(after) + 1 if after else 1
+    _shift(opened, first, len(rows))
+    for place, row in enumerate(rows, first):
+        opened.update("message_updated", row, {"sequence": place, "removed_at": None})
+
+
+def stands_after(opened: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
+    """Find the live row after which a removed one has its place; None: it was before all of them."""
+    before = _removed_after(opened.session.pk)
+    at, steps = row.pk, len(before)
+    while at in before and steps >= 0:
+        at, steps = before[at], steps - 1
+    return opened.live().filter(pk=at).first()
+
+
+def close_gaps(session_id: str, going: Collection[str]) -> None:
+    """Prepare the deletion of removed rows: what stood after them is placed after the row before them."""
+    before = _removed_after(session_id)
+
+    def remaining(name: str) -> str:
+        steps = len(before)
+        while name in going and steps >= 0:
+            name, steps = before.get(name, ""), steps - 1
+        return name
+
+    removed = MessageRevision.objects.filter(message__session=session_id, message__removed_at__isnull=False)
+    placed = removed.filter(kind__in=PLACED).exclude(message__in=going)
+    places = placed.values_list("pk", "before__after", "before__anchor")
+    moved = [pk for pk, *names in places if any(name in going for name in names if name)]
+    records = list(MessageRevision.objects.filter(pk__in=moved))
+    for record in records:
+        known = {name: remaining(record.before[name]) for name in ("after", "anchor") if name in record.before}
+        record.before = {**record.before, **known}
+    MessageRevision.objects.bulk_update(records, ["before"], batch_size=BATCH)
+
+
+def fits(first: ChatMessage, after: ChatMessage | None) -> bool:
+    """Whether a place is inside the row's turn; a whole turn stands between two others."""
+    if not first.run_id:
+        return True
+    if first.type == MessageType.TURN_START:
+        return after is None or after.type == MessageType.TURN_DONE or not after.run_id
+    return after is not None and after.run_id == first.run_id
+
+
+def _remember_all(
+    opened: SessionTransaction,
+    rows: Sequence[ChatMessage],
+    before: str,
+    author: User,
+    kind: MessageRevision.Kind,
+    anchor: Mapping[str, str],
+) -> None:
+    following = {after: removed for removed, after in _removed_after(opened.session.pk).items()}
+    records = []
+    for row in rows:
+        seen = set[str]()
+        while before in following and before not in seen:
+            seen.add(before)
+            before = following[before]
+        more = anchor if row is rows[0] else {}
+        record = record_of(row, kind, after=before, **more)
+        records.append(MessageRevision(message=row, user=author, kind=kind, before=record))
+        before = row.pk
+    MessageRevision.objects.bulk_create(records, batch_size=BATCH)
+
+
+def _removed_after(session_id: str) -> dict[str, str]:
+    """After which row each of the session's removed rows stood."""
+    records = MessageRevision.objects.filter(
+        message__session=session_id, message__removed_at__isnull=False, kind__in=PLACED
+    )
+    places = records.order_by("pk").values_list("message_id", "before__after")
+    return {message_id: after for message_id, after in places if after is not None}
+
+
+def _shift(opened: SessionTransaction, start: int, by: int) -> None:
+    """Move all rows from a sequence number on.
+
+    The numbers are unique at every moment, so the rows move one by one, those next to the free numbers first. SQLite
+    then changes a few bytes of each row. Numbers of another size, even for a moment, would rewrite its whole text.
+    """
+    opened.forget_places()
+    rows = opened.live().filter(sequence__gte=start).order_by("sequence" if by < 0 else "-sequence")
+    moving = list(rows.values_list("pk", flat=True))
+    if not moving:
+        return
+    revision = opened.next_revision()
+    carry_readers(opened.session.pk, revision)
+    table = ChatMessage._meta.db_table
+    statement = f'UPDATE "{table}" SET "sequence" = "sequence" + %s, "revision" = %s WHERE "id" = %s'  # noqa: S608  # the model's own table
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [(by, revision, pk) for pk in moving])
+    opened.events.append(MessagesShifted(revision, start, by))
+
+
+def _place(row: ChatMessage) -> int:
+    if row.sequence is None:
+        raise ValueError(f"{row.pk} stands nowhere")
+    return row.sequence

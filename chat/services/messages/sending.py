@@ -1,0 +1,186 @@
+"""What people say: sending, and changing what is still queued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Prefetch, prefetch_related_objects
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.bus.events import StatusChanged
+from chat.errors import NoSuchMessage, ServiceError
+from chat.limits.quotas import require_disk_for, require_turn
+from chat.limits.rates import limited
+from chat.models import (
+    Attachment,
+    ChatMessage,
+    MessageRevision,
+    MessageRole,
+    MessageStatus,
+    MessageType,
+    RunState,
+    Session,
+    User,
+)
+from chat.queries.attachments import fetch_attachments
+from chat.runs import lease
+from chat.services.idempotency import request_digest, require_same_request
+from chat.services.messages import attachments
+from chat.services.messages.senders import sender_in
+from chat.services.messages.validation import exact, storable
+from chat.services.optimistic_lock import require_seen
+from chat.services.runs.turns import deliver, open_turn
+from chat.services.sessions import titles, user_state
+from chat.services.transaction import SessionTransaction, save_revision
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The result of a send; `repeated`: a message with this key existed and nothing was added (MSG-02).
+
+    `turn_id` is "" and `sequence` None while the message is queued.
+    """
+
+    id: str
+    queued: bool
+    repeated: bool = False
+    turn_id: str = ""
+    sequence: int | None = None
+
+
+@limited("sends", by="author")
+@transaction.atomic
+def send_message(
+    *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
+) -> Sent:
+    """Add a user text: as a new turn when the agent is idle (RUN-01), queued while it works (RUN-06).
+
+    The first one names a session without a title; what was kept of it as the author's draft is forgotten.
+    `attachment_ids` are files of the author that go with it; with any, the text may be empty. Raises ServiceError:
+    empty, unstorable or too long text, files that are not there, an archived session, a key used for another
+    text or by another user.
+    """
+    text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
+    digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
+    opened = SessionTransaction.lock(session.pk)
+    before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
+    if before is not None:
+        if before.user_id != author.pk:
+            raise ServiceError("key_taken", _("This message key is in use. Send the message again."))
+        require_same_request(before.key_digest, digest)
+        waits = before.status == MessageStatus.QUEUED and before.removed_at is None
+        return Sent(before.pk, waits, True, before.run_id, before.sequence)
+    opened.require_active()
+    require_disk_for(text)
+    require_turn(author, starts=opened.run.state == RunState.IDLE)
+    row = ChatMessage(
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        text=text,
+        sender=sender_in(session, author),
+        user=author,
+        mode=opened.session.mode,
+        key=key,
+        key_digest=digest,
+    )
+    if opened.run.state == RunState.IDLE:
+        row.run_id = open_turn(opened, author.pk)
+        _add(opened, row, attachment_ids)
+        opened.tell("user_message", row, {"model": opened.session.model})
+        opened.events.append(StatusChanged("thinking"))
+    else:
+        row.status = MessageStatus.QUEUED
+        _add(opened, row, attachment_ids)
+        opened.tell("message_updated", row)
+    opened.save(*titles.name_after(opened, row))
+    user_state.forget_draft(session=session, user=author, sent=text)
+    lease.request(session.pk)
+    return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.run_id, row.sequence)
+
+
+def _add(opened: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
+    opened.place(row)
+    if attachment_ids:
+        attachments.claim(message=row, attachment_ids=attachment_ids)
+    else:  # a message sent without files has none: no query is needed to know
+        prefetch_related_objects([row], Prefetch("attachments", Attachment.objects.none()))
+
+
+@transaction.atomic
+def edit_queued(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> int:
+    """Change one's own message while it is queued; returns its revision. `seen` is the one that the author had.
+
+    Raises ServiceError, as "stale" when it has been edited since: elsewhere, by the same person.
+    """
+    opened = SessionTransaction.lock(session.pk)
+    row = _own_queued(opened, author, message_id)
+    text = storable(text, may_be_empty=row.attachments.exists())
+    require_seen(row, seen, row.text)
+    save_revision(row, author, MessageRevision.Kind.EDIT)
+    opened.update("message_updated", row, {"text": text, "edited_at": timezone.now()})
+    opened.save()
+    return row.revision
+
+
+@transaction.atomic
+def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachment]:
+    """Take a message out of the queue: one's own, or anybody's as the session's owner.
+
+    Returns the files of one's own message, which are unsent again; those of other people's stay on record with it.
+    Raises ServiceError.
+    """
+    opened = SessionTransaction.lock(session.pk)
+    row = _queued(opened, message_id)
+    is_own = row.user_id == author.pk
+    if not is_own and opened.session.owner_id != author.pk:
+        raise ServiceError("not_yours", _("Only its sender and the session’s owner can remove a queued message."))
+    opened.withdraw(row, author)
+    files = attachments.give_back(message=row) if is_own else []
+    opened.save()
+    return files
+
+
+@transaction.atomic
+def send_now(*, session: Session, author: User, message_id: str | None = None) -> int:
+    """Send a message that a stop has held, or all of them; returns how many were sent (RUN-06).
+
+    They begin a turn of their own. While the agent works they join the queue again. Raises ServiceError.
+    """
+    opened = SessionTransaction.lock(session.pk)
+    opened.require_active()
+    if message_id is None:
+        rows = list(ChatMessage.objects.queued(session.pk).filter(held=True))
+    else:
+        row = _queued(opened, message_id)
+        rows = [row] if row.held else []
+    if not rows:
+        return 0
+    require_turn(author, starts=opened.run.state == RunState.IDLE)
+    if opened.run.state == RunState.IDLE:
+        deliver(opened, rows)
+    else:
+        fetch_attachments(rows)
+        for row in rows:
+            opened.update("message_updated", row, {"held": False})
+    opened.save()
+    lease.request(session.pk)
+    return len(rows)
+
+
+def _own_queued(opened: SessionTransaction, author: User, message_id: str) -> ChatMessage:
+    row = _queued(opened, message_id)
+    if row.user_id != author.pk:
+        raise ServiceError("not_yours", _("Only its sender can change a queued message."))
+    return row
+
+
+def _queued(opened: SessionTransaction, message_id: str) -> ChatMessage:
+    row = ChatMessage.objects.filter(session_id=opened.session.pk, pk=message_id, removed_at__isnull=True).first()
+    if row is None:
+        raise NoSuchMessage
+    if row.status != MessageStatus.QUEUED:
+        raise ServiceError("already_delivered", _("This message has been delivered already."))
+    return row

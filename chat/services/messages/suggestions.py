@@ -1,0 +1,112 @@
+"""Suggested edits: another text for a person's message, by an editor of the session who may not change it (MSG-11)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import ServiceError
+from chat.models import ChatMessage, MessageStatus, Session, Suggestion, User
+from chat.services.messages.editing import edit_row, may_edit, open_row, require_at_rest
+from chat.services.messages.senders import sender_in
+from chat.services.messages.validation import storable
+from chat.services.optimistic_lock import require_seen
+from chat.services.transaction import SessionTransaction
+
+Status = Suggestion.Status
+
+
+class NoSuchSuggestion(ServiceError):
+    CODE: ClassVar[str] = "no_such_suggestion"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("This suggestion is not there any more."))
+
+
+@transaction.atomic
+def suggest(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> Suggestion:
+    """Suggest another text for somebody's message; a person's later suggestion replaces their open one.
+
+    Raises ServiceError: the author may edit the message, it is not a person's, it is queued, the text is the same, or
+    "stale" when the message has been edited since its revision `seen`.
+    """
+    opened, row = open_row(session, message_id)
+    text = storable(text)
+    if may_edit(opened.session, row, author):
+        raise ServiceError("may_edit", _("You can edit this message yourself."))
+    if row.status == MessageStatus.QUEUED:
+        raise ServiceError("queued", _("This message is still queued. Its sender can change it or take it back."))
+    require_seen(row, seen, row.text)
+    if text == row.text:
+        raise ServiceError("unchanged", _("The suggestion does not differ from the message."))
+    now = {
+        "text": text,
+        "revision": row.revision,
+        "user_name": sender_in(session, author),
+        "created_at": timezone.now(),
+    }
+    made, _is_new = Suggestion.objects.update_or_create(message=row, user=author, status=Status.OPEN, defaults=now)
+    _count(opened, row)
+    return made
+
+
+@transaction.atomic
+def accept(*, session: Session, author: User, suggestion_id: str, seen: int | None = None) -> int:
+    """Make a suggestion the message's text; returns the message's revision. For its author and the session's owner.
+
+    `seen` is the message's revision that was compared with. Raises ServiceError, as `editing.edit` does.
+    """
+    opened, row, suggestion = _open(session, suggestion_id)
+    if not may_edit(opened.session, row, author):
+        raise ServiceError("not_yours", _("Only the message’s author and the session’s owner can accept a suggestion."))
+    require_seen(row, seen, row.text)
+    require_at_rest(opened, row)
+    if row.text != suggestion.text:
+        edit_row(opened, row, author, suggestion.text, suggested_by=suggestion.user_name)
+    _decide(suggestion, Status.ACCEPTED, author)
+    _count(opened, row)
+    return row.revision
+
+
+@transaction.atomic
+def dismiss(*, session: Session, author: User, suggestion_id: str) -> None:
+    """Turn a suggestion down, or take one's own back; it stays on record. Raises ServiceError."""
+    opened, row, suggestion = _open(session, suggestion_id)
+    if suggestion.user_id != author.pk and not may_edit(opened.session, row, author):
+        raise ServiceError(
+            "not_yours", _("Only the message’s author and the session’s owner can dismiss a suggestion.")
+        )
+    _decide(suggestion, Status.DISMISSED, author)
+    _count(opened, row)
+
+
+def open_suggestions(row: ChatMessage) -> list[Suggestion]:
+    """Read a message's open suggestions, the oldest first."""
+    return list(row.suggestions.filter(status=Status.OPEN).select_related("user"))
+
+
+def _open(session: Session, suggestion_id: str) -> tuple[SessionTransaction, ChatMessage, Suggestion]:
+    found = Suggestion.objects.filter(pk=suggestion_id, message__session=session.pk, status=Status.OPEN)
+    message_id = found.values_list("message_id", flat=True).first()
+    if message_id is None:
+        raise NoSuchSuggestion
+    opened, row = open_row(session, message_id)
+    suggestion = found.first()
+    if suggestion is None:  # decided by somebody else just now
+        raise NoSuchSuggestion
+    return opened, row, suggestion
+
+
+def _decide(suggestion: Suggestion, status: Suggestion.Status, author: User) -> None:
+    suggestion.status, suggestion.decided_by, suggestion.decided_at = status, author, timezone.now()
+    suggestion.save(update_fields=["status", "decided_by", "decided_at"])
+
+
+def _count(opened: SessionTransaction, row: ChatMessage) -> None:
+    """Tell viewers of the message's open suggestions; also of another text of one that was there."""
+    count = row.suggestions.filter(status=Status.OPEN).count()
+    opened.update("message_updated", row, {"open_suggestions": count})
+    opened.save()

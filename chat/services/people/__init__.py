@@ -1,0 +1,1 @@
+"""Accounts, sign-in, API tokens, workspaces, shares and guests."""

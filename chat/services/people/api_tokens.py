@@ -1,0 +1,87 @@
+"""Tokens by which people's own programs use the API: made, listed, ended, and recognised."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.bus.publisher import person_changed
+from chat.errors import Invalid, ServiceError
+from chat.limits.rates import limited
+from chat.models import ApiToken, User
+from chat.services.messages.validation import exact
+from chat.services.people.secrets import hashed
+from chat.services.people.security_log import Kind, record
+
+# By it, whoever finds a token in a log or a repository sees what it is.
+PREFIX = "parley_"
+SHAPE = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
+LONGEST_NAME = 80
+MOST = 50
+# For how many days a token may hold; 0: until it is ended.
+LIVES = (30, 90, 365, 0)
+# So often it is noted that a token is in use: a program that asks all the time shall not write all the time.
+NOTED_EVERY = timedelta(minutes=1)
+
+
+@limited("tokens", by="user")
+@transaction.atomic
+def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, str]:
+    """Make a token; returns it with its secret, which cannot be read again. Raises ServiceError."""
+    name = exact(" ".join(name.split()))
+    if not name or len(name) > LONGEST_NAME:
+        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+    if scope not in ApiToken.Scope.values or days not in LIVES:
+        raise Invalid(_("That is not one of the choices."))
+    User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
+    if tokens_of(user).count() >= MOST:
+        raise Invalid(_("You have %(count)d tokens. Revoke some that you do not use.") % {"count": MOST})
+    secret = PREFIX + secrets.token_urlsafe(32)
+    expires_at = timezone.now() + timedelta(days=days) if days else None
+    token = ApiToken.objects.create(user=user, name=name, scope=scope, digest=hashed(secret), expires_at=expires_at)
+    record(Kind.TOKEN_MADE, actor=user, person=user, target=token, scope=scope, days=days)
+    return token, secret
+
+
+def tokens_of(user: User) -> QuerySet[ApiToken]:
+    """A person's tokens that have not been revoked, the newest first; those that have expired are among them."""
+    return ApiToken.objects.filter(user=user, revoked_at=None)
+
+
+def revoke(*, user: User, token_id: int, author: User | None = None) -> ApiToken:
+    """End a token of `user` at once and for good; `author` is the member of staff who does it. Raises ServiceError."""
+    token = tokens_of(user).filter(pk=token_id).first()
+    if token is None or not tokens_of(user).filter(pk=token_id).update(revoked_at=timezone.now()):
+        raise ServiceError("no_such_token", _("There is no such token any more."))
+    record(Kind.TOKEN_REVOKED, actor=author or user, person=user, target=token)
+    transaction.on_commit(lambda: person_changed(user.pk))
+    return token
+
+
+def alive(token_ids: Iterable[int]) -> set[int]:
+    """Which of these tokens still let somebody in; one query."""
+    return set(_valid().filter(pk__in=list(token_ids)).values_list("pk", flat=True))
+
+
+def _valid() -> QuerySet[ApiToken]:
+    """Tokens that have not ended, of people who may come in."""
+    holds = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    return ApiToken.objects.filter(holds, revoked_at=None, user__is_active=True)
+
+
+def recognised(secret: str) -> ApiToken | None:
+    """Find the token with this secret, with its user; None if it is unknown, ended, too old, or of nobody active."""
+    if not SHAPE.fullmatch(secret):
+        return None
+    now = timezone.now()
+    token = _valid().filter(digest=hashed(secret)).select_related("user").first()
+    if token is not None and (token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY):
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+    return token

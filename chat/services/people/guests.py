@@ -1,0 +1,83 @@
+"""Guests of a workspace: in it while a session of it is shared with them, or until they are made members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypedDict
+
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet
+from django.utils.translation import gettext as _
+
+from chat.access import managed_workspaces
+from chat.bus.publisher import person_changed
+from chat.errors import NoSuchWorkspace, ServiceError
+from chat.models import Membership, Share, User, Workspace
+from chat.services.people.security_log import Kind, record
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+Role = Membership.Role
+
+
+def admit(*, workspace_id: int, user: User) -> None:
+    """Make a user a guest of a workspace, unless they are in it; within the caller's transaction.
+
+    Shares that they kept from an earlier time in it end: they were invited to one session.
+    """
+    _membership, is_new = Membership.objects.get_or_create(
+        workspace_id=workspace_id, user=user, defaults={"role": Role.GUEST}
+    )
+    if is_new:
+        Share.objects.filter(session__workspace=workspace_id, user=user).delete()
+
+
+def end_memberships(*, workspace_id: int, user_ids: Iterable[int]) -> None:
+    """End the membership of those of these users who are guests and have no share in the workspace any more."""
+    ids = set(user_ids)
+    still_in = Share.objects.filter(session__workspace=workspace_id, user__in=ids).values("user")
+    guests = Membership.objects.filter(workspace=workspace_id, user__in=ids, role=Role.GUEST)
+    for membership in guests.exclude(user__in=still_in):
+        membership.delete()
+
+
+class Counted(TypedDict):
+    session_count: int
+
+
+def guests_managed_by(user: User) -> QuerySet[WithAnnotations[Membership, Counted]]:
+    """Return the guests of the workspaces that a user manages, with user, workspace and number of their sessions."""
+    guests = Membership.objects.filter(workspace__in=managed_workspaces(user), role=Role.GUEST)
+    is_here = Q(user__shares__session__workspace=F("workspace"))
+    guests = guests.select_related("user", "workspace").annotate(session_count=Count("user__shares", filter=is_here))
+    return guests.order_by("workspace", "user__display_name", "user__username")
+
+
+@transaction.atomic
+def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
+    """Make a guest a member of a workspace that the author manages.
+
+    Raises NoSuchWorkspace; ServiceError: they are no guest of it any more.
+    """
+    if not managed_workspaces(author).filter(pk=workspace_id).exists():
+        raise NoSuchWorkspace
+    guests = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST)
+    if guests.update(role=Role.MEMBER) != 1:
+        raise ServiceError("not_a_guest", _("This user is not a guest of the workspace any more."))
+    record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
+    transaction.on_commit(lambda: person_changed(user_id))
+    return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
+
+
+@transaction.atomic
+def remove(*, author: User, workspace_id: int, user_id: int) -> None:
+    """Take all sessions of a workspace that the author manages from a guest. Raises as `make_member` does."""
+    if not managed_workspaces(author).filter(pk=workspace_id).exists():
+        raise NoSuchWorkspace
+    guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
+    if guest is None:
+        raise ServiceError("not_a_guest", _("This user is not a guest of the workspace any more."))
+    Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
+    guest.delete()
+    record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))

@@ -1,0 +1,147 @@
+"""How often passwords and codes may be guessed: enough for a person who mistypes, too little for one who guesses.
+
+Guesses of a password are counted by network and by name. From all networks together, a name has ten guesses a day, and
+more only after a delay that doubles with each. Nobody is locked out by that: browsers in which the person has signed in
+before have a count of their own, and passkeys and sign-in links work without a password.
+"""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import get_random_string
+from django.utils.translation import gettext as _
+
+from chat.limits import rates
+from chat.limits.counters import Storage, counters
+from chat.limits.rates import DAY, RateLimited, key_of
+from chat.models import User
+from chat.origin import address_of, network_of
+
+FREE_GUESSES = 10
+LONGEST_DELAY = 900
+# A browser remembers that so many people have signed in with it, for a year after the last time.
+MOST_KNOWN = 5
+KNOWN_FOR = 365 * DAY
+SALT = "chat.services.people.login_throttle"
+
+
+def begin(*, username: str, request: HttpRequest) -> None:
+    """Count a guess of a password before it is checked, so that guesses at the same time count as well.
+
+    Raises RateLimited.
+    """
+    network, name, words = network_of(address_of(request)), _folded(username), _wrong_passwords()
+    rates.count("sign_ins", network).require(words)
+    if (browser := _known_in(request).get(_mark(name))) is not None:
+        rates.count("sign_ins_of_name", "browser", browser, name).require(words)
+        return
+    rates.count("sign_ins_of_name", network, name).require(words)
+    _delay(key_of("name", name), words)
+
+
+def right(*, username: str, request: HttpRequest) -> None:
+    """Forget the guesses: the right password was given."""
+    name = _folded(username)
+    browser = _known_in(request).get(_mark(name))
+    who = ("browser", browser) if browser is not None else (network_of(address_of(request)),)
+    rates.forget("sign_ins_of_name", *who, name)
+    if browser is None:
+        _forget_delay(key_of("name", name))
+
+
+def begin_confirmation(*, user: User) -> None:
+    """Count a guess of a signed-in person's own password, in case another person uses their browser.
+
+    Raises RateLimited.
+    """
+    _delay(key_of("confirmation", user.pk), _wrong_passwords())
+
+
+def confirmed(*, user: User) -> None:
+    """Forget the guesses of `begin_confirmation`."""
+    _forget_delay(key_of("confirmation", user.pk))
+
+
+def begin_code(*, user: User) -> None:
+    """Count a guess of a second factor's code, from wherever it comes. Raises RateLimited."""
+    _delay(key_of("code", user.pk), _("Too many wrong codes. Try again in %(wait)s."))
+
+
+def code_was_right(*, user: User) -> None:
+    """Forget the guesses of `begin_code`."""
+    _forget_delay(key_of("code", user.pk))
+
+
+def delay_after(guesses: int) -> int:
+    """Return how many seconds must pass after so many wrong guesses before the next one."""
+    beyond = guesses - FREE_GUESSES
+    return 0 if beyond < 0 else min(2 ** min(beyond + 1, 32), LONGEST_DELAY)
+
+
+def know_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
+    """Let the browser remember that a person has signed in with it."""
+    known = dict(_known_in(request))
+    mark = _mark(_folded(user.get_username()))
+    browser = known.pop(mark, None) or get_random_string(16)
+    kept = dict([*known.items(), (mark, browser)][-MOST_KNOWN:])
+    response.set_cookie(
+        _cookie(), signing.dumps(kept, salt=SALT), KNOWN_FOR, secure=settings.HTTPS, httponly=True, samesite="Lax"
+    )
+
+
+def _delay(key: str, words: str) -> None:
+    """Count a guess, and refuse it during the delay after the one before."""
+
+    def guess(storage: Storage) -> float:
+        if not storage.get(f"delay/{key}"):
+            delay = delay_after(storage.incr(f"guesses/{key}", DAY))
+            if not delay or storage.incr(f"delay/{key}", delay) == 1:  # otherwise another guess came first
+                return 0.0
+        return max(1.0, storage.get_expiry(f"delay/{key}") - time.time())
+
+    if seconds := counters().storage(guess):
+        raise RateLimited(seconds, words)
+
+
+def _forget_delay(key: str) -> None:
+    def forget(storage: Storage) -> None:
+        storage.clear(f"guesses/{key}")
+        storage.clear(f"delay/{key}")
+
+    counters().storage(forget)
+
+
+def _known_in(request: HttpRequest) -> Mapping[str, str]:
+    try:
+        known = signing.loads(request.COOKIES.get(_cookie(), ""), salt=SALT, max_age=KNOWN_FOR)
+    except signing.BadSignature:
+        return {}
+    return known if _is_known(known) else {}
+
+
+def _is_known(value: object) -> TypeGuard[dict[str, str]]:
+    return isinstance(value, dict)
+
+
+def _cookie() -> str:
+    return f"{settings.COOKIE_PREFIX}parley_browser"
+
+
+def _folded(username: str) -> str:
+    return unicodedata.normalize("NFKC", username).casefold()
+
+
+def _mark(name: str) -> str:
+    """Return what stands for a name in the cookie, which others may read on a shared computer."""
+    return key_of(settings.SECRET_KEY, name)[:16]
+
+
+def _wrong_passwords() -> str:
+    return _("Too many wrong passwords. Try again in %(wait)s.")

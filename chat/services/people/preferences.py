@@ -1,0 +1,98 @@
+"""What people choose for themselves: how the page looks and speaks to them, their name, their picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from chat.errors import Invalid
+from chat.files import image_processes
+from chat.files.contents import Problem, Unusable
+from chat.limits.quotas import require_disk
+from chat.models import User
+from chat.names import clean
+
+SIDE = 256
+LARGEST_PICTURE = 10 * 1024 * 1024
+LONGEST_NAME = 80
+
+
+def choices() -> dict[str, tuple[str, ...]]:
+    """What each preference may be; "" follows the browser."""
+    return {
+        "theme": ("", *User.Theme.values),
+        "language": ("", *(code for code, _name in settings.LANGUAGES)),
+        "clock": tuple(User.Clock.values),
+        "send_key": tuple(User.SendKey.values),
+        "notify": ("yes", "no"),
+    }
+
+
+@transaction.atomic
+def choose(*, user: User, values: dict[str, str]) -> None:
+    """Keep what somebody has chosen, by preference. Raises ServiceError for what is not on offer."""
+    known = choices()
+    for name, value in values.items():
+        if name not in known or value not in known[name]:
+            raise Invalid(_("That is not one of the choices."))
+        setattr(user, name, value == "yes" if name == "notify" else value)
+    user.save(update_fields=list(values))
+
+
+@transaction.atomic
+def rename(*, user: User, name: str) -> None:
+    """Change the name that others see, from their next message on. Raises ServiceError."""
+    name = clean(name)
+    if not name or len(name) > LONGEST_NAME:
+        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+    user.display_name = name
+    user.save(update_fields=["display_name"])
+
+
+def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
+    """Take a picture, cropped to a square and encoded again, so that nothing of the file is kept."""
+    drawn = _square(upload)
+    require_disk()
+    before = PurePath(user.picture.name or "").name
+    user.picture.save("picture", ContentFile(drawn), save=False)
+    user.save(update_fields=["picture"])
+    _forget(user, before)
+
+
+def remove_picture(*, user: User) -> None:
+    """Show initials again."""
+    before = PurePath(user.picture.name or "").name
+    user.picture = ""
+    user.save(update_fields=["picture"])
+    _forget(user, before)
+
+
+def _forget(user: User, name: str) -> None:
+    if name:
+        user.picture.storage.delete(f"pictures/{name}")
+
+
+def picture_too_large() -> Invalid:
+    return Invalid(_("A picture has at most %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+
+
+def _square(upload: UploadedFile[bytes]) -> bytes:
+    if (upload.size or 0) > LARGEST_PICTURE:
+        raise picture_too_large()
+    try:
+        return image_processes.square(upload.read(), SIDE)
+    except Unusable as error:
+        raise Invalid(_WORDS.get(error.problem, _WORDS["broken_image"])()) from None
+
+
+_WORDS: dict[Problem, Callable[[], str]] = {
+    "too_many_pixels": lambda: _("This picture has too many pixels. Make it smaller first."),
+    "broken_image": lambda: _("This is not a picture that Parley can read. Take a PNG, JPEG, WebP or GIF file."),
+    "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
+}

@@ -1,0 +1,307 @@
+"""Second factors: an authenticator app, passkeys and recovery codes, kept as allauth's Authenticator rows."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from allauth.core.internal.cryptokit import compare_user_code
+from allauth.mfa import app_settings
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal import auth as totp
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.utils.translation import gettext as _
+
+from chat.errors import Invalid, ServiceError
+from chat.limits import rates
+from chat.models import User
+from chat.security.encryption import DecryptionError, decrypt
+from chat.services.messages.validation import check_json, exact
+from chat.services.people import accounts, login_throttle
+from chat.services.people.security_log import Kind, record
+
+logger = logging.getLogger(__name__)
+Type = Authenticator.Type
+
+# A browser session has this flag when its login passed, or set up, a second factor.
+PASSED = "second_factor"
+LONGEST_NAME = 80
+MOST_PASSKEYS = 20
+# The longest answer of an authenticator that is read; they have some 2,000 characters.
+LONGEST_CREDENTIAL = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Passkey:
+    """A passkey as the settings show it."""
+
+    id: int
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+@dataclass(slots=True)
+class SecondFactors:
+    """What a person has set up. `codes_left` is None where there are no recovery codes."""
+
+    app: Authenticator | None = None
+    passkeys: list[Passkey] = field(default_factory=list)
+    codes_left: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.app is not None or bool(self.passkeys)
+
+
+def is_required(user: User) -> bool:
+    """Return whether REQUIRE_MFA asks this person for a second factor."""
+    is_staff = user.is_staff or user.is_superuser
+    return settings.REQUIRE_MFA == "all" or (settings.REQUIRE_MFA == "staff" and is_staff)
+
+
+def is_missing(user: User, session: Mapping[str, Any]) -> bool:
+    """Return whether a browser session may not be used yet: it needs a second factor and has passed none. No query."""
+    return is_required(user) and not session.get(PASSED)
+
+
+def factors_of(user: User) -> SecondFactors:
+    """Return what a person has set up; one query."""
+    found = SecondFactors()
+    for row in Authenticator.objects.filter(user_id=user.pk).order_by("pk"):
+        if row.type == Type.TOTP:
+            found.app = row
+        elif row.type == Type.WEBAUTHN:
+            found.passkeys.append(Passkey(row.pk, row.data["name"], row.created_at, row.last_used_at))
+        else:
+            found.codes_left = app_settings.RECOVERY_CODE_COUNT - int(row.data["used_mask"]).bit_count()
+    return found
+
+
+def check_code(*, user: User, code: str) -> Authenticator:
+    """Check a code of the authenticator app, or a recovery code, and use it up. Raises ServiceError."""
+    login_throttle.begin_code(user=user)
+    with transaction.atomic():
+        rows = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Type.WEBAUTHN)
+        accepted: Authenticator | None = next((row for row in rows if _accepts(row, code)), None)
+        if accepted is not None:
+            accepted.record_usage()
+            login_throttle.code_was_right(user=user)
+            return accepted
+    raise _failed(user, "code", _("This code is not valid. Codes change every 30 seconds."))
+
+
+def check_passkey(*, user: User | None, credential: str) -> Authenticator:
+    """Check what a passkey signed for this browser session; without a user, find whose it is. Raises ServiceError."""
+    from allauth.mfa.webauthn.internal import auth  # as in passkey_options
+
+    if user is not None:
+        rates.count("passkey_checks", user.pk).require()
+    try:
+        answer = _read(credential)
+        owner = user or auth.extract_user_from_response(answer)
+        row: Authenticator = auth.complete_authentication(owner, answer)
+    except DatabaseError:
+        raise
+    except Exception as error:  # fido2 raises what its decoders meet
+        logger.info("A passkey was refused: %r", error)
+        words = _("This passkey is not registered here, or the page has expired. Try again.")
+        raise _failed(user, "passkey", words) from error
+    row.user = owner  # type: ignore[assignment]  # allauth knows no more than that it is a user
+    row.record_usage()
+    return row
+
+
+def passkey_options(*, user: User | None) -> dict[str, Any]:
+    """Begin signing in by passkey: return what the browser's API takes; the challenge is kept in the session.
+
+    Without a user, any passkey of this site will do.
+    """
+    from allauth.mfa.webauthn.internal import auth  # fido2 costs memory that most processes never need
+
+    return _plain(auth.begin_authentication(user))
+
+
+def new_passkey_options(*, user: User) -> dict[str, Any]:
+    """Begin adding a passkey; see `passkey_options`."""
+    from allauth.mfa.webauthn.internal import auth  # as above
+
+    return _plain(auth.begin_registration(user, passwordless=True))
+
+
+@transaction.atomic
+def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> list[str]:
+    """Set up an authenticator app whose code proves that it has the secret.
+
+    Returns new recovery codes, if these are the first. `session_key` is the browser's: it stays signed in. Raises
+    ServiceError.
+    """
+    login_throttle.begin_code(user=user)
+    if not any(compare_user_code(actual=code, expected=each) for _counter, each in _codes(secret)):
+        raise Invalid(_("This code is not valid. Scan the QR code again, and type the code that the app shows now."))
+    login_throttle.code_was_right(user=user)
+    before = _locked(user)
+    if before.app is not None:
+        raise ServiceError("second_factor_exists", _("You already have an authenticator app. Remove it first."))
+    totp.TOTP.activate(user, secret)
+    return _added(user, before, session_key, factor="app")
+
+
+@transaction.atomic
+def add_passkey(*, user: User, name: str, credential: str, session_key: str | None) -> list[str]:
+    """Add a passkey that the browser has just made; returns new recovery codes, as `add_app`. Raises ServiceError."""
+    from allauth.mfa.webauthn.internal import auth  # as above
+
+    name = _name(name)
+    before = _locked(user)
+    if len(before.passkeys) >= MOST_PASSKEYS:
+        raise Invalid(_("You have %(count)d passkeys. Remove one that you do not use.") % {"count": MOST_PASSKEYS})
+    try:
+        answer = _read(credential)
+        auth.parse_registration_response(answer)
+        auth.complete_registration(answer)
+    except DatabaseError:
+        raise
+    except Exception as error:  # as in check_passkey
+        logger.info("A passkey could not be added: %r", error)
+        raise Invalid(_("The passkey could not be added. Try again.")) from error
+    auth.WebAuthn.add(user, name, answer)
+    return _added(user, before, session_key, factor="passkey")
+
+
+@transaction.atomic
+def rename_passkey(*, user: User, passkey_id: int, name: str) -> None:
+    """Give a passkey another name. Raises ServiceError."""
+    row = Authenticator.objects.select_for_update().filter(user=user, type=Type.WEBAUTHN, pk=passkey_id).first()
+    if row is None:
+        raise _no_such_factor()
+    row.data["name"] = _name(name)
+    row.save(update_fields=["data"])
+
+
+@transaction.atomic
+def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str:
+    """Remove the app or a passkey; returns which it was. With the last of them go the recovery codes.
+
+    Other logins end with it, too: they are marked as having passed a second factor. Raises ServiceError.
+    """
+    _locked(user)
+    rows = Authenticator.objects.filter(user=user)
+    row = rows.exclude(type=Type.RECOVERY_CODES).filter(pk=authenticator_id).first()
+    if row is None:
+        raise _no_such_factor()
+    if is_required(user) and rows.exclude(type=Type.RECOVERY_CODES).count() == 1:
+        raise ServiceError(
+            "second_factor_required", _("Your account must keep a second factor. Add another one first.")
+        )
+    kind = "app" if row.type == Type.TOTP else "passkey"
+    row.delete()
+    record(Kind.SECOND_FACTOR_REMOVED, actor=user, person=user, factor=kind)
+    if not rows.exclude(type=Type.RECOVERY_CODES).exists():
+        rows.delete()
+        accounts.sign_out_elsewhere(user=user, keep=session_key)
+    return kind
+
+
+@transaction.atomic
+def make_recovery_codes(*, user: User) -> list[str]:
+    """Replace a person's recovery codes; they are shown this once. Raises ServiceError."""
+    if not _locked(user):
+        raise ServiceError("no_second_factor", _("Set up an authenticator app or a passkey first."))
+    Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
+    record(Kind.RECOVERY_CODES_MADE, actor=user, person=user)
+    codes: list[str] = RecoveryCodes.activate(user).generate_codes()
+    return codes
+
+
+@transaction.atomic
+def reset(*, user: User, author: User | None) -> bool:
+    """Remove all second factors of somebody who lost them, and end their logins; returns whether there were any.
+
+    `author` is the member of staff who does it; None for the command. The person is told on their next page.
+    """
+    _locked(user)
+    removed, _kinds = Authenticator.objects.filter(user=user).delete()
+    if not removed:
+        return False
+    record(Kind.SECOND_FACTOR_RESET, actor=author, person=user)
+    accounts.sign_out_elsewhere(user=user, keep=None, author=author)
+    accounts.add_notice(user=user, kind="second_factor_reset", author=author)
+    return True
+
+
+def _accepts(row: Authenticator, code: str) -> bool:
+    """Return whether a code is the app's or an unused recovery code, and use it up."""
+    try:
+        if row.type == Type.RECOVERY_CODES:
+            return RecoveryCodes(row).validate_code(code)
+        return _accepts_once(row, code)
+    except DecryptionError:
+        logger.exception("The second factor of user %s cannot be decrypted: was SECRET_KEY changed?", row.user_id)
+        return False
+
+
+def _accepts_once(row: Authenticator, code: str) -> bool:
+    """Check a code as allauth does, but remember its time step in the row: the cache forgets, and may be down."""
+    secret = decrypt(row.data["secret"])
+    for counter, expected in _codes(secret):
+        if counter > row.data.get("last_counter", 0) and compare_user_code(actual=code, expected=expected):
+            row.data["last_counter"] = counter
+            row.save(update_fields=["data"])
+            return True
+    return False
+
+
+def _codes(secret: str) -> list[tuple[int, str]]:
+    counters = totp.yield_hotp_counters_from_time()
+    return [(each, totp.format_hotp_value(totp.hotp_value(secret, each))) for each in counters]
+
+
+def _locked(user: User) -> SecondFactors:
+    """Lock a person's factors until the transaction ends, and return them."""
+    User.objects.select_for_update().get(pk=user.pk)
+    return factors_of(user)
+
+
+def _added(user: User, before: SecondFactors, session_key: str | None, *, factor: str) -> list[str]:
+    """Record a new factor. The first one ends other logins, which have not passed it, and comes with recovery codes."""
+    record(Kind.SECOND_FACTOR_ADDED, actor=user, person=user, factor=factor)
+    if before:
+        return []
+    accounts.sign_out_elsewhere(user=user, keep=session_key)
+    return make_recovery_codes(user=user)
+
+
+def _name(name: str) -> str:
+    name = exact(" ".join(name.split()))
+    if not name or len(name) > LONGEST_NAME:
+        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+    return name
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(options, default=dict))
+    return plain
+
+
+def _read(credential: str) -> dict[str, Any]:
+    answer = json.loads(credential) if len(credential) <= LONGEST_CREDENTIAL else None
+    if not isinstance(answer, dict):
+        raise TypeError("not an answer of WebAuthn")
+    check_json(answer)  # all of it is stored
+    return answer
+
+
+def _no_such_factor() -> ServiceError:
+    return ServiceError("no_such_second_factor", _("This has been removed already."))
+
+
+def _failed(user: User | None, method: str, message: str) -> ServiceError:
+    if user is not None:
+        record(Kind.SECOND_FACTOR_FAILED, actor=None, person=user, method=method)
+    return ServiceError("wrong_code", message)

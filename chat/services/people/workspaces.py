@@ -1,0 +1,137 @@
+"""Workspaces as their members have them: which are somebody's, which one they are in, and going to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, When
+from django.utils.translation import gettext as _
+
+from chat.access import memberships_of, workspace_for
+from chat.errors import NotForGuests
+from chat.models import Membership, User, Workspace
+from chat.queries.session_list import unread_sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A workspace in its member's list; `unread`: it is not the one that is shown, and something new waits there."""
+
+    id: int
+    name: str
+    unread: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Somebody's workspaces, the oldest first, and the one that is shown; None where there is none at all."""
+
+    mine: tuple[Place, ...]
+    here: Place | None
+
+    @property
+    def several(self) -> bool:
+        """Whether there is anything to choose from: nobody else is told of workspaces."""
+        return len(self.mine) > 1
+
+    @property
+    def unread(self) -> bool:
+        """Whether something new waits elsewhere."""
+        return any(place.unread for place in self.mine)
+
+    @property
+    def within(self) -> Q | None:
+        """What narrows sessions down to those that are listed here; None: it is all of them.
+
+        Sessions in other workspaces, of which one is a guest or which one has left, are listed in the oldest.
+        """
+        if self.here is None or not self.several:
+            return None
+        listed = Q(workspace=self.here.id)
+        is_oldest = self.here == self.mine[0]
+        return listed | ~Q(workspace__in=[place.id for place in self.mine]) if is_oldest else listed
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A user's memberships, also those as a guest, the oldest first; `current` is the workspace that they are in."""
+
+    memberships: list[Membership]
+    current: int | None
+    may_begin: bool
+
+
+def standing_of(user: User) -> Standing:
+    """Read in which workspaces a user is, and whether they may start sessions; one query."""
+    found = list(Membership.objects.filter(user=user).select_related("workspace").order_by("pk"))
+    mine = [each.workspace_id for each in found if each.role != Membership.Role.GUEST]
+    current = user.workspace_id if user.workspace_id in mine else next(iter(mine), None)
+    return Standing(found, current, bool(mine) or user.can_own_workspace)
+
+
+def places_of(user: User, wanted: int | None = None) -> Places:
+    """Read somebody's workspaces, with the `wanted` one shown if it is theirs; else the one that they are in.
+
+    One query. Of news it is only asked where there are several.
+    """
+    shown = wanted or user.workspace_id
+    others = memberships_of(user).exclude(pk=OuterRef("pk"))
+    elsewhere = When(~Q(workspace=shown) & Exists(others) & _has_news(user), then=Value(True))
+    rows = memberships_of(user).order_by("pk")
+    rows = rows.annotate(unread=Case(elsewhere, default=Value(False), output_field=BooleanField()))
+    mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread")]
+    return _placed(mine, (wanted, user.workspace_id))
+
+
+def _has_news(user: User) -> Q:
+    """Whether something new is listed in a membership's workspace: `Places.within` says what is."""
+    unread = unread_sessions(user)
+    older = memberships_of(user).filter(pk__lt=OuterRef("pk"))
+    left = unread.exclude(workspace__in=memberships_of(user).values("workspace"))
+    return Q(Exists(unread.filter(workspace=OuterRef("workspace")))) | (~Exists(older) & Exists(left))
+
+
+def _placed(mine: list[Place], preferred: tuple[int | None, ...]) -> Places:
+    """Show the first of the preferred ones that is there; the oldest where none is."""
+    known = {place.id: place for place in mine}
+    here = next((known[each] for each in preferred if each in known), mine[0] if mine else None)
+    return Places(tuple(place if place != here else _seen(place) for place in mine), here and _seen(here))
+
+
+def _seen(place: Place) -> Place:
+    return Place(place.id, place.name, unread=False)
+
+
+@transaction.atomic
+def current_workspace(user: User) -> Workspace:
+    """Return the workspace where `user`'s new sessions go: the one that they are in.
+
+    It is their oldest if they are no member of that (any more), and a new one of their own where they have none. What
+    they see as a guest does not count. Raises Forbidden for users who may not start sessions.
+    """
+    locked = User.objects.select_for_update().get(pk=user.pk)  # two first requests at once make one home
+    mine = list(memberships_of(user).select_related("workspace").order_by("pk"))
+    if mine:
+        return next((each for each in mine if each.workspace_id == locked.workspace_id), mine[0]).workspace
+    if not locked.can_own_workspace:
+        raise NotForGuests
+    workspace = Workspace.objects.create(name=_("Home"))
+    Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.OWNER)
+    return workspace
+
+
+def members_of(user: User, workspace_id: int) -> list[Membership]:
+    """Read the members and guests of a workspace for a member, in the order of their names. Raises NoSuchWorkspace."""
+    workspace = workspace_for(user, workspace_id)
+    members = Membership.objects.filter(workspace=workspace, user__is_active=True).select_related("user")
+    return sorted(members, key=lambda each: (each.user.sender.casefold(), each.user_id))
+
+
+@transaction.atomic
+def enter(*, user: User, workspace_id: int | None) -> None:
+    """Make a workspace the one that the person is in, for pages and programs alike. Raises NoSuchWorkspace."""
+    workspace = workspace_for(user, workspace_id)
+    if user.workspace_id != workspace.pk:
+        user.workspace = workspace
+        user.save(update_fields=["workspace"])

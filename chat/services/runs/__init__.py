@@ -1,0 +1,1 @@
+"""Begin, record, stop and retry turns."""

@@ -1,0 +1,1 @@
+"""Create, change, archive, delete and fork sessions."""

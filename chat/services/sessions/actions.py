@@ -1,0 +1,172 @@
+"""Putting sessions in order: pinning, archiving, deleting, leaving, each with its way back; for one or for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.access import deleted_session_for, session_for
+from chat.bus.events import AccessChanged
+from chat.bus.publisher import publish
+from chat.errors import NoSuchSession, ServiceError
+from chat.models import RunState, Session, SessionRole, Share, User
+from chat.runs import lease
+from chat.services.people import guests
+from chat.services.people.security_log import Kind, record
+from chat.services.runs.turns import deliver_queued
+from chat.services.sessions import user_state
+from chat.services.transaction import SessionTransaction
+
+
+class SessionAction(StrEnum):
+    """What can be done with sessions in a list."""
+
+    PIN = "pin"
+    UNPIN = "unpin"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
+    DELETE = "delete"
+    UNDELETE = "undelete"
+    LEAVE = "leave"
+
+
+UNDOES = {
+    SessionAction.PIN: SessionAction.UNPIN,
+    SessionAction.UNPIN: SessionAction.PIN,
+    SessionAction.ARCHIVE: SessionAction.RESTORE,
+    SessionAction.RESTORE: SessionAction.ARCHIVE,
+    SessionAction.DELETE: SessionAction.UNDELETE,
+    SessionAction.UNDELETE: SessionAction.DELETE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """With which sessions it was done; `left_out` are those that are not the person's to do it with."""
+
+    ids: list[str]
+    left_out: int
+
+
+def organise(*, user: User, deed: SessionAction, session_ids: Iterable[str]) -> Done:
+    """Do one thing with many sessions: with each that the person may do it with.
+
+    Raises ServiceError, for the first of them, when there is none.
+    """
+    done: list[str] = []
+    refused: list[ServiceError] = []
+    for session_id in dict.fromkeys(session_ids):
+        try:
+            _DO[deed](user, session_id)
+            done.append(session_id)
+        except ServiceError as refusal:
+            refused.append(refusal)
+    if refused and not done:
+        raise refused[0]
+    return Done(done, len(refused))
+
+
+def pin(user: User, session_id: str) -> None:
+    """Keep a session on top of the person's own list."""
+    user_state.pin(session=session_for(user, session_id)[0], user=user)
+
+
+def unpin(user: User, session_id: str) -> None:
+    """Let a session stand in the person's own list where its time puts it."""
+    user_state.unpin(session=session_for(user, session_id)[0], user=user)
+
+
+@transaction.atomic
+def archive(user: User, session_id: str) -> None:
+    """Put a session out of everybody's way: it can be read, and written in again when it is restored."""
+    session, _role = session_for(user, session_id, SessionRole.OWNER)
+    set_archived(session=session, archived=True)
+
+
+@transaction.atomic
+def restore(user: User, session_id: str) -> None:
+    """Take a session out of the archive."""
+    session, _role = session_for(user, session_id, SessionRole.OWNER)
+    set_archived(session=session, archived=False)
+
+
+@transaction.atomic
+def set_archived(*, session: Session, archived: bool) -> None:
+    """Put a session into the archive, or take it out; it has been fetched for somebody who may."""
+    if archived:
+        _change(session, status=Session.Status.ARCHIVED, archived_at=timezone.now())
+    else:
+        _change(session, status=Session.Status.ACTIVE, archived_at=None)
+
+
+@transaction.atomic
+def delete(user: User, session_id: str) -> None:
+    """Take a session from everybody at once (LIVE-06). Its rows stay: `undelete` brings all of it back.
+
+    A turn that runs is stopped; what is queued behind it waits.
+    """
+    session, _role = session_for(user, session_id, SessionRole.OWNER)
+    _change(session, status=Session.Status.DELETED, deleted_at=timezone.now())
+    record(Kind.SESSION_DELETED, actor=user, person=session.owner_id, target=session)
+    lease.ask_to_stop(session.pk, user.pk)
+
+
+@transaction.atomic
+def undelete(user: User, session_id: str) -> None:
+    """Bring a deleted session back for everybody who was in it; what was queued is answered now."""
+    bring_back(session=deleted_session_for(user, session_id), author=user)
+
+
+@transaction.atomic
+def bring_back(*, session: Session, author: User) -> None:
+    """Undo the deletion of a session that was fetched for an author who may."""
+    before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
+    opened = _change(session, status=before, deleted_at=None)
+    record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
+    if opened.run.state == RunState.IDLE and deliver_queued(opened):
+        lease.request(session.pk)
+        opened.save()
+
+
+@transaction.atomic
+def leave(user: User, session_id: str) -> None:
+    """Give up one's own share of a session; guests leave its workspace with their last. Owners cannot."""
+    session, role = session_for(user, session_id)
+    if role == SessionRole.OWNER:
+        raise ServiceError("is_owner", _("You own this session: archive or delete it instead."))
+    Share.objects.filter(session=session, user=user).delete()
+    guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
+    record(Kind.UNSHARED, actor=user, person=user, target=session)
+    transaction.on_commit(lambda: publish(session.pk, [AccessChanged()]))
+
+
+def _change(session: Session, **values: object) -> SessionTransaction:
+    """Change columns that are not the conversation's: the session keeps its place among the last active."""
+    opened = SessionTransaction.lock(session.pk)
+    if opened.session.building_until is not None:
+        raise NoSuchSession  # it is being erased
+    if opened.session.status != session.status and Session.Status.DELETED in (opened.session.status, session.status):
+        raise NoSuchSession  # deleted, or brought back, since it was looked at
+    for column, value in values.items():
+        setattr(opened.session, column, value)
+    opened.session_changed()
+    opened.events.append(AccessChanged())
+    opened.session.save(update_fields=["revision", *values])
+    opened.publish_on_commit()
+    return opened
+
+
+_DO: dict[SessionAction, Callable[[User, str], None]] = {
+    SessionAction.PIN: pin,
+    SessionAction.UNPIN: unpin,
+    SessionAction.ARCHIVE: archive,
+    SessionAction.RESTORE: restore,
+    SessionAction.DELETE: delete,
+    SessionAction.UNDELETE: undelete,
+    SessionAction.LEAVE: leave,
+}

@@ -1,0 +1,49 @@
+"""How a session's own columns change: what they were before stays on record (MSG-11)."""
+
+from __future__ import annotations
+
+from chat.models import Session, SessionRevision, User
+from chat.services.transaction import SessionTransaction
+
+Kind = SessionRevision.Kind
+# What is kept of a change; it is one of its kind when the first of the columns is among those that are set.
+RECORDED: dict[Kind, tuple[str, ...]] = {
+    Kind.TITLE: ("title",),
+    Kind.SYSTEM_PROMPT: ("system_prompt",),
+    Kind.MODEL: ("model", "provider", "context_window"),
+    Kind.AGENT: ("agent", "config", "mode"),
+}
+
+
+def change(opened: SessionTransaction, author: User | None, **values: object) -> None:
+    """Set columns of a session that the caller has locked; nothing happens where nothing changes.
+
+    `author` is None where Parley itself does it.
+    """
+    before = {column: getattr(opened.session, column) for column in values}
+    changed = {column: value for column, value in values.items() if value != before[column]}
+    if not changed:
+        return
+    for column, value in changed.items():
+        setattr(opened.session, column, value)
+    opened.session_changed()
+    for kind, (first, *others) in RECORDED.items():
+        was = {column: before[column] for column in (first, *others) if column in changed}
+        if was and first in values:
+            _remember(opened.session, author, kind, was)
+    opened.save(*changed)
+
+
+def change_config(opened: SessionTransaction, author: User, kind: Kind, **values: object) -> None:
+    """Set values in the `config` of a session that the caller has locked, and keep a record of that kind."""
+    before = opened.session.config
+    config = {**opened.session.config_values, **values}
+    if config != before:
+        opened.session.config = config
+        opened.session_changed()
+        _remember(opened.session, author, kind, {"config": before})
+        opened.save("config")
+
+
+def _remember(session: Session, author: User | None, kind: Kind, before: dict[str, object]) -> None:
+    SessionRevision.objects.create(session=session, user=author, kind=kind, revision=session.revision, before=before)

@@ -1,0 +1,62 @@
+"""Sessions whose rows are written or deleted in several transactions.
+
+Such a session has `building_until` and the status DELETED, so that no one can open, list or restore it. Each
+transaction sets `building_until` anew. A session whose time is over is left over from a crash, whatever it was to
+become: the maintenance job deletes the rest of it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import Busy, NoSuchSession
+from chat.models import Session, User
+
+ABANDONED_AFTER = timedelta(minutes=10)
+
+
+def until() -> datetime:
+    """Return the time until which the next transaction has to follow."""
+    return timezone.now() + ABANDONED_AFTER
+
+
+def new_columns() -> dict[str, object]:
+    """Return the columns of a session that is going to be written in several transactions."""
+    return {"status": Session.Status.DELETED, "building_until": until()}
+
+
+def touch(session: Session) -> None:
+    """Keep an incomplete session for the next batch, within its transaction.
+
+    Raises NoSuchSession when it was taken for abandoned and is being deleted.
+    """
+    _replace(session, building_until=until())
+
+
+def complete(session: Session, status: str = Session.Status.ACTIVE) -> None:
+    """Show a session to its owner now that all its rows are written. Raises NoSuchSession as `touch` does."""
+    _replace(session, building_until=None, status=status)
+
+
+def abandoned() -> QuerySet[Session]:
+    """Return the sessions that a crash has left incomplete."""
+    return Session.objects.filter(building_until__lt=timezone.now())
+
+
+def require_none_of(owner: User) -> None:
+    """Refuse a second large copy at the same time. Raises Busy."""
+    recent = Session.objects.filter(owner=owner, building_until__gte=timezone.now())
+    if recent.exists():
+        raise Busy(_("Another large session of yours is being copied. Try again in a moment."))
+
+
+def _replace(session: Session, **values: object) -> None:
+    same = Session.objects.filter(pk=session.pk, building_until=session.building_until)
+    if session.building_until is None or same.update(**values) != 1:
+        raise NoSuchSession
+    for column, value in values.items():
+        setattr(session, column, value)

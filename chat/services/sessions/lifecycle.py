@@ -1,0 +1,217 @@
+"""Sessions: making them, naming them, choosing their agent and model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from chat import ids
+from chat.agents_setup import registry
+from chat.bus.publisher import stirred
+from chat.errors import Invalid, ServiceError
+from chat.limits.rates import limited
+from chat.models import Session, SessionRun, User, Workspace
+from chat.queries import presets
+from chat.services.messages.sending import send_message
+from chat.services.messages.validation import exact
+from chat.services.people.workspaces import current_workspace
+from chat.services.sessions import titles
+from chat.services.sessions.fields import change
+from chat.services.sessions.reasoning import set_reasoning
+from chat.services.transaction import SessionTransaction
+
+
+@transaction.atomic
+def create_session(
+    *,
+    owner: User,
+    workspace: Workspace | None = None,
+    agent: str = "",
+    provider: str = "",
+    model: str = "",
+    title: str = "",
+    system_prompt: str | None = None,
+    session_id: str = "",
+    key_digest: str | None = None,
+) -> Session:
+    """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
+
+    It keeps its own copy of the preset: what becomes of that one later changes nothing here.
+    """
+    preset = presets.offered(agent) or presets.preset()
+    if not model:
+        provider, model = preset.provider, preset.model
+    session = Session.objects.create(
+        pk=session_id or ids.session_id(),
+        workspace=workspace or current_workspace(owner),
+        owner=owner,
+        title=exact(title)[:200],
+        agent=preset.name,
+        provider=provider,
+        model=model,
+        system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
+        config=presets.copy_of(preset),
+        key_digest=key_digest,
+        context_window=registry().context_window(provider, model),
+    )
+    SessionRun.objects.create(session=session)
+    transaction.on_commit(lambda: stirred(sessions=[session.pk]))
+    return session
+
+
+@limited("sessions", by="owner")
+@transaction.atomic
+def begin_session(
+    *,
+    owner: User,
+    workspace: Workspace | None = None,
+    text: str = "",
+    agent: str = "",
+    provider: str = "",
+    model: str = "",
+    title: str = "",
+    system_prompt: str | None = None,
+    mode: str = Session.Mode.AGENT,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
+    reasoning_effort: str | None = None,
+    thinking_budget: int | None = None,
+    session_id: str = "",
+    key_digest: str | None = None,
+) -> Session:
+    """Make a session, and send its first message with it if there is one: both or neither.
+
+    `workspace` has been fetched for the owner; without one it is that which they are in.
+    Raises ServiceError: the agent, the model or a tool is not on offer, the text cannot be sent.
+    """
+    if agent and presets.offered(agent) is None:
+        raise _no_such_agent(agent)
+    if model and not registry().offers(provider, model):
+        raise _no_such_model(provider, model)
+    session = create_session(
+        owner=owner,
+        workspace=workspace,
+        agent=agent,
+        provider=provider,
+        model=model,
+        title=" ".join(title.split()),
+        system_prompt=system_prompt,
+        session_id=session_id,
+        key_digest=key_digest,
+    )
+    choices = (tools, max_rounds, reasoning_effort, thinking_budget)
+    if mode != Session.Mode.AGENT or any(choice is not None for choice in choices):
+        configure(
+            session=session,
+            author=owner,
+            tools=tools,
+            max_rounds=max_rounds,
+            mode=mode,
+            reasoning_effort=reasoning_effort,
+            thinking_budget=thinking_budget,
+        )
+        session.refresh_from_db()
+    if text.strip():
+        send_message(session=session, author=owner, text=text)
+    return session
+
+
+@transaction.atomic
+def rename(*, session: Session, author: User, title: str) -> None:
+    """Give the session a title of at most 200 characters; Parley never replaces it by one of its own.
+
+    Raises ServiceError.
+    """
+    title = exact(" ".join(title.split()))
+    if len(title) > 200:
+        raise ServiceError("too_long", _("A title has at most 200 characters."))
+    opened = SessionTransaction.lock(session.pk)
+    change(opened, author, title=title, config=titles.unmarked(opened.session))
+
+
+@transaction.atomic
+def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
+    """Choose the model of the next response (RUN-16); its context window is looked up anew (RUN-05)."""
+    if not registry().offers(provider, model):
+        raise _no_such_model(provider, model)
+    change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
+
+
+@transaction.atomic
+def set_agent(*, session: Session, author: User, agent: str) -> None:
+    """Let another preset make the next response: its tools, its model if that is on offer, and its system prompt.
+
+    A system prompt that people have written stays; only the old preset's own gives way. Raises ServiceError.
+    """
+    chosen = presets.offered(agent) if agent else None
+    if chosen is None:
+        raise _no_such_agent(agent)
+    opened = SessionTransaction.lock(session.pk)
+    config = {**opened.session.config_values, **presets.copy_of(chosen)}
+    values: dict[str, object] = {"agent": chosen.name, "config": config}
+    if not presets.has_own_prompt(opened.session):
+        values["system_prompt"] = chosen.system_prompt
+    if registry().offers(chosen.provider, chosen.model):
+        values |= _of_model(chosen.provider, chosen.model)
+    change(opened, author, **values)
+
+
+@transaction.atomic
+def configure(
+    *,
+    session: Session,
+    author: User,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
+    mode: str | None = None,
+    reasoning_effort: str | None = None,
+    thinking_budget: int | None = None,
+) -> None:
+    """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
+
+    None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
+    Raises ServiceError: a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
+    model does not offer, an archived session.
+    """
+    if mode is not None and mode not in Session.Mode.values:
+        raise Invalid(_("The mode is one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
+    opened = SessionTransaction.lock(session.pk)
+    opened.require_active()
+    values: dict[str, object] = {"agent": opened.session.agent}
+    if tools is not None or max_rounds is not None:
+        values["config"] = presets.configured(opened.session, tools=tools, max_rounds=max_rounds)
+    if mode is not None:
+        values["mode"] = mode
+    change(opened, author, **values)
+    if reasoning_effort is not None or thinking_budget is not None:
+        set_reasoning(session=session, author=author, effort=reasoning_effort, budget=thinking_budget)
+
+
+@transaction.atomic
+def set_system_prompt(*, session: Session, author: User, system_prompt: str, seen: str | None = None) -> None:
+    """Change what the model is told before all else, from its next response on.
+
+    `seen` is the prompt that the author had before them: ServiceError as "stale", with the `current` one, when somebody
+    has changed it since; and when the session is archived.
+    """
+    opened = SessionTransaction.lock(session.pk)
+    opened.require_active()
+    present = opened.session.system_prompt
+    if seen is not None and present not in (seen, system_prompt):
+        raise ServiceError("stale", _("Somebody else has changed the system prompt meanwhile."), current=present)
+    change(opened, author, system_prompt=exact(system_prompt))
+
+
+def _of_model(provider: str, model: str) -> dict[str, object]:
+    return {"provider": provider, "model": model, "context_window": registry().context_window(provider, model)}
+
+
+def _no_such_model(provider: str, model: str) -> ServiceError:
+    words = _("The model “%(model)s” of “%(provider)s” is not configured here.")
+    return ServiceError("no_such_model", words % {"model": model, "provider": provider})
+
+
+def _no_such_agent(agent: str) -> ServiceError:
+    return ServiceError("no_such_agent", _("The agent “%(agent)s” is not configured here.") % {"agent": agent})

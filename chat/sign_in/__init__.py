@@ -1,0 +1,1 @@
+"""Hooks of django-allauth: adapters and sign-in events."""

@@ -1,0 +1,81 @@
+"""What a session from elsewhere may use here: the models and tools that are on offer, whatever its file says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from agents.registry import AgentPreset
+from chat.agents_setup import registry
+from chat.queries import presets
+from chat.transfer.document import SessionPart
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Fitted:
+    """Columns of a session, and in words what was changed in them."""
+
+    columns: Json
+    notes: list[str] = field(default_factory=list)
+
+
+def fitted(part: SessionPart) -> Fitted:
+    """Choose the agent, the model and the tools with which a session goes on; those of its file where they are here."""
+    agent = presets.offered(part.agent) or presets.preset()
+    if not part.agent:  # it comes from another program
+        prompt = {"system_prompt": part.system_prompt or agent.system_prompt}
+        return Fitted({**_agent(agent), **_model(agent.provider, agent.model), **prompt})
+    made = Fitted({"agent": part.agent, "config": _config(part.config, agent), "system_prompt": part.system_prompt})
+    if missing := _missing(part.config, made.columns["config"]):
+        words = _("These tools are not on offer here and were left out: %(tools)s.")
+        made.notes.append(words % {"tools": ", ".join(missing)})
+    if not part.model or registry().offers(part.provider, part.model):
+        made.columns |= {"provider": part.provider, "model": part.model, "context_window": part.context_window}
+        return made
+    made.columns |= _model(agent.provider, agent.model)
+    words = _(
+        "The model “%(model)s” of “%(provider)s” is not configured here. The session goes on with the agent's own."
+    )
+    made.notes.append(words % {"model": part.model, "provider": part.provider})
+    return made
+
+
+def _agent(agent: AgentPreset) -> Json:
+    return {"agent": agent.name, "config": presets.copy_of(agent)}
+
+
+def _model(provider: str, model: str) -> Json:
+    return {"provider": provider, "model": model, "context_window": registry().context_window(provider, model)}
+
+
+def _config(config: Json, agent: AgentPreset) -> Json:
+    """The session's own copy of its agent, with no tool and no more rounds than somebody may choose here anyway."""
+    tools, rounds = config.get("tools"), config.get("max_rounds")
+    if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
+        return presets.copy_of(agent)
+    allowed, most = presets.limits()
+    return {
+        **config,
+        "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
+        "max_rounds": min(rounds, most),
+        "allowed_hosts": _hosts(config.get("allowed_hosts"), agent),
+    }
+
+
+def _hosts(wanted: object, agent: AgentPreset) -> list[str]:
+    """The file's own list of hosts, as far as an agent that is on offer reaches; else that of the session's agent."""
+    hosts = [host for host in wanted if isinstance(host, str)] if isinstance(wanted, list) else []
+    on_offer = presets.presets()
+    if any(not preset.allowed_hosts for preset in on_offer):
+        return hosts
+    reached = {host for preset in on_offer for host in preset.allowed_hosts}
+    return [host for host in hosts if host in reached] or list(agent.allowed_hosts)
+
+
+def _missing(config: Json, made: Json) -> list[str]:
+    tools = config.get("tools")
+    return [str(tool) for tool in tools if tool not in made["tools"]] if isinstance(tools, list) else []

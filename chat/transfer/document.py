@@ -1,0 +1,182 @@
+"""A conversation as it is read from a file: Parley's own document, every value of it checked."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from chat.models import (
+    EndReason,
+    MessageRevision,
+    MessageRole,
+    MessageStatus,
+    MessageType,
+    Session,
+    SessionRevision,
+)
+from chat.transfer.checks import (
+    Before,
+    Count,
+    Id,
+    Json,
+    JsonObject,
+    Name,
+    ProviderData,
+    Seconds,
+    Short,
+    Text,
+    Time,
+    among,
+)
+from chat.transfer.export_json import FORMAT
+
+MOST_MESSAGES = 50_000
+MOST_CHANGES = 100_000
+MOST_FILES = 10
+LONGEST_PROMPT = 200_000
+
+Column = Literal["system_prompt", "title", "agent", "config", "provider", "model", "context_window"]
+Mode = Annotated[str, among(Session.Mode.values)]
+
+
+class Part(BaseModel):
+    """What a file says of one thing; what is not known of it here is left out."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class AttachmentPart(Part):
+    """A file: `data` are its bytes in base64, or None where they are not given; `entry` is the file of the archive
+    that holds them instead."""
+
+    id: Id = ""
+    name: Text = "file"
+    data: str | None = None
+    entry: str = ""
+
+
+class RevisionPart(Part):
+    """What a message was before `by` changed it."""
+
+    kind: Annotated[str, among(MessageRevision.Kind.values)]
+    by: Name = ""
+    at: Time
+    before: Before
+
+
+class ChangePart(Part):
+    """What the session was before `by` changed it: the columns that were changed."""
+
+    kind: Annotated[str, among(SessionRevision.Kind.values)]
+    revision: Count
+    by: Name = ""
+    at: Time
+    before: dict[Column, Text | Count | JsonObject | None]
+
+
+class RequestPart(Part):
+    """What the model was asked with: `rows` are [message id, its revision then]."""
+
+    response_id: Annotated[Id, Field(min_length=1)]
+    revision: Count = 0
+    agent: Short = ""
+    provider: Short = ""
+    model: Name = ""
+    tools: Annotated[list[Name], Field(max_length=1000)] = []
+    shared: Annotated[int, Field(ge=0, le=MOST_MESSAGES)] = 0
+    rows: Annotated[list[tuple[Id, Count]], Field(max_length=MOST_MESSAGES)] = []
+    created_at: Time
+
+    @field_validator("rows", mode="before")
+    @classmethod
+    def _pairs(cls, rows: Any) -> Any:
+        return [tuple(row) if isinstance(row, list) else row for row in rows] if isinstance(rows, list) else rows
+
+
+class MessagePart(Part):
+    """One message; its names are those of the columns."""
+
+    id: Id = ""
+    sequence: Count | None = None
+    revision: Count = 0
+    type: Annotated[str, among(MessageType.values)] = MessageType.TEXT.value
+    role: Annotated[str, among(["", *MessageRole.values])] = ""
+    status: Annotated[str, among(MessageStatus.values)] = MessageStatus.COMPLETE.value
+    text: Text = ""
+    sender: Name = ""
+    model: Name = ""
+    provider: Short = ""
+    run_id: Id = ""
+    response_id: Id = ""
+    mode: Mode = Session.Mode.AGENT.value
+    workflow_id: Short = ""
+    agent_id: Short = ""
+    include_in_context: bool = True
+    tool_call_id: Name = ""
+    tool_name: Name = ""
+    arguments: Json = None
+    result: Text = ""
+    is_error: bool = False
+    timestamp: Time | None = None
+    ended_at: Time | None = None
+    duration_ms: Count | None = None
+    duration_seconds: Seconds | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    total_tokens: Count | None = None
+    cache_read_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+    first_token_latency_ms: Count | None = None
+    provider_data: ProviderData | None = None
+    edited_at: Time | None = None
+    edited_by_name: Name = ""
+    suggested_by_name: Name = ""
+    end_reason: Annotated[str, among(["", *EndReason.values])] = ""
+    stopped_by_name: Name = ""
+    attempt: Id = ""
+    attempt_place: Count | None = None
+    removed_at: Time | None = None
+    created_at: Time | None = None
+    attachments: Annotated[list[AttachmentPart], Field(max_length=MOST_FILES)] = []
+    revisions: Annotated[list[RevisionPart], Field(max_length=MOST_CHANGES)] = []
+
+
+class SessionPart(Part):
+    """The session itself."""
+
+    id: Id = ""
+    title: Name = ""
+    status: Annotated[str, among(Session.Status.values)] = Session.Status.ACTIVE.value
+    mode: Mode = Session.Mode.AGENT.value
+    agent: Short = ""
+    provider: Short = ""
+    model: Name = ""
+    system_prompt: Annotated[Text, Field(max_length=LONGEST_PROMPT)] = ""
+    config: JsonObject = {}
+    total_tokens: Count = 0
+    context_used: Count | None = None
+    context_window: Count | None = None
+    revision: Count = 0
+    parent_session: Id = ""
+    parent_message_id: Id = ""
+    archived_at: Time | None = None
+    created_at: Time | None = None
+    updated_at: Time | None = None
+
+
+class Document(Part):
+    """A session with all that belongs to it."""
+
+    format: Annotated[str, among([FORMAT])] = FORMAT
+    version: Literal[1] = 1
+    session: SessionPart
+    changes: Annotated[list[ChangePart], Field(max_length=MOST_CHANGES)] = []
+    requests: Annotated[list[RequestPart], Field(max_length=MOST_MESSAGES)] = []
+    messages: Annotated[list[MessagePart], Field(max_length=MOST_MESSAGES)] = []
+
+    def began(self) -> datetime | None:
+        """When the first thing in it was said."""
+        return self.session.created_at or next((each.timestamp for each in self.messages if each.timestamp), None)

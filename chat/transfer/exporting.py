@@ -1,0 +1,210 @@
+"""Giving sessions away as files: piece by piece, so that no session is too long.
+
+What stands where is read once, at the beginning; each message is told as it is when its turn comes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, tzinfo
+from enum import StrEnum
+from typing import TypeVar
+
+from django.core.files.storage import default_storage
+from django.db.models import QuerySet
+from django.db.models.functions import Length
+from django.utils import timezone
+from django.utils.translation import get_language, override
+
+from chat.limits.rates import spend
+from chat.models import (
+    Attachment,
+    ChatMessage,
+    MessageRevision,
+    MessageStatus,
+    ModelRequest,
+    Session,
+    SessionRevision,
+    SessionRole,
+    User,
+)
+from chat.queries.attachments import stored_name
+from chat.queries.messages import snapshots
+from chat.services.batches import batches
+from chat.services.people.security_log import Kind, record
+from chat.transfer import export_json as as_json
+from chat.transfer import export_markdown as as_markdown
+from chat.transfer.export_json import Json
+
+T = TypeVar("T")
+BATCH = 200
+# What is read of a file at once, in bytes; a multiple of three, so that its base64 can be put together.
+PORTION = 3 * 2**18
+# Stands before the name of a stored file in place of its bytes; random, so that no content can contain it.
+_TOKEN = secrets.token_hex(16)
+_MARK = re.compile(f'"{_TOKEN}:([^"]*)"')
+
+
+class Form(StrEnum):
+    """What a session can be given away as."""
+
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+ENDINGS = {Form.JSON: "json", Form.MARKDOWN: "md"}
+MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
+
+
+def exported(session: Session, author: User | None, role: SessionRole, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
+    """Write a session for an author with a role in it: viewers get what they see, others all there is.
+
+    Without an author it is an operator's command. Raises RateLimited.
+    """
+    if author is not None:
+        spend("exports", author.pk)
+    record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
+    if form == Form.MARKDOWN:
+        return export_markdown(session, zone=zone)
+    return export_json(session, whole=role.covers(SessionRole.EDITOR))
+
+
+def export_json(session: Session, *, whole: bool = True, files: bool = True) -> Iterator[str]:
+    """Write a session as a JSON document that can be imported again; one line is one message.
+
+    `whole`: with removed messages and all revisions, as editors may see them; else what stands in the session, as a
+    viewer sees it and may fork it. `files`: with the bytes of attachments, in base64, read as they are written.
+    """
+    yield f'{{"format": {_dump(as_json.FORMAT)}, "version": {as_json.VERSION},\n'
+    yield f'"session": {_dump(as_json.session_record(session))},\n'
+    if whole:
+        changes = SessionRevision.objects.filter(session=session).select_related("user").order_by("pk")
+        yield from _array("changes", map(as_json.session_change_record, changes.iterator(BATCH)))
+        yield ",\n"
+        requests = ModelRequest.objects.filter(session=session).iterator(BATCH)
+        yield from _array("requests", map(as_json.request_record, requests))
+        yield ",\n"
+    yield from _array("messages", _messages(session, whole=whole, files=files), with_files=files)
+    yield "}\n"
+
+
+def export_markdown(session: Session, *, zone: tzinfo = UTC) -> Iterator[str]:
+    """Write what stands in a session, and what is queued, as Markdown, in the language and `zone` of who reads it."""
+    return _spoken(_markdown(session, zone), get_language())
+
+
+def _markdown(session: Session, zone: tzinfo) -> Iterator[str]:
+    yield as_markdown.head(session, zone, timezone.now())
+    for rows in _batches(session, whole=False):
+        texts, files = _texts(rows), _files(rows)
+        yield from (as_markdown.message(row, texts[row.pk], files[row.pk], zone) for row in rows)
+
+
+def _messages(session: Session, *, whole: bool, files: bool) -> Iterator[Json]:
+    for rows in _batches(session, whole=whole):
+        texts, attached = _texts(rows), _files(rows)
+        revisions = _revisions(rows) if whole else defaultdict(list)
+        for row in rows:
+            records = [as_json.attachment_record(each, _mark(each) if files else None) for each in attached[row.pk]]
+            yield as_json.message_record(row, texts[row.pk], revisions[row.pk], records)
+
+
+def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
+    """The session's rows: the live ones in order, then those that have no place, in the order in which they came."""
+    live = _sized(ChatMessage.objects.live(session.pk).order_by("sequence"))
+    placeless = ChatMessage.objects.filter(session=session, sequence__isnull=True).order_by("created_at", "pk")
+    others = _sized(placeless if whole else placeless.filter(removed_at__isnull=True))
+    places = {name: place for place, (name, _chars) in enumerate(live, 1)}
+    for batch in batches([*live, *others], lambda row: row[1]):
+        names = [name for name, _chars in batch]
+        found = ChatMessage.objects.in_bulk(names)
+        yield [_placed(found[name], places.get(name)) for name in names if name in found]
+
+
+def _sized(rows: QuerySet[ChatMessage]) -> list[tuple[str, int]]:
+    """Return rows' ids with the length of what they say: only a bounded part of a session is in memory at once."""
+    return list(rows.annotate(chars=Length("text") + Length("result")).values_list("pk", "chars"))
+
+
+# Prefetching would make a query set for each row, which takes longer than all the rest.
+def _files(rows: Iterable[ChatMessage]) -> defaultdict[str, list[Attachment]]:
+    files = Attachment.objects.filter(message__in=[row.pk for row in rows]).defer("text")
+    return _grouped((each.message_id or "", each) for each in files)
+
+
+def _revisions(rows: Iterable[ChatMessage]) -> defaultdict[str, list[MessageRevision]]:
+    changes = MessageRevision.objects.filter(message__in=[row.pk for row in rows]).select_related("user")
+    return _grouped((each.message_id, each) for each in changes.order_by("pk"))
+
+
+def _grouped(pairs: Iterable[tuple[str, T]]) -> defaultdict[str, list[T]]:
+    groups: defaultdict[str, list[T]] = defaultdict(list)
+    for name, each in pairs:
+        groups[name].append(each)
+    return groups
+
+
+def _placed(row: ChatMessage, place: int | None) -> ChatMessage:
+    """The row where it stood when the export began, unless it has been taken away since."""
+    row.sequence = None if row.removed_at else place or row.sequence
+    return row
+
+
+def _texts(rows: Iterable[ChatMessage]) -> dict[str, str]:
+    """The texts of rows; of those that still grow, as far as they are known."""
+    rows = list(rows)
+    texts = {row.pk: row.text for row in rows}
+    growing = [row for row in rows if row.status == MessageStatus.STREAMING]
+    return texts | {each.id: each.text for each in snapshots(growing)}
+
+
+def _mark(attachment: Attachment) -> str | None:
+    """Return what stands for a file's bytes until they are written; None: the file is lost, the rest is exported."""
+    stored = stored_name(attachment)
+    return f"{_TOKEN}:{stored}" if default_storage.exists(stored) else None
+
+
+def _array(name: str, values: Iterable[Json], *, with_files: bool = False) -> Iterator[str]:
+    yield f"{_dump(name)}: ["
+    before = "\n"
+    for value in values:
+        yield before
+        yield from _filled(_dump(value)) if with_files else (_dump(value),)
+        before = ",\n"
+    yield "\n]"
+
+
+def _filled(text: str) -> Iterator[str]:
+    """Write JSON with the files' bytes where their marks are."""
+    for place, piece in enumerate(_MARK.split(text)):
+        if place % 2:
+            yield '"'
+            yield from _encoded(json.loads(f'"{piece}"'))
+            yield '"'
+        else:
+            yield piece
+
+
+def _encoded(stored: str) -> Iterator[str]:
+    with default_storage.open(stored) as file:
+        while data := file.read(PORTION):
+            yield base64.b64encode(data).decode()
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _spoken(pieces: Iterator[str], language: str) -> Iterator[str]:
+    """Make pieces in one language, whichever is spoken where they are asked for."""
+    while True:
+        with override(language):
+            piece = next(pieces, None)
+        if piece is None:
+            return
+        yield piece

@@ -1,0 +1,1 @@
+"""The export formats of other products, each read into the one document form."""

@@ -1,0 +1,105 @@
+"""Conversations as ChatGPT exports them: a tree of messages, of which one path was on the screen.
+
+The format is not documented. What is known of it: https://github.com/danny-avila/LibreChat (its import and the samples
+beside it), https://github.com/mohamed-chs/convoviz, https://github.com/mitkury/chatgpt-export-parser.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from chat.projections.fences import fenced
+from chat.transfer.entries import NO_ENTRIES, Entries
+from chat.transfer.formats.chatgpt_content import Said, has_content, said_in
+from chat.transfer.formats.turns import Turns, collected
+from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
+
+Json = dict[str, Any]
+# What of a conversation is read.
+KEYS = (
+    *("title", "create_time", "update_time", "mapping", "current_node"),
+    *("is_archived", "is_starred", "pinned_time", "default_model_slug"),
+)
+# What the program tells itself: nobody sees it there either.
+_UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
+
+
+def read(conversation: Json, entries: Entries = NO_ENTRIES) -> Found:
+    """Read one conversation along the path that was shown last, with the files in its archive."""
+    return collected(
+        Source.CHATGPT,
+        conversation,
+        title="title",
+        began="create_time",
+        changed="update_time",
+        path=_path,
+        read=partial(_read_message, entries=entries, model=as_text(conversation.get("default_model_slug"))),
+        archived=conversation.get("is_archived") is True,
+        pinned=conversation.get("is_starred") is True or bool(conversation.get("pinned_time")),
+        entries=entries,
+    )
+
+
+def _path(conversation: Json, left: Losses) -> list[Json]:
+    nodes = {name: as_dict(node) for name, node in as_dict(conversation.get("mapping")).items()}
+    at = as_text(conversation.get("current_node"))
+    if at not in nodes:
+        at = next((name for name in reversed(nodes) if not as_list(nodes[name].get("children"))), "")
+    path = []
+    while at in nodes:
+        path.append(nodes.pop(at))
+        at = as_text(path[-1].get("parent"))
+    left[Left.BRANCHES] += sum(_is_said(as_dict(node.get("message"))) for node in nodes.values())
+    return [as_dict(node.get("message")) for node in reversed(path)]
+
+
+def _is_hidden(message: Json) -> bool:
+    return as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
+
+
+def _is_said(message: Json) -> bool:
+    """Whether a user sees the message: most others in the tree are empty or hidden."""
+    content = as_dict(message.get("content"))
+    return not _is_hidden(message) and content.get("content_type") not in _UNSEEN and has_content(message)
+
+
+def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries, model: str) -> None:
+    content, author = as_dict(message.get("content")), as_dict(message.get("author"))
+    if not _is_said(message):
+        left[Left.HIDDEN] += content.get("content_type") not in _UNSEEN and has_content(message)
+        return
+    time, said = as_time(message.get("create_time")), said_in(message, entries, left)
+    if not said.text and not said.files:
+        return
+    match author.get("role"):
+        case "user":
+            turns.say(said.text, time, said.files)
+        case "system":
+            turns.instruct(said.text, time)
+        case "tool":
+            name = as_text(author.get("name")) or "tool"
+            turns.give_result(name, name, said.text, time, is_error=content.get("content_type") == "system_error")
+            if said.files:
+                turns.answer(", ".join(each["name"] for each in said.files), time, attachments=said.files)
+        case "assistant":
+            _read_answer(message, said, turns, time, model)
+        case role:
+            left.add_unknown(role)
+
+
+def _read_answer(message: Json, said: Said, turns: Turns, time: str | None, model: str) -> None:
+    content, recipient = as_dict(message.get("content")), as_text(message.get("recipient")) or "all"
+    model = as_text(as_dict(message.get("metadata")).get("model_slug")) or model
+    if content.get("content_type") == "thoughts":
+        turns.think(said.text, time, model)
+    elif recipient == "all":
+        text = _code(said.text, content) if content.get("content_type") == "code" else said.text
+        turns.answer(text, time, model, said.files)
+    else:
+        turns.call(recipient, recipient, said.text, time, model)
+
+
+def _code(text: str, content: Json) -> str:
+    language = as_text(content.get("language"))
+    return fenced(text, "" if language == "unknown" else language)

@@ -1,0 +1,164 @@
+"""What one message of ChatGPT's says: its text in Markdown, and the files that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from chat.transfer.entries import Entries
+from chat.transfer.formats.citations import titled_link, with_sources
+from chat.transfer.formats.turns import MOST_FILES, with_places
+from chat.transfer.parsed import Left, Losses, as_dict, as_list, as_text
+
+Json = dict[str, Any]
+# Members of a content that say how it is to be read.
+_ABOUT = {"content_type", "language", "response_format_name", "model_set_context", "source_analysis_msg_id"}
+# Where contents have their text; the first that is there counts.
+_TEXTS = ("text", "result", "summary", "content", "output_str", "snippet")
+_PICTURES = ("image_asset_pointer",)
+
+
+@dataclass(slots=True)
+class Said:
+    """A message's text and files; each file has a `name` and the `entry` of the archive that holds it."""
+
+    text: str = ""
+    files: list[Json] = field(default_factory=list)
+
+
+def has_content(message: Json) -> bool:
+    """Whether a message holds anything at all."""
+    content = as_dict(message.get("content"))
+    members = [value for key, value in content.items() if key not in _ABOUT]
+    return any(any(value) if isinstance(value, list) else bool(value) for value in members) or bool(
+        as_list(as_dict(message.get("metadata")).get("attachments"))
+    )
+
+
+def said_in(message: Json, entries: Entries, left: Losses) -> Said:
+    """Read a message; files that the archive does not hold are named in their places."""
+    reader = _Reader(message, entries, left)
+    text = reader.text()
+    return Said(reader.with_attached(text), reader.files)
+
+
+class _Reader:
+    """Reads one message and collects its files."""
+
+    def __init__(self, message: Json, entries: Entries, left: Losses) -> None:
+        self.files: list[Json] = []
+        self._content = as_dict(message.get("content"))
+        self._metadata = as_dict(message.get("metadata"))
+        self._is_answer = as_dict(message.get("author")).get("role") == "assistant"
+        self._attached = [as_dict(each) for each in as_list(self._metadata.get("attachments"))]
+        self._names = {as_text(each.get("id")): as_text(each.get("name")) for each in self._attached}
+        self._entries = entries
+        self._left = left
+        self._seen: set[str] = set()
+
+    def text(self) -> str:
+        """Return what the content says."""
+        kind = self._content.get("content_type")
+        match kind:
+            case "thoughts":
+                thoughts = [as_dict(each) for each in as_list(self._content.get("thoughts"))]
+                return "\n\n".join(filter(None, map(_thought, thoughts)))
+            case "tether_quote" | "sonic_webpage":
+                return _page(self._content)
+            case "system_error":
+                return ": ".join(filter(None, (as_text(self._content.get(name)) for name in ("name", "text"))))
+            case "execution_output":
+                return "\n\n".join(filter(None, [as_text(self._content.get("text")), *self._plots()]))
+            case "computer_output":
+                state, screen = as_dict(self._content.get("state")), as_dict(self._content.get("screenshot"))
+                return "\n\n".join(filter(None, [_page(state), self._file(screen)]))
+        parts = "\n\n".join(filter(None, map(self._part, as_list(self._content.get("parts")))))
+        text = parts or next(filter(None, (as_text(self._content.get(name)) for name in _TEXTS)), "")
+        if not text and not self.files and not self._attached:
+            self._left.add_unknown(kind)
+        return text
+
+    def with_attached(self, text: str) -> str:
+        """Add the files that the text does not have in their places."""
+        missing, surplus = [], []
+        for each in self._attached:
+            file_id, name = as_text(each.get("id")), as_text(each.get("name"))
+            if not name or self._is_seen(file_id):
+                continue
+            entry = self._entries.find(file_id, name)
+            is_picture = (as_text(each.get("mime_type")) or as_text(each.get("mimeType"))).startswith("image/")
+            if entry and len(self.files) < MOST_FILES:
+                self.files.append({"name": name[:255], "entry": entry})
+            elif entry:
+                surplus.append(name)
+            elif not (is_picture and self._seen):  # an older export names pictures here, too
+                missing.append(name)
+        self._left[Left.FILES] += len(missing)
+        self._left[Left.SURPLUS] += len(surplus)
+        return with_places(with_places(text, missing, "not in the export"), surplus, "left out")
+
+    def _part(self, part: object) -> str:
+        if isinstance(part, str):
+            text = as_text(part)
+            return with_sources(text, self._metadata, self._left) if self._is_answer else text
+        data = as_dict(part)
+        kind = as_text(data.get("content_type"))
+        if not data:
+            return ""
+        if pointer := next((as_dict(data[name]) for name in ("audio_asset_pointer",) if data.get(name)), None):
+            return self._file(pointer)  # sound and pictures of a talk by voice
+        if data.get("asset_pointer"):
+            return self._file(data)
+        if text := as_text(data.get("text")):
+            return text
+        self._left.add_unknown(kind or "part")
+        return ""
+
+    def _plots(self) -> Iterator[str]:
+        """The pictures that code has drawn."""
+        run = as_dict(self._metadata.get("aggregate_result"))
+        for each in map(as_dict, as_list(run.get("messages"))):
+            if pointer := as_text(each.get("image_url")):
+                yield self._file({**each, "content_type": _PICTURES[0], "asset_pointer": pointer})
+
+    def _file(self, data: Json) -> str:
+        """Take a file by its pointer; returns the text that marks its place if it is missing."""
+        pointer = as_text(data.get("asset_pointer"))
+        if not pointer:
+            return ""
+        file_id = pointer.rpartition("://")[2].partition("?")[0].partition("#")[0]
+        name = self._names.get(file_id, "")
+        self._seen.add(file_id)
+        entry = self._entries.find(file_id, name)
+        if entry and len(self.files) < MOST_FILES:
+            self.files.append({"name": (name or self._entries.name_of(entry))[:255], "entry": entry})
+            return ""
+        self._left[Left.SURPLUS if entry else Left.FILES] += 1
+        return f"[{' '.join(_described(data, name))}: {'left out' if entry else 'not in the export'}]"
+
+    def _is_seen(self, file_id: str) -> bool:
+        """Whether a file has its place in the text; pointers may have more than the id in them."""
+        return bool(file_id) and file_id in self._seen
+
+
+def _described(data: Json, name: str) -> Iterator[str]:
+    kind = as_text(data.get("content_type")).removesuffix("_asset_pointer").replace("_", " ").capitalize()
+    yield kind or "File"
+    width, height = data.get("width"), data.get("height")
+    if isinstance(width, int) and isinstance(height, int):
+        yield f"{width}×{height}"
+    if name:
+        yield name
+
+
+def _thought(thought: Json) -> str:
+    summary, words = as_text(thought.get("summary")), as_text(thought.get("content"))
+    return "\n\n".join(filter(None, (f"**{summary}**" if summary else "", words)))
+
+
+def _page(page: Json) -> str:
+    """A web page that was read: its title with its address, and its text."""
+    title, address = as_text(page.get("title")), as_text(page.get("url"))
+    head = titled_link(title or address, address) if title or address else ""
+    return "\n".join(filter(None, (head, as_text(page.get("text")) or as_text(page.get("snippet")))))

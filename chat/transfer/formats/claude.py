@@ -1,0 +1,161 @@
+"""Conversations as claude.ai exports them: a list of messages, each made of blocks, or of one text in older exports.
+
+The format is not documented. What is known of it: https://github.com/osteele/claude-chat-viewer and
+https://github.com/yetanotherchris/openwebui-importer.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from chat.transfer.entries import NO_ENTRIES, Entries
+from chat.transfer.formats.citations import cited_text, titled_link
+from chat.transfer.formats.turns import (
+    MOST_FILES,
+    Turns,
+    collected,
+    first_words,
+    path_to,
+    text_file,
+    with_places,
+)
+from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
+
+Json = dict[str, Any]
+# What of a conversation is read.
+KEYS = (
+    *("name", "summary", "created_at", "updated_at", "chat_messages", "current_leaf_message_uuid"),
+    *("is_starred", "messages"),
+)
+# What blocks say about the answer and not in it.
+_ABOUT = ("token_budget", "flag")
+
+
+def read(conversation: Json, entries: Entries = NO_ENTRIES) -> Found:
+    """Read one conversation; of its branches the last one."""
+    found = collected(
+        Source.CLAUDE,
+        conversation,
+        title="name",
+        began="created_at",
+        changed="updated_at",
+        path=_path,
+        read=partial(_read_message, entries=entries),
+        pinned=conversation.get("is_starred") is True,
+        entries=entries,
+    )
+    session = found.document["session"]
+    session["title"] = session["title"] or first_words(as_text(conversation.get("summary")))
+    return found
+
+
+def _path(conversation: Json, left: Losses) -> list[Json]:
+    """The messages up to the last one, where each says which it follows; else all."""
+    messages = [each for each in as_list(conversation.get("chat_messages")) if isinstance(each, dict)]
+    by_id = {as_text(each.get("uuid")): each for each in messages}
+    if len(by_id) < len(messages) or not any(as_text(each.get("parent_message_uuid")) in by_id for each in messages):
+        return messages
+    leaf = as_text(conversation.get("current_leaf_message_uuid"))
+    leaf = leaf if leaf in by_id else as_text(messages[-1].get("uuid"))
+    return path_to(by_id, leaf, "parent_message_uuid", left)
+
+
+def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries) -> None:
+    time = as_time(message.get("created_at"))
+    if message.get("sender") == "human":
+        _read_human(message, turns, left, time, entries)
+        return
+    blocks = as_list(message.get("content"))
+    for block in blocks:
+        _read_block(as_dict(block), turns, left, time)
+    if not blocks and (text := _plain_text(message)):
+        turns.answer(text, time)
+    attachments, places = _files(message, entries, left)
+    if attachments or places:
+        turns.answer(places, time, attachments=attachments)
+
+
+def _plain_text(message: Json) -> str:
+    return as_text(message.get("text")) or as_text(message.get("content"))
+
+
+def _read_human(message: Json, turns: Turns, left: Losses, time: str | None, entries: Entries) -> None:
+    blocks = [as_dict(block) for block in as_list(message.get("content"))]
+    texts = [as_text(block.get("text")) for block in blocks if block.get("type") == "text"]
+    for block in blocks:
+        if block.get("type") not in ("text", *_ABOUT):
+            left.add_unknown(block.get("type"))
+    text = "\n\n".join(filter(None, texts)) or _plain_text(message)
+    attachments, places = _files(message, entries, left)
+    said = "\n\n".join(filter(None, [text, places]))
+    if said or attachments:
+        turns.say(said, time, attachments)
+
+
+def _files(message: Json, entries: Entries, left: Losses) -> tuple[list[Json], str]:
+    """The files of a message: with the text that was found in them or from the archive; and lines for the others."""
+    kept: list[Json] = []
+    missing, surplus = list[str](), list[str]()
+    for each in [*as_list(message.get("attachments")), *as_list(message.get("files"))]:
+        file = as_dict(each)
+        name = as_text(file.get("file_name")) or "file"
+        text = as_text(file.get("extracted_content"))
+        entry = entries.find(as_text(file.get("file_uuid")) or name, name)
+        if not text.strip() and name in [*missing, *surplus, *(known["name"] for known in kept)]:
+            continue
+        if not entry and not text.strip():
+            missing.append(name)
+        elif len(kept) == MOST_FILES:
+            surplus.append(name)
+        else:
+            kept.append({"name": name[:255], "entry": entry} if entry else text_file(name, text))
+    left[Left.FILES] += len(missing)
+    left[Left.SURPLUS] += len(surplus)
+    return kept, with_places(with_places("", missing, "not in the export"), surplus, "left out")
+
+
+def _read_block(block: Json, turns: Turns, left: Losses, time: str | None) -> None:
+    time = as_time(block.get("start_timestamp")) or time
+    match block.get("type"):
+        case "text" if text := as_text(block.get("text")):
+            turns.answer(cited_text(text, as_list(block.get("citations"))), time)
+        case "thinking" if text := as_text(block.get("thinking")):
+            turns.think(text, time)
+        case "tool_use":
+            turns.call(*_call(block), block.get("input"), time)
+        case "tool_result":
+            name, text = _call(block)[1], _result(block.get("content"), left)
+            turns.give_result(_call(block)[0], name, text, time, is_error=block.get("is_error") is True)
+        case "text" | "thinking":
+            pass
+        case kind if kind not in _ABOUT:
+            left.add_unknown(kind)
+
+
+def _call(block: Json) -> tuple[str, str]:
+    """By what a call and its result know each other: an id, where the export has one, or the tool's name."""
+    name = as_text(block.get("name")) or "unknown"
+    return as_text(block.get("tool_use_id")) or as_text(block.get("id")) or name, name
+
+
+def _result(content: object, left: Losses) -> str:
+    if isinstance(content, str):
+        return as_text(content)
+    return "\n\n".join(filter(None, (_result_part(as_dict(part), left) for part in as_list(content))))
+
+
+def _result_part(part: Json, left: Losses) -> str:
+    """One part of what a tool gave: a text, a page with its address, a file that is not in the export."""
+    title, address = as_text(part.get("title")), as_text(part.get("url"))
+    head = titled_link(title or address, address) if title or address else ""
+    if said := "\n".join(filter(None, (head, as_text(part.get("text"))))):
+        return said
+    if part.get("type") in ("image", "local_resource"):
+        left[Left.FILES] += 1
+        name = as_text(part.get("name")) or as_text(part.get("file_name"))
+        kind = "Image" if part["type"] == "image" else "File"
+        return f"[{' '.join(filter(None, (kind, name)))}: not in the export]"
+    if part and part.get("type") != "text":
+        left.add_unknown(part.get("type"))
+    return ""

@@ -1,0 +1,217 @@
+"""Chats as Open WebUI exports them: a tree of messages; answers with typed items, or with HTML blocks in older chats.
+
+Known from its source, https://github.com/open-webui/open-webui (backend/open_webui/utils/middleware.py,
+src/lib/utils/index.ts), and from the sample in https://github.com/danny-avila/LibreChat.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from chat.transfer.document import LONGEST_PROMPT
+from chat.transfer.formats.citations import with_list
+from chat.transfer.formats.turns import (
+    MOST_FILES,
+    Turns,
+    collected,
+    data_file,
+    path_to,
+    text_file,
+    with_places,
+)
+from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
+
+Json = dict[str, Any]
+# What of a chat is read.
+KEYS = ("title", "chat", "created_at", "updated_at", "archived", "pinned")
+
+_BLOCK = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^<>]*)>')
+_BLOCK_END = "</details>"
+_ATTRIBUTE = re.compile(r'(?<![a-z_])([a-z_]++)="([^"]*)"')
+_SUMMARY = re.compile(r"\A\s*<summary>[^<]*</summary>\s*")
+_QUOTED = re.compile(r"^> ?", re.MULTILINE)
+
+
+def read(conversation: Json) -> Found:
+    """Read one chat along the path that was shown last."""
+    chat = as_dict(conversation.get("chat"))
+    whole = {
+        "title": conversation.get("title") or chat.get("title"),
+        "began": conversation.get("created_at") or chat.get("timestamp"),
+        "changed": conversation.get("updated_at"),
+        "chat": chat,
+    }
+    found = collected(
+        Source.OPEN_WEBUI,
+        whole,
+        title="title",
+        began="began",
+        changed="changed",
+        path=_path,
+        read=_read_message,
+        archived=conversation.get("archived") is True,
+        pinned=conversation.get("pinned") is True,
+    )
+    prompt = as_text(chat.get("system")) or as_text(as_dict(chat.get("params")).get("system"))
+    found.document["session"]["system_prompt"] = prompt[:LONGEST_PROMPT]
+    return found
+
+
+def _path(conversation: Json, left: Losses) -> list[Json]:
+    chat = as_dict(conversation.get("chat"))
+    history = as_dict(chat.get("history"))
+    by_id = {name: as_dict(message) for name, message in as_dict(history.get("messages")).items()}
+    if not by_id:
+        return [as_dict(each) for each in as_list(chat.get("messages"))]
+    leaf = as_text(history.get("currentId"))
+    if leaf not in by_id:
+        leaf = next((name for name in reversed(by_id) if not as_list(by_id[name].get("childrenIds"))), "")
+    return path_to(by_id, leaf, "parentId", left)
+
+
+def _read_message(message: Json, turns: Turns, left: Losses) -> None:
+    time, text = as_time(message.get("timestamp")), as_text(message.get("content"))
+    files, places = _files(message, left)
+    match message.get("role"):
+        case "user":
+            said = "\n\n".join(filter(None, [text, places]))
+            if said or files:
+                turns.say(said, time, files)
+        case "system":
+            turns.instruct(text, time)
+        case "assistant":
+            _read_answer(message, text, turns, left)
+            if files or places:
+                turns.answer(places, time, attachments=files)
+        case role:
+            left.add_unknown(role)
+
+
+def _read_answer(message: Json, text: str, turns: Turns, left: Losses) -> None:
+    time, model = as_time(message.get("timestamp")), as_text(message.get("model"))
+    items = [as_dict(each) for each in as_list(message.get("output"))]
+    if items:
+        for item in items:
+            _read_item(item, turns, left, time, model)
+    else:
+        _read_blocks(text, turns, time, model)
+    cited = list(_sources(message))
+    if cited and turns.messages and turns.messages[-1].get("role") == "assistant" and "text" in turns.messages[-1]:
+        turns.messages[-1]["text"] = with_list(turns.messages[-1]["text"], cited)
+    error = message.get("error")
+    if said := as_text(error) or as_text(as_dict(error).get("content")) or as_text(as_dict(error).get("message")):
+        turns.fail(said, time)
+
+
+def _read_item(item: Json, turns: Turns, left: Losses, time: str | None, model: str) -> None:
+    """Read an item as OpenAI's Responses API has them."""
+    call_id = as_text(item.get("call_id")) or as_text(item.get("id"))
+    match item.get("type"):
+        case "message":
+            if text := _text_of(item.get("content")):
+                turns.answer(text, time, model)
+        case "reasoning":
+            if text := _text_of(item.get("content")) or _text_of(item.get("summary")):
+                turns.think(text, time, model)
+        case "function_call":
+            turns.call(call_id, as_text(item.get("name")) or "tool", item.get("arguments"), time, model)
+        case "function_call_output":
+            text = _text_of(item.get("output"))
+            turns.give_result(call_id, "tool", text, time, is_error=item.get("status") == "failed")
+        case "open_webui:code_interpreter":
+            turns.call(call_id, "code_interpreter", {"code": as_text(item.get("code"))}, time, model)
+            turns.give_result(call_id, "code_interpreter", _output(item.get("output")), time)
+        case kind:
+            left.add_unknown(kind)
+
+
+def _text_of(content: object) -> str:
+    if isinstance(content, str):
+        return as_text(content)
+    return "\n\n".join(filter(None, (as_text(as_dict(part).get("text")) for part in as_list(content))))
+
+
+def _output(value: object) -> str:
+    if isinstance(value, str):
+        return as_text(value)
+    parts = as_dict(value)
+    return "\n\n".join(filter(None, (as_text(parts.get(name)) for name in ("stdout", "result", "stderr"))))
+
+
+def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
+    """Read a text in which thoughts and calls are HTML blocks."""
+    for number, (kind, attributes, body) in enumerate(_blocks(text)):
+        name = attributes.get("id") or f"block {number}"
+        match kind:
+            case "":
+                turns.answer(body, time, model)
+            case "reasoning":
+                turns.think(_QUOTED.sub("", html.unescape(body)), time, model)
+            case "tool_calls":
+                tool = attributes.get("name") or "tool"
+                turns.call(name, tool, _unpacked(attributes.get("arguments", "")), time, model)
+                result = _unpacked(attributes.get("result", "")) or html.unescape(body)
+                turns.give_result(name, tool, result, time)
+            case "code_interpreter":
+                turns.call(name, kind, {"code": html.unescape(body)}, time, model)
+                output = _unpacked(attributes.get("output", ""), members=("stdout", "result", "stderr"))
+                turns.give_result(name, kind, output, time)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
+    """The parts of a text: its blocks' kinds, attributes and bodies; what is not in a block has no kind."""
+    at = 0
+    while found := _BLOCK.search(text, at):
+        end = text.find(_BLOCK_END, found.end())
+        if end < 0:
+            break
+        if before := text[at : found.start()].strip():
+            yield "", {}, before
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        yield found[1], attributes, _SUMMARY.sub("", text[found.end() : end]).strip()
+        at = end + len(_BLOCK_END)
+    if rest := text[at:].strip():
+        yield "", {}, rest
+
+
+def _unpacked(text: str, members: tuple[str, ...] = ()) -> str:
+    """Return the text that an attribute holds as JSON; with `members`, those of its object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, dict) and members:
+        return "\n\n".join(filter(None, (as_text(value.get(name)) for name in members)))
+    return as_text(value) if isinstance(value, str) else text
+
+
+def _sources(message: Json) -> Iterator[Json]:
+    for each in [*as_list(message.get("sources")), *as_list(message.get("citations"))]:
+        source = as_dict(as_dict(each).get("source"))
+        yield {"title": source.get("name"), "url": source.get("url")}
+        for page in map(as_dict, as_list(as_dict(each).get("metadata"))):
+            yield {"title": page.get("title") or page.get("name"), "url": page.get("url") or page.get("source")}
+
+
+def _files(message: Json, left: Losses) -> tuple[list[Json], str]:
+    """The files of a message: those whose bytes or texts are in it; and lines for the others."""
+    kept: list[Json] = []
+    missing, surplus = list[str](), list[str]()
+    for each in map(as_dict, as_list(message.get("files"))):
+        file = as_dict(each.get("file"))
+        name = as_text(each.get("name")) or as_text(file.get("filename")) or as_text(each.get("type")) or "file"
+        text = as_text(as_dict(file.get("data")).get("content"))
+        packed = data_file(name, as_text(each.get("url")))
+        if packed is None and not text.strip():
+            missing.append(name)
+        elif len(kept) == MOST_FILES:
+            surplus.append(name)
+        else:
+            kept.append(packed or text_file(name, text))
+    left[Left.FILES] += len(missing)
+    left[Left.SURPLUS] += len(surplus)
+    return kept, with_places(with_places("", missing, "not in the export"), surplus, "left out")

@@ -1,0 +1,32 @@
+"""Whose format a value from a file has, and the conversation in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat.transfer.entries import NO_ENTRIES, Entries
+from chat.transfer.export_json import FORMAT
+from chat.transfer.formats import chatgpt, claude, librechat, open_webui
+from chat.transfer.parsed import Found, Source
+
+OWN_KEYS = ("format", "version", "session", "changes", "requests", "messages")
+# The members of a conversation that any format reads; no others are built.
+KEYS = frozenset([*OWN_KEYS, *chatgpt.KEYS, *claude.KEYS, *open_webui.KEYS, *librechat.KEYS])
+
+
+def recognised(value: Any, entries: Entries = NO_ENTRIES) -> Found | None:
+    """Read a value as a conversation; None: it is none that is known here. `entries` are the files in its archive."""
+    match value:
+        case {"format": str() as name} if name == FORMAT:
+            return Found(Source.PARLEY, value)
+        case {"mapping": dict()}:
+            return chatgpt.read(value, entries)
+        case {"chat_messages": list()}:
+            return claude.read(value, entries)
+        case {"chat": {"history": dict()}} | {"chat": {"messages": list()}}:
+            return open_webui.read(value)
+        case {"conversationId": str(), "messagesTree": list()} | {"conversationId": str(), "messages": list()}:
+            return librechat.read(value)
+        case {"messages": [{"sender": str()}, *_]}:
+            return claude.read({**value, "chat_messages": value["messages"]}, entries)
+    return None

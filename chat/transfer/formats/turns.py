@@ -1,0 +1,184 @@
+"""Messages of other programs as turns of Parley's: markers around them, responses, calls with their results."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from agents.safe_text import clean
+from chat import ids
+from chat.transfer.entries import NO_ENTRIES, Entries
+from chat.transfer.parsed import Found, Left, Losses, Source, as_text, as_time, storable
+
+Json = dict[str, Any]
+LONGEST_NAME = 200
+LONGEST_TITLE = 60
+MOST_FILES = 10
+_DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
+
+
+def collected(
+    source: Source,
+    conversation: Json,
+    *,
+    title: str,
+    began: str,
+    changed: str,
+    path: Callable[[Json, Losses], list[Json]],
+    read: Callable[[Json, Turns, Losses], None],
+    archived: bool = False,
+    pinned: bool = False,
+    entries: Entries = NO_ENTRIES,
+) -> Found:
+    """Make one conversation of the messages that `path` finds in it and `read` takes in; the texts name its fields."""
+    left = Losses()
+    start = as_time(conversation.get(began))
+    turns = Turns(start)
+    for message in path(conversation, left):
+        read(message, turns, left)
+    turns.end()
+    session: Json = {"title": as_text(conversation.get(title)).strip()[:200] or turns.first_words()}
+    session["created_at"] = start
+    session["updated_at"] = as_time(conversation.get(changed)) or start
+    if archived:
+        session |= {"status": "archived", "archived_at": session["updated_at"]}
+    return Found(source, {"session": session, "messages": turns.messages}, left, pinned, entries)
+
+
+def first_words(text: str) -> str:
+    """Return the words with which a text begins, short enough for a title."""
+    words = textwrap.shorten(text[: 4 * LONGEST_TITLE], LONGEST_TITLE, placeholder="…")
+    return words if words != "…" else " ".join(text.split())[: LONGEST_TITLE - 1] + "…"
+
+
+def arguments_of(value: object) -> Json:
+    """Return what a tool was given: an object as it is; anything else, or one too deep to keep, as text in `input`."""
+    try:
+        given = storable(json.loads(value) if isinstance(value, str) else value)
+    except (ValueError, RecursionError):
+        given = None
+    if isinstance(given, dict):
+        return given
+    try:
+        return {"input": as_text(value) if isinstance(value, str) else json.dumps(value)} if value else {}
+    except RecursionError:
+        return {}
+
+
+def path_to(by_id: dict[str, Json], leaf: str, parent: str, left: Losses) -> list[Json]:
+    """Return the messages up to a leaf, each following the one that its member `parent` names; count the others."""
+    path = []
+    while leaf in by_id:
+        path.append(by_id.pop(leaf))
+        leaf = as_text(path[-1].get(parent))
+    left[Left.BRANCHES] += len(by_id)
+    return path[::-1]
+
+
+def text_file(name: str, text: str) -> Json:
+    """Return a document's attachment with a text."""
+    return {"name": name[:255], "data": base64.b64encode(text.encode()).decode()}
+
+
+def data_file(name: str, url: str) -> Json | None:
+    """Return a document's attachment with the bytes in a `data:` URL; None if it is another URL."""
+    found = _DATA.match(url)
+    return {"name": name[:255], "data": url[found.end() :]} if found else None
+
+
+def with_places(text: str, names: list[str], words: str) -> str:
+    """Return a text with lines for files that are missing; `words` say why."""
+    return "\n\n".join(filter(None, [text, *(f"[File {name}: {words}]" for name in names)]))
+
+
+class Turns:
+    """Collects messages in order; one without a time has that of the message before it."""
+
+    def __init__(self, began: str | None) -> None:
+        self.messages: list[Json] = []
+        self._time = began
+        self._turn = ""
+        self._response = ""
+        self._open: dict[str, Json] = {}
+        self._is_asking = False
+
+    def say(self, text: str, time: str | None, attachments: list[Json] | None = None) -> None:
+        """A person says something; several such messages in a row begin one turn."""
+        if not self._is_asking:
+            self.end()
+            self._turn = ids.turn_id()
+            self._add({"type": "turn_start"}, time)
+        self._is_asking = True
+        self._add({"role": "user", "text": text, "attachments": attachments or []}, time)
+
+    def instruct(self, text: str, time: str | None) -> None:
+        """The system says something."""
+        self._add({"role": "system", "text": text}, time)
+
+    def answer(self, text: str, time: str | None, model: str = "", attachments: list[Json] | None = None) -> None:
+        """The assistant says something, perhaps with files that it or a tool has made."""
+        self._respond({"text": text, "attachments": attachments or []}, time, model)
+
+    def think(self, text: str, time: str | None, model: str = "") -> None:
+        self._respond({"type": "reasoning", "text": text}, time, model)
+
+    def call(self, call_id: str, name: str, arguments: object, time: str | None, model: str = "") -> Json:
+        """A tool is called; `call_id` is what its result will name, or its result only names the tool."""
+        row = {
+            "type": "tool_group",
+            "tool_name": clean(name)[:LONGEST_NAME],
+            "arguments": arguments_of(arguments),
+            "status": "interrupted",
+        }
+        self._open[call_id] = self._respond(row, time, model)
+        return self._open[call_id]
+
+    def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
+        """A tool has answered; one that was not asked for is shown with what it says."""
+        row = self._open.get(call_id) or self._waiting(name) or self.call(call_id, name, {}, time)
+        said = row.get("result", "")
+        row |= {"status": "complete", "result": f"{said}\n\n{text}" if said else text}
+        row["is_error"] = is_error or row.get("is_error", False)
+        self._response = ""
+
+    def fail(self, text: str, time: str | None) -> None:
+        """The request failed; the text says why."""
+        self._is_asking = False
+        self._response = ""
+        self._add({"type": "error", "text": text}, time)
+
+    def end(self) -> None:
+        """Close the turn that is open."""
+        if self._turn:
+            self._add({"type": "turn_done"}, None)
+        self._turn = self._response = ""
+        self._open.clear()
+        self._is_asking = False
+
+    def _waiting(self, name: str) -> Json | None:
+        calls = [row for row in self._open.values() if "result" not in row and row["tool_name"] == name]
+        return calls[0] if calls else None
+
+    def _respond(self, row: Json, time: str | None, model: str) -> Json:
+        self._is_asking = False
+        self._response = self._response or ids.response_id()
+        whose = {"role": "assistant", "model": clean(model)[:LONGEST_NAME], "response_id": self._response}
+        return self._add({**row, **whose}, time)
+
+    def first_words(self) -> str:
+        """Return the words with which the first user begins."""
+        said = (each.get("text", "") for each in self.messages if each.get("role") == "user")
+        lines = [line for text in said for line in text.splitlines() if line.strip()]
+        # Lines in brackets stand for files.
+        return first_words(next((line for line in lines if not line.startswith("[")), next(iter(lines), "")))
+
+    def _add(self, row: Json, time: str | None) -> Json:
+        # Times are those of the parts' ends in some exports: no message is earlier than the one before it.
+        self._time = max(time, self._time or "") if time else self._time
+        made = {**row, "run_id": self._turn, "timestamp": self._time, "created_at": self._time}
+        self.messages.append(made)
+        return made

@@ -1,0 +1,308 @@
+"""Files of conversations that people bring: what is in them, and the sessions that are made of what they choose.
+
+Small files are read here; larger ones in a process with limits, part by part, so that neither the size of a file nor
+what is in it matters to the server (`chat.transfer.reading`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from io import UnsupportedOperation
+from shutil import copyfileobj
+from typing import IO, ClassVar
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from agents.process_pool import Job, Limits, ProcessPool, Reason, WorkFailed
+from chat.disconnects import Disconnect
+from chat.errors import NoSuchSession, ServiceError
+from chat.limits.quotas import require_storage
+from chat.limits.rates import spend
+from chat.models import Session, User, Workspace
+from chat.services.deletion import sessions
+from chat.services.messages import attachments
+from chat.services.people.workspaces import current_workspace
+from chat.services.sessions import incomplete
+from chat.transfer import reading
+from chat.transfer.import_messages import left_out, nothing_known, problem_words
+from chat.transfer.importing import FileReader, IdsTaken, Imported, SessionImport
+from chat.transfer.parsed import Source
+from chat.transfer.reading import Error, Head, Outline, Problem
+
+# What of a file is listed to be chosen from.
+MOST_LISTED = 20_000
+MOST_PROBLEMS = 100
+# Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
+SMALL_FILE = 250_000
+SMALL_UNPACKED = 1_000_000
+# Other compression methods may need gigabytes of memory for a small entry.
+CHEAP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Twice the unpacked size goes through the pipe at most: text that is escaped, and ids.
+_processes = ProcessPool(
+    "chat.transfer.child",
+    Limits(cpu_seconds=60.0, seconds=180.0, memory_mb=512, output_bytes=1 << 30, queue_seconds=60.0),
+    size=2,
+)
+
+
+class TooLarge(ServiceError):
+    CODE: ClassVar[str] = "too_large"
+
+    def __init__(self) -> None:
+        words = _("The file is too large; the limit is %(limit)d MB.")
+        super().__init__(self.CODE, words % {"limit": settings.MAX_IMPORT_MB})
+
+
+@dataclass(frozen=True, slots=True)
+class OfOperators:
+    """What an operator's own file may take: it is read in the operator's process, up to `most` bytes unpacked."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A session that has come in; `notes` say in words what of it did not, or is not as it was."""
+
+    session: Session
+    messages: int
+    kept_ids: bool
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds: its conversations, and in words what cannot be read as one."""
+
+    conversations: list[Outline]
+    problems: list[str]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a file: the sessions, and in words what could not be brought in."""
+
+    brought: list[Brought] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def limit_bytes() -> int:
+    """The size of the largest file that is taken, unpacked."""
+    megabytes: int = settings.MAX_IMPORT_MB
+    return megabytes * 1024 * 1024
+
+
+def contents(file: IO[bytes], client: Disconnect | None = None, limits: OfOperators | None = None) -> Contents:
+    """List the conversations in a file. Raises ServiceError: it is too large, or nothing that can be read."""
+    found: list[Outline] = []
+    problems: list[str] = []
+    for kind, body in _parts("outlines", file, client=client, limits=limits):
+        if kind == reading.ERROR:
+            raise _refusal(Error.model_validate_json(body))
+        if kind == reading.PROBLEM:
+            problems.append(problem_words(Problem.model_validate_json(body)))
+        else:
+            found.append(Outline.model_validate_json(body))
+    if not found:
+        raise nothing_known()
+    return Contents(found[:MOST_LISTED], problems[:MOST_PROBLEMS])
+
+
+def import_file(
+    *,
+    owner: User,
+    file: IO[bytes],
+    workspace: Workspace | None = None,
+    chosen: Sequence[int] | None = None,
+    keep_ids: bool = True,
+    client: Disconnect | None = None,
+    limits: OfOperators | None = None,
+    is_kept: bool = False,
+) -> Outcome:
+    """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
+
+    `workspace` has been fetched for the owner; without one it is that which they are in. When the client goes, the
+    import ends. `is_kept`: the file was uploaded before, and counted then. Raises ServiceError: nothing can be read, or
+    nothing was chosen; RateLimited.
+    """
+    if limits is None:
+        spend("import_requests" if is_kept else "imports", owner.pk)
+        require_storage(owner, 0)
+    for session_id in incomplete.abandoned().filter(owner=owner).values_list("pk", flat=True):
+        sessions.discard(session_id)  # its ids are free again
+    run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
+    try:
+        run.bring(chosen, keep_ids=keep_ids)
+    except ServiceError as refused:  # a file that breaks off: what has come in is told all the same
+        if not run.outcome.brought:
+            raise
+        run.outcome.problems.append(refused.message)
+    if not run.outcome.brought:
+        problems = "\n".join(run.outcome.problems)
+        raise ServiceError("nothing_imported", problems) if problems else nothing_known()
+    return run.outcome
+
+
+class _Import:
+    """One file on its way in."""
+
+    def __init__(
+        self,
+        owner: User,
+        workspace: Workspace,
+        file: IO[bytes],
+        client: Disconnect | None,
+        limits: OfOperators | None,
+    ) -> None:
+        self.outcome = Outcome()
+        self._owner = owner
+        self._workspace = workspace
+        self._file = file
+        self._client = client
+        self._limits = limits
+        self._files = FileReader(owner, is_bounded=limits is None)
+
+    def bring(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
+        """Take in the chosen conversations, or all."""
+        arguments = (
+            None if chosen is None else sorted(set(chosen)),
+            settings.MAX_MESSAGE_CHARS,
+            attachments.limit_bytes(),
+        )
+        again: list[int] = []
+        with closing(
+            _parts("conversations", self._file, *arguments, client=self._client, limits=self._limits)
+        ) as parts:
+            for kind, body in parts:
+                if kind == reading.ERROR:
+                    raise _refusal(Error.model_validate_json(body))
+                if kind == reading.PROBLEM:
+                    self.outcome.problems.append(problem_words(Problem.model_validate_json(body)))
+                    continue
+                head = Head.model_validate_json(body)
+                if not self._bring_one(head, parts, keep_ids=keep_ids):
+                    again.append(head.index)
+        if again:  # their ids were taken after they were looked for
+            self.bring(again, keep_ids=False)
+
+    def _bring_one(self, head: Head, parts: Iterator[tuple[bytes, bytes]], *, keep_ids: bool) -> bool:
+        """Take in one conversation; False if its ids are taken."""
+        is_own = head.source != Source.PARLEY
+        made = SessionImport(
+            head, owner=self._owner, workspace=self._workspace, files=self._files, is_own=is_own, keep_ids=keep_ids
+        )
+        taken = False
+        try:
+            for kind, body in parts:
+                if kind == reading.END:
+                    break
+                if kind == reading.ERROR:
+                    raise _refusal(Error.model_validate_json(body))
+                if not taken:
+                    taken = self._take(made, kind, body)
+            if not taken:
+                self.outcome.brought.append(_brought(head, made.finish()))
+        except IdsTaken:
+            return False
+        except NoSuchSession:  # it was so slow that it was taken for abandoned
+            raise _failed("time") from None
+        finally:
+            made.discard()
+        return not taken
+
+    def _take(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
+        """Take a part; True if its ids are taken."""
+        try:
+            made.take(kind, body)
+        except IdsTaken:
+            made.discard()
+            return True
+        return False
+
+
+def _parts(
+    function: str,
+    file: IO[bytes],
+    *arguments: int | list[int] | None,
+    client: Disconnect | None,
+    limits: OfOperators | None,
+) -> Generator[tuple[bytes, bytes], None, None]:
+    """Read a file here or in a process; yields each part's kind and what it holds. Raises ServiceError."""
+    with ExitStack() as stack:
+        most = limits.most if limits else limit_bytes()
+        if limits or _is_small(file):
+            pieces: Iterator[bytes] = getattr(reading, function)(file, most, *arguments)
+        else:
+            job = Job()
+            if client is not None:
+                client.call(job.cancel)
+            on_disk = file if _is_on_disk(file) else stack.enter_context(_copy(file))
+            pieces = _processes.stream(function, most, *arguments, file=on_disk, job=job)
+        try:
+            for piece in pieces:
+                if client is not None and client.is_set():
+                    raise _failed("cancelled")
+                yield piece[:1], piece[1:]
+        except WorkFailed as failed:
+            raise _failed(failed.reason) from failed
+        finally:
+            pieces.close()  # type: ignore[attr-defined]  # both are generators
+
+
+def _is_small(file: IO[bytes]) -> bool:
+    if file.seek(0, 2) > SMALL_FILE:
+        return False
+    try:
+        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says, but for archives in it
+            entries = archive.infolist()
+            is_plain = all(
+                entry.compress_type in CHEAP and not entry.filename.lower().endswith(".zip") for entry in entries
+            )
+            return is_plain and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED
+    except Exception:  # it is no archive, or a broken one
+        return True
+
+
+def _is_on_disk(file: IO[bytes]) -> bool:
+    try:
+        file.fileno()
+    except (UnsupportedOperation, AttributeError):
+        return False
+    file.flush()
+    return True
+
+
+def _copy(file: IO[bytes]) -> IO[bytes]:
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    file.seek(0)
+    copyfileobj(file, copy)
+    copy.flush()
+    return copy
+
+
+def _failed(reason: Reason) -> ServiceError:
+    """Say why a file could not be read to its end."""
+    if reason == "cancelled":
+        return ServiceError("cancelled", _("The import was cancelled."))
+    if reason == "busy":
+        return ServiceError("unavailable", _("Other imports are running. Try again in a few minutes."))
+    if reason == "failed":
+        return _refusal(Error(reason="unreadable"))
+    words = _("Reading the file takes more time or memory than an import may use. Split it into smaller files.")
+    return ServiceError(TooLarge.CODE, words)
+
+
+def _refusal(error: Error) -> ServiceError:
+    if error.reason == "too_much":
+        return TooLarge()
+    words = _("This is no file of conversations: neither JSON nor a ZIP archive with JSON in it.")
+    return ServiceError("unreadable", words)
+
+
+def _brought(head: Head, made: Imported) -> Brought:
+    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *left_out(head.left, head.kinds)])

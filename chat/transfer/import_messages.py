@@ -1,0 +1,112 @@
+"""What users are told of an import: what could not come in, why, and what is not as it was in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.errors import ServiceError
+from chat.transfer.parsed import Left
+from chat.transfer.reading import Problem
+
+
+def nothing_known() -> ServiceError:
+    words = _(
+        "There is no conversation in this file that Parley knows. It reads exports of Parley, ChatGPT, Claude, "
+        "Open WebUI and LibreChat."
+    )
+    return ServiceError("nothing_known", words)
+
+
+def problem_words(problem: Problem) -> str:
+    """Say which conversation was not imported, and why."""
+    name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
+    words = _("“%(title)s” was not imported: %(reason)s")
+    return words % {"title": name, "reason": _reason(problem)}
+
+
+def _reason(problem: Problem) -> str:
+    match problem.reason:
+        case "doubled":
+            return _("two things in it have the same id.")
+        case "deep":
+            return _("it is nested too deeply.")
+        case "unknown":
+            return _("it has no messages in a form that Parley knows.")
+        case "long":
+            words = _("%(place)s is longer than the %(limit)d characters that a message may have.")
+            return words % {"place": problem.place, "limit": settings.MAX_MESSAGE_CHARS}
+        case _:
+            return f"{problem.place}: {_rule(problem.kind)}"
+
+
+def _rule(kind: str) -> str:
+    """Say which rule a value breaks, by the name of pydantic's error or of our own."""
+    match kind:
+        case "missing":
+            return _("it is missing.")
+        case "unstorable":
+            return _("it holds NUL characters or broken Unicode.")
+        case "too_deep" | "recursion_loop":
+            return _("it is nested too deeply.")
+        case "time":
+            return _("it is no time with an offset from 1970 on.")
+        case "too_long" | "string_too_long":
+            return _("it is too long.")
+        case "choice" | "literal_error":
+            return _("its value is not one of those that are known.")
+        case "greater_than_equal" | "less_than_equal" | "finite_number" | "not_a_number" | "too_short":
+            return _("its value is out of range.")
+        case _ if kind.endswith(("_type", "_parsing")):
+            return _("its value is of the wrong type.")
+    return _("its value cannot be used.")
+
+
+def left_out(left: Mapping[Left, int], kinds: Sequence[str]) -> list[str]:
+    """Say what other programs' conversations have that sessions here do not; `kinds` are the names of unknown parts."""
+    words = {
+        Left.BRANCHES: ngettext(
+            "%(count)s message of another branch was left out.",
+            "%(count)s messages of other branches were left out.",
+            left.get(Left.BRANCHES, 0),
+        ),
+        Left.FILES: ngettext(
+            "%(count)s file or picture is not in the export. Its place is marked.",
+            "%(count)s files or pictures are not in the export. Their places are marked.",
+            left.get(Left.FILES, 0),
+        ),
+        Left.SURPLUS: ngettext(
+            "%(count)s file was left out, because a message takes up to ten. Its place is marked.",
+            "%(count)s files were left out, because a message takes up to ten. Their places are marked.",
+            left.get(Left.SURPLUS, 0),
+        ),
+        Left.CITATIONS: ngettext(
+            "%(count)s citation was left out, because its source is not in the export.",
+            "%(count)s citations were left out, because their sources are not in the export.",
+            left.get(Left.CITATIONS, 0),
+        ),
+        Left.UNKNOWN: _unknown(left.get(Left.UNKNOWN, 0), bool(kinds)),
+        Left.HIDDEN: ngettext(
+            "%(count)s hidden message was left out.",
+            "%(count)s hidden messages were left out.",
+            left.get(Left.HIDDEN, 0),
+        ),
+    }
+    return [words[kind] % {"count": count, "kinds": ", ".join(kinds)} for kind, count in left.items() if count]
+
+
+def _unknown(count: int, is_named: bool) -> str:
+    if not is_named:
+        return ngettext(
+            "%(count)s part is of a kind that is not known here, and was left out.",
+            "%(count)s parts are of kinds that are not known here, and were left out.",
+            count,
+        )
+    return ngettext(
+        "%(count)s part is of a kind that is not known here, and was left out: %(kinds)s.",
+        "%(count)s parts are of kinds that are not known here, and were left out: %(kinds)s.",
+        count,
+    )

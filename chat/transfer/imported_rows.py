@@ -1,0 +1,94 @@
+"""The rows that parts of a file become: the importer's own; no other user of this server has said or done any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from chat.access import sessions_of
+from chat.models import (
+    ChatMessage,
+    MessageRevision,
+    MessageRole,
+    ModelRequest,
+    Session,
+    SessionRevision,
+    User,
+    Workspace,
+)
+from chat.transfer.document import ChangePart, MessagePart, RequestPart, RevisionPart, SessionPart
+
+Json = dict[str, Any]
+
+
+def session_row(
+    part: SessionPart, chosen: Json, *, session_id: str, owner: User, workspace: Workspace, began: datetime | None
+) -> Session:
+    """Make the session; `chosen` are columns that take precedence over the file's."""
+    parent = sessions_of(owner).filter(pk=part.parent_session).first() if part.parent_session else None
+    own = part.model_dump(exclude={"parent_session", "created_at", "updated_at"})
+    begun = began or timezone.now()
+    return Session(
+        **{**own, **chosen, "id": session_id},
+        workspace=workspace,
+        owner=owner,
+        parent_session=parent,
+        created_at=begun,
+        updated_at=part.updated_at or begun,
+    )
+
+
+def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
+    """Make a message. Names are kept; the owner is known by theirs, and `is_own` makes them its only user."""
+    columns = part.model_dump(exclude={"attachments", "revisions"})
+    columns["timestamp"] = part.timestamp or session.created_at
+    columns["created_at"] = part.created_at or columns["timestamp"]
+    row = ChatMessage(session=session, **columns)
+    if part.role == MessageRole.USER:
+        row.sender = _name(session.owner) if is_own else row.sender
+        row.user = _known(row.sender, session.owner)
+    return row
+
+
+def revision_row(part: RevisionPart, message: ChatMessage) -> MessageRevision:
+    """Make the record of a message's change."""
+    return MessageRevision(
+        message_id=message.pk,
+        kind=part.kind,
+        user=_known(part.by, message.session.owner),
+        created_at=part.at,
+        before=_signed(part.before, part.by),
+    )
+
+
+def change_row(part: ChangePart, session: Session) -> SessionRevision:
+    """Make the record of a session's change."""
+    return SessionRevision(
+        session=session,
+        kind=part.kind,
+        revision=part.revision,
+        user=_known(part.by, session.owner),
+        created_at=part.at,
+        before=_signed(part.before, part.by),
+    )
+
+
+def request_row(part: RequestPart, session: Session) -> ModelRequest:
+    """Make the record of what a model was asked with."""
+    return ModelRequest(session=session, **part.model_dump())
+
+
+def _signed(before: Mapping[Any, Any], by: str) -> Json:
+    """Add who made a record, as most of them have no account here."""
+    return {**before, "by": by} if by else dict(before)
+
+
+def _known(name: str, owner: User) -> User | None:
+    return owner if name == _name(owner) else None
+
+
+def _name(owner: User) -> str:
+    return owner.sender[:200]

@@ -1,0 +1,251 @@
+"""One conversation of a file on its way in: it becomes the importer's own session, private and at rest, or nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+from django.utils import timezone
+from django.utils.translation import ngettext
+
+from chat import ids
+from chat.bus.publisher import stirred
+from chat.errors import ServiceError
+from chat.files.contents import Contents
+from chat.models import (
+    IMPORTED,
+    Attachment,
+    ChatMessage,
+    ModelRequest,
+    Session,
+    SessionRun,
+    User,
+    UserSessionState,
+    Workspace,
+)
+from chat.services.deletion import sessions
+from chat.services.messages import attachments
+from chat.services.sessions import incomplete
+from chat.transfer import reading
+from chat.transfer.agent_mapping import fitted
+from chat.transfer.bulk_insert import insertion
+from chat.transfer.imported_rows import change_row, message_row, request_row, revision_row, session_row
+from chat.transfer.reading import FilePart, Head
+from chat.transfer.remap_ids import Names, renamed_message, renamed_request, renamed_revision
+
+# Files of all conversations of one import, and the time for reading them.
+MOST_FILES = 200
+MOST_SECONDS = 60.0
+# Names of files in a note.
+MOST_NAMED = 5
+LONGEST_NAME = 80
+TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
+
+
+class IdsTaken(Exception):  # named for the ids
+    """Another import has brought in the same ids meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A session that has come in; `messages` are those that it shows, `notes` say what is not as it was in the file."""
+
+    session: Session
+    messages: int
+    kept_ids: bool
+    notes: list[str]
+
+
+class FileReader:
+    """Reads the files that come along for one user, within one import's limits unless an operator imports them."""
+
+    def __init__(self, user: User, *, is_bounded: bool = True) -> None:
+        self._user = user
+        self._is_bounded = is_bounded
+        self._count = 0
+        self._seconds = 0.0
+
+    @property
+    def is_spent(self) -> bool:
+        return self._is_bounded and (self._count >= MOST_FILES or self._seconds >= MOST_SECONDS)
+
+    def read(self, data: bytes) -> Contents | None:
+        """Return what a file is; None if it cannot be used."""
+        started = time.monotonic()
+        self._count += 1
+        try:
+            return attachments.read_file(data, self._user)
+        except ServiceError:
+            return None
+        finally:
+            self._seconds += time.monotonic() - started
+
+
+class SessionImport:
+    """Takes the parts of one conversation (`chat.transfer.reading`) in their order and writes them batch by batch.
+
+    `keep_ids`: with the file's ids if none of them is in use here, else with new ones.
+    """
+
+    def __init__(
+        self, head: Head, *, owner: User, workspace: Workspace, files: FileReader, is_own: bool, keep_ids: bool
+    ) -> None:
+        self._head = head
+        self._owner = owner
+        self._workspace = workspace
+        self._files = files
+        self._is_own = is_own
+        self._keep = keep_ids
+        self._fitted = fitted(head.session)
+        self._names = Names()
+        self._session: Session | None = None
+        self._rows: list[ChatMessage] = []
+        self._file: FilePart | None = None
+        self._lost: list[str] = []
+        self._left_out = 0
+
+    def take(self, kind: bytes, body: bytes) -> None:
+        """Take a part. Raises IdsTaken, or NoSuchSession after too long. What is written stays until `discard`."""
+        if kind == reading.IDS:
+            self._keep = self._keep and not _is_in_use(reading.Ids.validate_json(body))
+            return
+        session = self._session or self._begin()
+        with self._noticing_taken_ids():
+            self._write(kind, body, session)
+
+    def finish(self) -> Imported:
+        """Show the session to its owner. Raises IdsTaken and NoSuchSession as `take` does."""
+        session = self._session or self._begin()
+        with transaction.atomic():
+            incomplete.complete(session, self._head.session.status)
+            SessionRun.objects.create(session=session)
+            pinned_at = timezone.now() if self._head.pinned else None
+            UserSessionState.objects.create(
+                session=session, user=session.owner, read_revision=session.revision, pinned_at=pinned_at
+            )
+            transaction.on_commit(lambda: stirred(sessions=[session.pk]))
+        kept = self._keep and session.pk == self._head.session.id
+        return Imported(session, self._head.shown, kept, [*self._fitted.notes, *self._notes()])
+
+    def discard(self) -> None:
+        """Delete what is written, unless it is finished."""
+        if self._session is not None:
+            sessions.discard(self._session.pk)
+
+    def _begin(self) -> Session:
+        self._names = Names(keep=self._keep)
+        columns = self._fitted.columns | incomplete.new_columns()
+        session = session_row(
+            self._head.session,
+            {**columns, "config": {**columns["config"], IMPORTED: True}},
+            session_id=self._names.session(self._head.session.id) or ids.session_id(),
+            owner=self._owner,
+            workspace=self._workspace,
+            began=self._head.began,
+        )
+        with self._noticing_taken_ids():
+            insertion([session]).run()
+        self._session = session  # not before: another import's session of this id is not ours to discard
+        return session
+
+    @contextmanager
+    def _noticing_taken_ids(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            if not self._keep:
+                raise
+            raise IdsTaken from None
+
+    def _write(self, kind: bytes, body: bytes, session: Session) -> None:
+        names = self._names
+        if kind == reading.MESSAGES:
+            parts = [renamed_message(each, names) for each in reading.Messages.validate_json(body)]
+            self._rows = [message_row(each, session, is_own=self._is_own) for each in parts]
+            _insert(session, self._rows)
+        elif kind == reading.REVISIONS:
+            records = reading.Revisions.validate_json(body)
+            revised = [
+                (renamed_revision(each.revision, names, session.pk), self._rows[each.message]) for each in records
+            ]
+            _insert(session, [revision_row(part, row) for part, row in revised])
+        elif kind == reading.CHANGES:
+            _insert(session, [change_row(each, session) for each in reading.Changes.validate_json(body)])
+        elif kind == reading.REQUESTS:
+            requests = [renamed_request(each, names) for each in reading.Requests.validate_json(body)]
+            _insert(session, [request_row(each, session) for each in requests])
+        elif kind == reading.FILE:
+            self._file = FilePart.model_validate_json(body)
+        elif kind == reading.DATA and self._file is not None:
+            self._write_file(self._file, body, session)
+
+    def _write_file(self, file: FilePart, data: bytes, session: Session) -> None:
+        if self._files.is_spent:
+            self._left_out += 1
+            return
+        contents = self._files.read(data)
+        if contents is None:
+            self._lost.append(file.name[:LONGEST_NAME])
+            return
+        incomplete.touch(session)
+        attachments.keep_with(
+            self._rows[file.message],
+            author=session.owner,
+            name=file.name,
+            contents=contents,
+            pk=self._names.attachments(file.id) or ids.attachment_id(),
+            position=file.position,
+        )
+
+    def _notes(self) -> list[str]:
+        """Say what is not as it was in the file."""
+        lost = ngettext(
+            "%(count)s file could not be used: %(names)s.",
+            "%(count)s files could not be used: %(names)s.",
+            len(self._lost),
+        )
+        left_out = ngettext(
+            "%(count)s file was left out: an import takes up to %(most)s files, and a minute to read them.",
+            "%(count)s files were left out: an import takes up to %(most)s files, and a minute to read them.",
+            self._left_out,
+        )
+        queued = ngettext(
+            "%(count)s message was still queued. It was taken back.",
+            "%(count)s messages were still queued. They were taken back.",
+            self._head.waiting,
+        )
+        unfinished = ngettext(
+            "%(count)s message was not finished. It is marked as interrupted.",
+            "%(count)s messages were not finished. They are marked as interrupted.",
+            self._head.at_work,
+        )
+        told = (
+            (lost, len(self._lost)),
+            (left_out, self._left_out),
+            (queued, self._head.waiting),
+            (unfinished, self._head.at_work),
+        )
+        names = ", ".join([*self._lost[:MOST_NAMED], *(["…"] if len(self._lost) > MOST_NAMED else [])])
+        return [words % {"count": count, "most": MOST_FILES, "names": names} for words, count in told if count]
+
+
+def _insert(session: Session, rows: Sequence[Model]) -> None:
+    """Write some of a session's rows in a transaction of their own, prepared before it locks anything."""
+    prepared = insertion(rows)
+    with transaction.atomic():
+        incomplete.touch(session)
+        prepared.run()
+
+
+def _is_in_use(named: Sequence[tuple[str, str]]) -> bool:
+    """Tell whether something here has one of these ids."""
+    by_kind = defaultdict[str, list[str]](list)
+    for kind, name in named:
+        if name:
+            by_kind[kind].append(name)
+    return any(TABLES[kind]._default_manager.filter(pk__in=names).exists() for kind, names in by_kind.items())

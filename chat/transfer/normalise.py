@@ -1,0 +1,135 @@
+"""A document put to rest: nothing in it is at work, every message has its place, every turn its end (CTX-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from chat import ids
+from chat.models import UNFINISHED, MessageRevision, MessageRole, MessageStatus, MessageType, Session
+from chat.projections.context import TOOL_INTERRUPTED
+from chat.transfer.document import Document, MessagePart
+
+_UNFINISHED = {str(status) for status in (*UNFINISHED, MessageStatus.WAITING)}
+_SAYS = {MessageType.REASONING.value, MessageType.TOOL_GROUP.value}
+
+
+def at_rest(document: Document, now: datetime) -> Document:
+    """Mend what a session without a run cannot hold. A session at rest stays as it is.
+
+    What was still growing or running is interrupted; what was queued is as if its sender had taken it back. `now` is
+    the time of what has none.
+    """
+    live, others = _sorted(document.messages)
+    used: set[str] = set()
+    placed = list(_in_turns([_finished(each) for each in live], used))
+    for place, each in enumerate(placed, 1):
+        each.sequence, each.revision = place, each.revision or place
+        each.attempt, each.attempt_place = "", None
+    return document.model_copy(
+        update={
+            "messages": [*placed, *_withdrawn([_placeless(each, now) for each in others], used)],
+            "session": _session(document, [*placed, *others]),
+        }
+    )
+
+
+def _sorted(messages: Sequence[MessagePart]) -> tuple[list[MessagePart], list[MessagePart]]:
+    """The messages that stand in the session, in order, and those that have no place."""
+    copies = [each.model_copy() for each in messages]
+    live = [each for each in copies if each.removed_at is None and each.status != MessageStatus.QUEUED]
+    places = {id(each): (each.sequence is None, each.sequence or 0) for each in live}
+    return sorted(live, key=lambda each: places[id(each)]), [each for each in copies if id(each) not in places]
+
+
+def _finished(message: MessagePart) -> MessagePart:
+    _role(message)
+    if message.status not in _UNFINISHED:
+        return message
+    message.status = MessageStatus.INTERRUPTED.value
+    if message.type == MessageType.TOOL_GROUP and not message.result:
+        message.result, message.is_error = TOOL_INTERRUPTED, True
+    return message
+
+
+def _role(message: MessagePart) -> None:
+    """People and the system say texts alone."""
+    if message.type in _SAYS and message.role != MessageRole.ASSISTANT:
+        message.role = MessageRole.ASSISTANT.value if message.role else ""
+
+
+def _placeless(message: MessagePart, now: datetime) -> MessagePart:
+    """A message that is not in the session any more."""
+    message.sequence = None
+    if message.status == MessageStatus.QUEUED and (message.type, message.role) != ("text", "user"):
+        message.status = MessageStatus.COMPLETE.value
+    if message.status != MessageStatus.QUEUED:
+        _finished(message)
+    # A queued message never stood in the session: no attempt can put it back there.
+    if not message.attempt or message.attempt_place is None or message.status == MessageStatus.QUEUED:
+        message.attempt, message.attempt_place = "", None
+    message.removed_at = message.removed_at or message.created_at or message.timestamp or now
+    return message
+
+
+def _withdrawn(messages: Sequence[MessagePart], used: set[str]) -> list[MessagePart]:
+    """Return the messages without a place, with attempts that can be restored.
+
+    The first message of an attempt must have the record of the retry, which says where the attempt was; otherwise its
+    messages become ordinary removed messages. A turn that is still open at the end of an attempt gets an end.
+    """
+    attempts: dict[str, list[MessagePart]] = {}
+    for each in messages:
+        if each.attempt:
+            attempts.setdefault(each.attempt, []).append(each)
+    ends: list[MessagePart] = []
+    dropped: set[int] = set()
+    for name, rows in attempts.items():
+        rows.sort(key=lambda each: each.attempt_place or 0)
+        is_known = any(record.kind == MessageRevision.Kind.RETRY for record in rows[0].revisions)
+        begun = rows[0] if rows[0].run_id and rows[0].type != MessageType.TURN_START else None
+        whole = list(_in_turns(rows, used, begun)) if is_known else rows
+        for place, each in enumerate(whole):
+            each.attempt, each.attempt_place = (name, place) if is_known else ("", None)
+            each.removed_at = each.removed_at or rows[0].removed_at
+        kept, known = set(map(id, whole)), set(map(id, rows))
+        ends += [each for each in whole if id(each) not in known]
+        dropped |= known - kept
+    return [*(each for each in messages if id(each) not in dropped), *ends]
+
+
+def _in_turns(
+    messages: Sequence[MessagePart], used: set[str], turn: MessagePart | None = None
+) -> Iterator[MessagePart]:
+    """The messages with turns that begin, end and do not cross: what stands in one belongs to it, and nothing else.
+
+    `used` are the ids of the turns before them, `turn` is a message of the turn that is open where they begin.
+    """
+    for each in messages:
+        if turn is not None and each.type == MessageType.TURN_START:
+            yield _end_of(turn)
+        if each.type == MessageType.TURN_START:
+            turn = each
+            turn.run_id = ids.turn_id() if each.run_id in used | {""} else each.run_id
+            used.add(turn.run_id)
+        elif each.type == MessageType.TURN_DONE and turn is None:
+            continue
+        each.run_id = turn.run_id if turn else ""
+        turn = None if each.type == MessageType.TURN_DONE else turn
+        yield each
+    if turn is not None:
+        yield _end_of(turn)
+
+
+def _end_of(start: MessagePart) -> MessagePart:
+    return MessagePart(
+        type=MessageType.TURN_DONE.value, run_id=start.run_id, mode=start.mode, timestamp=start.timestamp
+    )
+
+
+def _session(document: Document, messages: Sequence[MessagePart]) -> object:
+    session = document.session
+    revision = max([session.revision, *(each.revision for each in messages)])
+    is_deleted = session.status == Session.Status.DELETED
+    status = Session.Status.ACTIVE.value if is_deleted else session.status
+    return session.model_copy(update={"revision": revision, "status": status})

@@ -1,0 +1,135 @@
+"""What a file holds: conversations, each with what could not be taken over from it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from agents.safe_text import clean
+from chat.transfer.checks import DEEPEST, YEARS
+from chat.transfer.entries import NO_ENTRIES, Entries
+
+Json = dict[str, Any]
+
+
+MOST_KINDS = 10
+# Later times are in milliseconds.
+LARGEST_SECONDS = 1e11
+LONGEST_KIND = 40
+
+
+class Source(StrEnum):
+    """Whose format it is."""
+
+    PARLEY = "parley"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    OPEN_WEBUI = "open_webui"
+    LIBRECHAT = "librechat"
+
+
+class Left(StrEnum):
+    """What a conversation had that did not come along."""
+
+    BRANCHES = "branches"
+    FILES = "files"
+    SURPLUS = "surplus"
+    CITATIONS = "citations"
+    UNKNOWN = "unknown"
+    HIDDEN = "hidden"
+
+
+class Losses(Counter[Left]):
+    """How much of each kind a conversation lost; `kinds` are the names of parts that are not known here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: list[str] = []
+
+    def add_unknown(self, kind: object) -> None:
+        """Count a part of a kind that is not known here."""
+        self[Left.UNKNOWN] += 1
+        name = as_text(kind)[:LONGEST_KIND].strip()
+        if name and name not in self.kinds and len(self.kinds) < MOST_KINDS:
+            self.kinds.append(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One conversation: a document of Parley's that is not checked yet, and what is missing in it.
+
+    `entries` are the files beside it in its archive, which attachments of the document may name.
+    """
+
+    source: Source
+    document: Json
+    left: Losses = field(default_factory=Losses)
+    pinned: bool = False
+    entries: Entries = NO_ENTRIES
+
+    @property
+    def title(self) -> str:
+        session = self.document.get("session")
+        title = session.get("title") if isinstance(session, dict) else None
+        return clean(title)[:200] if isinstance(title, str) else ""
+
+    @property
+    def began(self) -> str:
+        """When it began, as the file says it; "" where it does not."""
+        session = self.document.get("session")
+        time = session.get("created_at") if isinstance(session, dict) else None
+        return time if isinstance(time, str) and len(time) < 40 else ""
+
+    @property
+    def count(self) -> int:
+        """How many messages it has, turns' markers left out."""
+        messages = self.document.get("messages")
+        known = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+        return sum(not str(each.get("type", "")).startswith("turn_") for each in known)
+
+
+def as_text(value: object) -> str:
+    """The text that a value is; "" where it is none. What no database keeps is replaced by U+FFFD (MSG-12)."""
+    return clean(value) if isinstance(value, str) else ""
+
+
+def as_list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else []
+
+
+def as_dict(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def as_time(value: object) -> str | None:
+    """ISO 8601 in UTC, of seconds or milliseconds since 1970 or of such a text; None where it is no time."""
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            time = datetime.fromtimestamp(value / 1000 if value > LARGEST_SECONDS else value, UTC)
+        else:
+            time = datetime.fromisoformat(as_text(value))
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return time.isoformat() if time.year in YEARS else None
+
+
+def storable(value: object, depth: int = 0) -> Any:
+    """Return a JSON value as every database keeps it. Raises ValueError: it is too deep, or holds no real number."""
+    match value:
+        case str():
+            return clean(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("not a number")
+        case dict() | list() if depth >= DEEPEST:
+            raise ValueError("too deep")
+        case dict():
+            return {clean(str(key)): storable(each, depth + 1) for key, each in value.items()}
+        case list():
+            return [storable(each, depth + 1) for each in value]
+    return value

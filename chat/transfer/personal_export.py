@@ -1,0 +1,229 @@
+"""All that belongs to one user as one archive, written piece by piece: no part of it is in memory as a whole.
+
+Sessions that they own are in it whole; of the sessions of others it holds the user's own messages and files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from typing import Any, ClassVar
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.core.files.storage import default_storage
+from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Length
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.access import sessions_of
+from chat.downloads import file_name, zipped
+from chat.errors import ServiceError
+from chat.models import (
+    ApiToken,
+    Attachment,
+    ChatMessage,
+    Invitation,
+    Membership,
+    MessageRevision,
+    SecurityEvent,
+    Session,
+    Share,
+    Suggestion,
+    User,
+    UserSessionState,
+)
+from chat.queries.attachments import stored_name
+from chat.services.batches import batches
+from chat.services.maintenance import leases
+from chat.services.people.security_log import Kind, record
+from chat.transfer import export_json as as_json
+from chat.transfer.exporting import export_json, export_markdown
+
+Json = dict[str, Any]
+Entry = tuple[str, Iterable[bytes]]
+# For how long an export that has broken off keeps the next one out, in seconds; it is renewed as it is written.
+LEASE_SECONDS = 60.0
+RENEWED_EVERY = 15.0
+PORTION = 256 * 1024
+ACCOUNT = (
+    *("username", "display_name", "first_name", "last_name", "email", "date_joined", "last_login"),
+    *("language", "theme", "clock", "send_key", "notify"),
+)
+TOKEN = ("name", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
+SUGGESTION = ("text", "status", "created_at", "decided_at")
+INVITATION = ("session_id", "role", "uses", "max_uses", "created_at", "expires_at")
+
+
+class ExportRunning(ServiceError):
+    CODE: ClassVar[str] = "export_running"
+
+    def __init__(self) -> None:
+        words = _("An export of yours is being written. Wait until it is done, or try again in a minute.")
+        super().__init__(self.CODE, words, retry_after=int(LEASE_SECONDS))
+
+
+def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> Iterator[bytes]:
+    """Write all that belongs to a user as a ZIP archive. `author` is None for commands.
+
+    Raises ExportRunning, before anything is written, while another one of the same user is being written.
+    """
+    name = f"export {user.pk}"
+    holder = leases.acquire(name, LEASE_SECONDS)
+    if holder is None:
+        raise ExportRunning
+    record(Kind.PERSON_EXPORTED, actor=author, person=user)
+    return _renewing(zipped(_entries(user, zone), timezone.now()), name, holder)
+
+
+def _renewing(pieces: Iterator[bytes], name: str, holder: str) -> Generator[bytes]:
+    renewed = time.monotonic()
+    try:
+        for piece in pieces:
+            yield piece
+            if time.monotonic() - renewed > RENEWED_EVERY:
+                leases.renew(name, holder, LEASE_SECONDS)
+                renewed = time.monotonic()
+    finally:
+        leases.drop(name, holder)
+
+
+def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
+    yield "README.txt", [_readme(user).encode()]
+    yield "account.json", _json(_account(user))
+    if user.picture and default_storage.exists(user.picture.name or ""):
+        yield "picture.webp", _stored(user.picture.name or "")
+    yield "drafts.json", _array(_drafts(user))
+    yield "security-events.json", _array(_security_events(user))
+    for session in Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk"):
+        yield from _session(session, zone)
+    others = ChatMessage.objects.filter(user=user).exclude(session__owner=user)
+    yield "other-sessions/messages.json", _array(_messages(user, others))
+    yield "other-sessions/suggestions.json", _array(_suggestions(user))
+    files = Attachment.objects.filter(user=user).exclude(session__owner=user).defer("text").order_by("pk")
+    for file in files.iterator(chunk_size=200):
+        yield from _file("other-sessions/files", file)
+
+
+def _session(session: Session, zone: tzinfo) -> Iterator[Entry]:
+    """Write a session as a file that can be imported again, one to read, and the files that were sent in it."""
+    folder = "deleted-sessions" if session.status == Session.Status.DELETED else "sessions"
+    folder = f"{folder}/{session.pk} {file_name(session.title, '', '').rstrip('.')}".rstrip()
+    yield f"{folder}/session.json", (piece.encode() for piece in export_json(session))
+    yield f"{folder}/session.md", (piece.encode() for piece in export_markdown(session, zone=zone))
+    for file in Attachment.objects.filter(session=session).defer("text").order_by("pk").iterator(chunk_size=200):
+        yield from _file(f"{folder}/files", file)
+
+
+def _file(folder: str, file: Attachment) -> Iterator[Entry]:
+    if default_storage.exists(stored_name(file)):
+        stem, dot, ending = file.name.rpartition(".")
+        yield (
+            f"{folder}/{file.pk} {file_name(stem if dot else ending, file.pk, ending if dot else '')}",
+            _stored(stored_name(file)),
+        )
+
+
+def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
+    """Describe a user's messages in sessions of others, with their own changes; titles only of those they may see."""
+    titles = dict(sessions_of(user).order_by().values_list("pk", "title"))
+    sizes = list(rows.order_by("session", "created_at", "pk").annotate(chars=Length("text")).values_list("pk", "chars"))
+    for batch in batches(sizes, lambda row: row[1]):
+        names = [pk for pk, _chars in batch]
+        found = ChatMessage.objects.in_bulk(names)
+        revisions = MessageRevision.objects.filter(message__in=names, user=user).select_related("user").order_by("pk")
+        changes: dict[str, list[MessageRevision]] = {}
+        for revision in revisions:
+            changes.setdefault(revision.message_id, []).append(revision)
+        for row in (found[name] for name in names if name in found):
+            record = as_json.message_record(row, row.text, changes.get(row.pk, []), [])
+            yield {"session": row.session_id, "title": titles.get(row.session_id), **record}
+
+
+def _suggestions(user: User) -> Iterator[Json]:
+    """Describe the edits that a user suggested, which are all of messages of others."""
+    rows = Suggestion.objects.filter(user=user).select_related("message").order_by("created_at", "pk")
+    for each in rows.defer("message__text").iterator(chunk_size=20):
+        yield {"session": each.message.session_id, "message": each.message_id, **_columns(each, SUGGESTION)}
+
+
+def _account(user: User) -> Json:
+    tokens = ApiToken.objects.filter(user=user).order_by("pk")
+    invitations = Invitation.objects.filter(created_by=user).order_by("pk")
+    return {
+        **_columns(user, ACCOUNT),
+        "workspaces": [
+            {"workspace": each.workspace.name, "role": each.role, "since": each.created_at}
+            for each in Membership.objects.filter(user=user).select_related("workspace").order_by("pk")
+        ],
+        "api_tokens": [_columns(each, TOKEN) for each in tokens],
+        "shared_with_me": [
+            {"session": each.session_id, "title": each.session.title, "role": each.role, "since": each.created_at}
+            for each in Share.objects.filter(user=user, session__in=sessions_of(user)).select_related("session")
+        ],
+        "shared_by_me": [
+            {"session": each.session_id, "with": each.user.sender, "role": each.role, "since": each.created_at}
+            for each in Share.objects.filter(session__owner=user).select_related("user").order_by("pk")
+        ],
+        "invitations": [_columns(each, INVITATION) for each in invitations],
+    }
+
+
+def _columns(row: Model, names: Sequence[str]) -> Json:
+    return {name: getattr(row, name) for name in names}
+
+
+def _drafts(user: User) -> Iterator[Json]:
+    rows = UserSessionState.objects.filter(user=user).exclude(draft="").order_by("pk")
+    for each in rows.iterator(chunk_size=20):
+        yield {"session": each.session_id, "draft": each.draft, "at": each.draft_at}
+
+
+def _security_events(user: User) -> Iterator[Json]:
+    """Describe what the logs hold about a user's account."""
+    kind = ContentType.objects.get_for_model(User)
+    events = SecurityEvent.objects.filter(Q(actor=user) | Q(person=user)).order_by("at", "pk")
+    for event in events.iterator(chunk_size=200):
+        # Of what others did it says what and when, and not from where.
+        own = _columns(event, ("face", "address")) if event.actor_id in (user.pk, None) else {}
+        yield {"at": event.at, "what": event.kind, "by_me": event.actor_id == user.pk, **own}
+    entries = LogEntry.objects.filter(content_type=kind, object_id=str(user.pk)).order_by("pk")
+    for entry in entries.iterator():
+        yield {"at": entry.action_time, "what": entry.get_change_message()}
+
+
+def _readme(user: User) -> str:
+    lines = [
+        _("All that Parley keeps of %(name)s, written on %(time)s.")
+        % {"name": user.sender, "time": f"{timezone.now():%Y-%m-%d %H:%M} UTC"},
+        "",
+        _("account.json: your account, workspaces, API tokens (without their secrets), shares and invitations"),
+        _("drafts.json: what you have written and not sent"),
+        _("security-events.json: what the security log holds about you"),
+        _("sessions: the sessions that you own, to import again (session.json) and to read (session.md), with files"),
+        _("deleted-sessions: those that you deleted and that are not purged yet"),
+        _("other-sessions: your messages, suggested edits and files in sessions of others"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _stored(name: str) -> Iterator[bytes]:
+    with default_storage.open(name) as file:
+        while data := file.read(PORTION):
+            yield data
+
+
+def _json(value: object) -> list[bytes]:
+    return [json.dumps(value, ensure_ascii=False, indent=2, default=as_json.plain).encode()]
+
+
+def _array(values: Iterable[Json]) -> Iterator[bytes]:
+    yield b"["
+    before = "\n"
+    for value in values:
+        yield (before + json.dumps(value, ensure_ascii=False, default=as_json.plain)).encode()
+        before = ",\n"
+    yield b"\n]\n"

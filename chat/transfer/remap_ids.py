@@ -1,0 +1,95 @@
+"""New ids for what is in a document: whatever named something in it names the same thing afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from chat import ids
+from chat.transfer.document import Document, MessagePart, RequestPart, RevisionPart
+
+Json = dict[str, Any]
+
+
+class DoubledId(ValueError):  # named for what the document has
+    """Two things in a document have one id."""
+
+
+class Names:
+    """New ids by old ones; each kind of thing has its own. `keep`: an id that Parley could have made stays (MSG-02)."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self._keep = keep
+        self.session = self._kind(ids.session_id)
+        self.messages = self._kind(ids.message_id)
+        self.turns = self._kind(ids.turn_id)
+        self.responses = self._kind(ids.response_id)
+        self.attachments = self._kind(ids.attachment_id)
+        self.attempts = self._kind(ids.attempt_id)
+
+    def _kind(self, make: Callable[[], str]) -> Callable[[str], str]:
+        known: dict[str, str] = defaultdict(make)
+        may_stay = re.compile(rf"{make()[:2]}[0-9a-f]{{24,30}}")
+        return lambda old: old and (old if self._keep and may_stay.fullmatch(old) else known[old])
+
+
+def require_unique(document: Document) -> None:
+    """Raise DoubledId if two things of one kind have the same id."""
+    files = [file.id for each in document.messages for file in each.attachments]
+    for named in ([each.id for each in document.messages], [each.response_id for each in document.requests], files):
+        given = [name for name in named if name]
+        if len(set(given)) != len(given):
+            raise DoubledId
+
+
+def ids_in(document: Document) -> Iterator[tuple[str, str]]:
+    """What is named in a document: ("session" | "message" | "attachment" | "request", id)."""
+    yield "session", document.session.id
+    for each in document.messages:
+        yield "message", each.id
+        yield from (("attachment", file.id) for file in each.attachments)
+    yield from (("request", each.response_id) for each in document.requests)
+
+
+def renamed_message(message: MessagePart, names: Names) -> MessagePart:
+    """Give a message the new ids; it gets one if it has none."""
+    new = {
+        "id": names.messages(message.id) or ids.message_id(),
+        "run_id": names.turns(message.run_id),
+        "response_id": names.responses(message.response_id),
+        "attempt": names.attempts(message.attempt),
+    }
+    return message.model_copy(update=new)
+
+
+def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> RevisionPart:
+    """Give a record of what a message was the new ids."""
+    before = revision.before
+    if not before:
+        return revision
+    after = {name: names.messages(before[name]) for name in ("after", "anchor") if name in before}
+    if "id" not in before:
+        return revision.model_copy(update={"before": {**before, **after}})
+    files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
+    new = {
+        "id": names.messages(before["id"]),
+        "session_id": session_id,
+        "turn_id": names.turns(before["turn_id"]),
+        "response_id": names.responses(before["response_id"]),
+        # A user of the other server is nobody here.
+        "user_id": None,
+        **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
+    }
+    return revision.model_copy(update={"before": {**before, **new, **after, **files}})
+
+
+def renamed_request(request: RequestPart, names: Names) -> RequestPart:
+    """Give a record of a request the new ids."""
+    rows = [(names.messages(name), revision) for name, revision in request.rows]
+    return request.model_copy(update={"response_id": names.responses(request.response_id), "rows": rows})
+
+
+def _file(file: Json, names: Names) -> Json:
+    return {**file, "id": names.attachments(file["id"])}

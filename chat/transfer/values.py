@@ -1,0 +1,166 @@
+"""The values in a file: of one document, of a list of them, or of those in a ZIP archive; one after the other."""
+
+from __future__ import annotations
+
+import lzma
+import mmap
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import count
+from typing import IO, Any
+
+from chat.transfer.entries import NO_ENTRIES, Entries, Room
+from chat.transfer.json_parts import Data, Unreadable, objects
+
+__all__ = ["TooMuch", "Unreadable", "Value", "values_in"]
+
+# One list may be split into several files.
+_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?!_asset)[-_.\w]*\.json", re.IGNORECASE)
+_BROKEN_ZIP = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    UnicodeError,
+    zlib.error,
+    lzma.LZMAError,
+)
+# OpenAI's privacy portal gives an archive of archives.
+DEEPEST_ARCHIVE = 2
+# What an archive says of its entries may take so many bytes: some 50,000 of them.
+MOST_DIRECTORY = 5_000_000
+_ARCHIVE_END = b"PK\x05\x06"
+_LONGEST_ARCHIVE_END = 22 + 65_535
+
+
+class NothingInside(Unreadable):
+    """An archive without JSON."""
+
+
+class TooMuch(ValueError):  # an answer about a file, not a failure of ours
+    """More than is taken in at once, perhaps only once it is unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a file: its wanted members, or None if it is not an object, or not wanted.
+
+    `size` is in bytes. `is_listed`: it is one of several, among which only conversations are expected.
+    """
+
+    members: dict[str, Any] | None
+    size: int
+    is_listed: bool
+    entries: Entries
+
+
+def values_in(
+    file: IO[bytes], most: int, wanted: Collection[str], chosen: Collection[int] | None = None
+) -> Iterator[Value]:
+    """Read what is in a file: the objects in its list, its one, or one on each line, each with its `wanted` members.
+
+    `most` is in bytes, unpacked. With `chosen`, only values with these indexes are built. Raises Unreadable, TooMuch.
+    Only one value is built at a time.
+    """
+    indexes = count()
+    is_wanted = None if chosen is None else lambda: next(indexes) in chosen
+    file.seek(0)
+    if file.read(4).startswith(b"PK"):
+        for data, is_conversations, entries in _unpacked(file, Room(most, most)):
+            yield from _values(data, wanted, is_wanted, entries, is_listed=is_conversations)
+        return
+    file.seek(0)
+    yield from _values(_mapped(file, most), wanted, is_wanted, NO_ENTRIES, is_listed=False)
+
+
+def _values(
+    data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] | None, entries: Entries, *, is_listed: bool
+) -> Iterator[Value]:
+    for found in objects(_as_utf8(data), wanted, is_wanted):
+        yield Value(found.members, found.size, is_listed or found.is_listed, entries)
+
+
+def _mapped(file: IO[bytes], most: int) -> Data:
+    """Read a file; one of the operating system is not copied."""
+    try:
+        found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # it is in memory, or empty
+        return _bounded(file, most)
+    if len(found) > most:
+        raise TooMuch
+    return found
+
+
+def _unpacked(file: IO[bytes], room: Room, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
+    """Unpack the JSON in an archive, or in the archives in it: with whether it is named as conversations are."""
+    try:
+        _require_short_directory(file)
+        with zipfile.ZipFile(file) as archive:
+            names = list(dict.fromkeys(archive.namelist()))  # of several entries with one name, the last is read
+            if depth < DEEPEST_ARCHIVE and not any(map(_CONVERSATIONS.fullmatch, names)):
+                inner = sorted(name for name in names if name.lower().endswith(".zip"))
+                for name in inner:
+                    with archive.open(name) as entry:
+                        found = BytesIO(_bounded(entry, room.json))
+                    room.json -= len(found.getbuffer())
+                    yield from _readable(found, room, depth + 1)
+                if inner:
+                    return
+            entries = Entries(archive, room)
+            for name, is_conversations in _wanted_files(names):
+                with archive.open(name) as entry:
+                    data = _bounded(entry, room.json)
+                room.json -= len(data)
+                yield data, is_conversations, entries
+    except _BROKEN_ZIP:
+        raise Unreadable from None
+
+
+def _readable(file: IO[bytes], room: Room, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
+    """Unpack an archive in another; one without JSON is one of the others that a portal gives."""
+    try:
+        yield from _unpacked(file, room, depth)
+    except NothingInside:
+        return
+
+
+def _require_short_directory(file: IO[bytes]) -> None:
+    """Refuse an archive of millions of entries before they are listed. Raises TooMuch."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _LONGEST_ARCHIVE_END))
+    end = file.read()
+    at = end.rfind(_ARCHIVE_END)
+    if at >= 0 and len(end) >= at + 16 and struct.unpack_from("<L", end, at + 12)[0] > MOST_DIRECTORY:
+        raise TooMuch
+
+
+def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
+    """The conversations in an archive, or else all JSON in it."""
+    found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
+    others = [name for name in names if name.lower().endswith((".json", ".jsonl"))]
+    if not found and not others:
+        raise NothingInside
+    return [(name, bool(found)) for name in sorted(found or others)]
+
+
+def _bounded(file: IO[bytes], most: int) -> bytes:
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise TooMuch
+    return data
+
+
+def _as_utf8(data: Data) -> Data:
+    head = data[:3]
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        try:
+            return data[:].decode("utf-16").encode()
+        except UnicodeError:
+            raise Unreadable from None
+    return data[3:] if head == b"\xef\xbb\xbf" else data

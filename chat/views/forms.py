@@ -1,0 +1,124 @@
+"""The forms that people fill in outside of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.password_validation import password_validators_help_text_html
+from django.utils.functional import lazystr
+from django.utils.translation import gettext_lazy as _
+
+from chat.limits.rates import RateLimited
+from chat.models import User
+from chat.services.people import login_throttle
+from chat.services.people.security_log import Kind, record
+
+
+class SignInForm(AuthenticationForm):
+    """Name and password; too many wrong guesses are refused for a while."""
+
+    error_messages = {  # noqa: RUF012  # as in Django
+        **AuthenticationForm.error_messages,
+        "invalid_login": _("That name and password do not belong together. Mind capital letters."),
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = _("User name")
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "input"
+
+    def clean(self) -> dict[str, Any]:
+        if self.request is None:
+            raise TypeError("a sign-in form needs its request")
+        username = self.cleaned_data.get("username", "")
+        try:
+            login_throttle.begin(username=username, request=self.request)
+        except RateLimited as refused:
+            raise forms.ValidationError(refused.message, code=refused.code) from refused
+        cleaned = super().clean()
+        login_throttle.right(username=username, request=self.request)
+        return cleaned
+
+
+class JoinForm(forms.Form):
+    """An account for somebody who was invited. Whether name and password will do is decided by the service."""
+
+    display_name = forms.CharField(
+        label=_("Your name"), max_length=80, widget=forms.TextInput({"class": "input", "autocomplete": "name"})
+    )
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        help_text=_("What you sign in with."),
+        widget=forms.TextInput({"class": "input", "autocomplete": "username", "autocapitalize": "none"}),
+    )
+    password = forms.CharField(
+        label=_("Password"),
+        strip=False,
+        max_length=4096,
+        help_text=lazystr(password_validators_help_text_html()),
+        widget=forms.PasswordInput({"class": "input", "autocomplete": "new-password"}),
+    )
+
+
+class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its stub takes arguments
+    """A first password, for somebody who came by a link."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "input"
+            field.widget.attrs.pop("autofocus", None)
+
+
+class PasswordForm(NewPasswordForm, PasswordChangeForm):
+    """Another password, for a person who knows the present one."""
+
+    def clean_old_password(self) -> str:
+        _begin_confirmation(self.user)
+        try:
+            known: str = super().clean_old_password()
+        except forms.ValidationError:
+            record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="password change")
+            raise
+        login_throttle.confirmed(user=self.user)
+        return known
+
+
+class ConfirmForm(forms.Form):
+    """The password of the person who is signed in, asked for again."""
+
+    password = forms.CharField(
+        label=_("Password"),
+        strip=False,
+        max_length=4096,
+        widget=forms.PasswordInput({"class": "input", "autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, user: User, data: Any = None) -> None:
+        super().__init__(data)
+        self.user = user
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        _begin_confirmation(self.user)
+        if not self.user.check_password(password):
+            record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
+            raise forms.ValidationError(_("This password is wrong."), code="wrong")
+        login_throttle.confirmed(user=self.user)
+        return password
+
+
+def _begin_confirmation(user: User) -> None:
+    try:
+        login_throttle.begin_confirmation(user=user)
+    except RateLimited as refused:
+        raise forms.ValidationError(refused.message, code=refused.code) from refused
+
+
+def password_form(user: User, data: Any = None) -> NewPasswordForm:
+    """The form with which `user` sets a password."""
+    return PasswordForm(user, data) if user.has_usable_password() else NewPasswordForm(user, data)

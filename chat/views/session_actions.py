@@ -1,0 +1,66 @@
+"""Putting sessions in order from the rail: one or many at once, and renaming. Scripts ask, and are answered in JSON."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from chat.access import session_for
+from chat.errors import Forbidden, NoSuchSession, ServiceError
+from chat.models import SessionRole
+from chat.services.sessions import actions, lifecycle
+from chat.services.sessions.actions import Done, SessionAction
+from chat.views.requests import SignedInRequest, signed_in
+
+MOST_AT_ONCE = 500
+
+
+@require_POST
+@signed_in
+def organise(request: SignedInRequest) -> HttpResponse:
+    """Do `deed` with each `session` that is named; tell with which it was done, in words too, and what undoes it."""
+    named = request.POST.getlist("session")[:MOST_AT_ONCE]
+    if request.POST.get("deed") not in list(SessionAction) or not named:
+        return HttpResponse(status=400)
+    deed = SessionAction(request.POST["deed"])
+    try:
+        done = actions.organise(user=request.user, deed=deed, session_ids=named)
+    except (NoSuchSession, Forbidden):
+        raise
+    except ServiceError as refused:
+        return _refusal(refused)
+    return JsonResponse({"ids": done.ids, "words": _said(deed, done), "undo": actions.UNDOES.get(deed, "")})
+
+
+@require_POST
+@signed_in
+def rename(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Give a session a title."""
+    session, _role = session_for(request.user, session_id, SessionRole.EDITOR)
+    try:
+        lifecycle.rename(session=session, author=request.user, title=request.POST.get("title", ""))
+    except ServiceError as refused:
+        return _refusal(refused)
+    return HttpResponse(status=204)
+
+
+def _refusal(refused: ServiceError) -> HttpResponse:
+    return JsonResponse({"message": refused.message}, status=422)
+
+
+def _said(deed: SessionAction, done: Done) -> str:
+    """Say what was done, where that does not show by itself."""
+    count = len(done.ids)
+    sentences = {
+        SessionAction.ARCHIVE: ngettext("Session archived", "%(count)s sessions archived", count),
+        SessionAction.RESTORE: ngettext("Session restored", "%(count)s sessions restored", count),
+        SessionAction.DELETE: ngettext("Session deleted", "%(count)s sessions deleted", count),
+        SessionAction.UNDELETE: ngettext("Session brought back", "%(count)s sessions brought back", count),
+        SessionAction.LEAVE: ngettext("You have left the session", "You have left %(count)s sessions", count),
+    }
+    words = sentences.get(deed, "") % {"count": count}
+    if not words or not done.left_out:
+        return words
+    return _("%(done)s. The others are not yours to change.") % {"done": words}

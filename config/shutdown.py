@@ -1,0 +1,35 @@
+"""Ends what streams for ever when the server is told to stop: it would wait for these answers before it says so."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def on_shutdown_signal(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` on the running loop at SIGINT and SIGTERM, and then what the server has for them."""
+    if threading.current_thread() is not threading.main_thread():  # signals are not for others
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    servers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(tell)
+        if callable(server := servers[signal.Signals(number)]):
+            server(number, frame)
+
+    ours = [each for each, server in servers.items() if callable(server)]
+    for each in ours:
+        signal.signal(each, handle)
+    try:
+        yield
+    finally:
+        for each in ours:
+            if signal.getsignal(each) is handle:
+                signal.signal(each, servers[each])
