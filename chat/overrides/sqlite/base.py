@@ -45,6 +45,7 @@ class WriteAheadLog:
         self._path = path
         self._file = -1
         self._sync_lock = Lock()
+        self._count_lock = Lock()
         self._committed = 0
         self._synced = 0
 
@@ -62,9 +63,13 @@ class WriteAheadLog:
             os.close(old)
 
     def count_commit(self) -> int:
-        """Return the number of the commit that was just made; the caller holds the write lock."""
-        self._committed += 1
-        return self._committed
+        """Return the number of the commit that was just made.
+
+        A writer that has waited LOCK_TIMEOUT_SECONDS goes on without the write lock, so the count has its own.
+        """
+        with self._count_lock:
+            self._committed += 1
+            return self._committed
 
     def sync(self, commit: int) -> None:
         """Return when this commit survives a power cut. If the disk fails, the process ends."""
