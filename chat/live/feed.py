@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any
 
 from django.utils.safestring import SafeString
 
+from agents.messages import Json
 from chat.bus.events import (
     AccessChanged,
     ChatEvent,
@@ -52,7 +52,6 @@ from chat.rendering.messages.frames import (
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 SUBSCRIBE_TIMEOUT = 2.0
 

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from agents.messages import Json
 from chat.bus.events import TextAppended
 from chat.db import Threads
 from chat.queries import messages
@@ -17,7 +17,6 @@ from chat.rendering.markdown.blocks import is_plain
 from chat.rendering.markdown.live_text import LiveText
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 # The share of a core that drawing one message may take. The interval between frames is at least 20 times the CPU time
 # of a frame.
