@@ -132,16 +132,12 @@ def usage_html(usage: Usage) -> SafeString:
         {
             "context_percent": percent,
             "percent": f"{percent or 0:.1f}",
-            "level": _level(percent or 0),
+            "level": "low" if not percent or percent < 50 else "middle" if percent <= 80 else "high",
             "context_used": usage.context_used,
             "context_window": usage.context_window,
             "total": usage.session_total_tokens,
         },
     )
-
-
-def _level(percent: float) -> str:
-    return "low" if percent < 50 else "middle" if percent <= 80 else "high"
 
 
 def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeString:
@@ -156,7 +152,10 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "text", "system":
             return _render("messages/system", {"message": message, "text": translate(message.text, message.words)})
         case "text", "user":
-            return _row("user", message, **_person(message))
+            speaker = f"user:{message.user_id or message.sender}"
+            is_long = len(message.text) > LONG_TEXT_CHARS or message.text.count("\n") > LONG_TEXT_LINES
+            body = user_text_html(message.text)
+            return _row("user", message, name=message.sender, speaker=speaker, person=True, body=body, long=is_long)
         case "text", _:
             return _row("assistant", message, body=_body(message, body))
         case "reasoning", _:
@@ -175,18 +174,8 @@ def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
     return _render(f"messages/{kind}", values)
 
 
-def _person(message: MessageSnapshot) -> Json:
-    speaker = f"user:{message.user_id or message.sender}"
-    words = {"body": user_text_html(message.text), "long": _is_long(message.text)}
-    return {"name": message.sender, "speaker": speaker, "person": True, **words}
-
-
 def _body(message: MessageSnapshot, body: SafeString | None) -> SafeString:
     return body_of(render.blocks(message.text)) if body is None else body
-
-
-def _is_long(text: str) -> bool:
-    return len(text) > LONG_TEXT_CHARS or text.count("\n") > LONG_TEXT_LINES
 
 
 def turn_words(message: MessageSnapshot) -> str:
