@@ -12,7 +12,7 @@ ABOUT_ROWS := $(addprefix tests/,admin api flows live models postgres running se
 help:
 	@echo "make run    start Parley and print a sign-in link   (HOST, PORT and the rest: README.md)"
 	@echo "make link   print a new sign-in link"
-	@echo "make check  lint, types, import contracts, migrations, fast tests"
+	@echo "make check  lint, plain words, types, import contracts, migrations, fast tests"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
 	@echo "make test   all of that and every other test"
 
@@ -35,12 +35,13 @@ lint: export PARLEY_DATA = $(CHECK_DATA)
 lint: dev-environment
 	$(PYTHON_ENV)/ruff check .
 	$(PYTHON_ENV)/ruff format --check .
+	$(PYTHON_ENV)/python scripts/plain-words
 	$(PYTHON_ENV)/mypy
 	$(PYTHON_ENV)/lint-imports
 	$(PYTHON_ENV)/python manage.py makemigrations --check --dry-run
 	$(PYTHON_ENV)/python manage.py check
 
-# Compiling every test anew in each process, as this variable asks for, takes a tenth of the time.
+# Compiling every test again in each process, as this variable asks for, takes a tenth of the time.
 check test: export PYTHONDONTWRITEBYTECODE =
 
 check: export PARLEY_DATA = $(CHECK_DATA)
