@@ -93,7 +93,7 @@ def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
 
 
 def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> None:
-    """ADM-03, RUN-13."""
+    """A fork made in the admin would change the original or belong to the wrong user (ADM-03, RUN-13)."""
     rows = fill(session, START, HI, ANSWER, DONE)
     answer = do(admin, session, "fork", rows[2])
     made = Session.objects.exclude(pk=session.pk).get()
@@ -104,7 +104,7 @@ def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> 
 
 
 def test_session_is_stopped_archived_and_restored(admin: Client, session: Session) -> None:
-    """ADM-03, RUN-07."""
+    """Staff could not stop, archive or restore a session, or the log would miss it (ADM-03, RUN-07)."""
     fill(session, START, HI)
     SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
     do(admin, session, "stop")
@@ -176,7 +176,7 @@ def test_odd_deeds_are_refused(admin: Client, session: Session, deed: str) -> No
 
 @pytest.mark.parametrize("here", ["//elsewhere.example", "https://elsewhere.example", "?p=1\r\nX: y", "\0"])
 def test_nobody_is_led_elsewhere(admin: Client, session: Session, here: str) -> None:
-    """LIVE-06."""
+    """A crafted return address would redirect staff to another site (LIVE-06)."""
     assert do(admin, session, "archive", here=here)["Location"] == f"{page_of(session)}?p="
 
 
@@ -197,7 +197,7 @@ def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: S
 
 
 def test_many_agents_are_stopped_at_once(admin: Client, ana: User, session: Session) -> None:
-    """ADM-03, RUN-07."""
+    """The list action would not stop the agents of the selected sessions (ADM-03, RUN-07)."""
     fill(session, START, HI)
     SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
     act(admin, "stop", session)

@@ -96,7 +96,7 @@ def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 
 
 def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
-    """ADM-02, MSG-11."""
+    """A stale form would overwrite another user's edit of a tool call (ADM-02, MSG-11)."""
     row = fill(session, START, HI, CALL, DONE)[2]
     form = form_in(admin.get(message_page(row)), FORM)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
@@ -132,7 +132,7 @@ def test_refusal_says_why_and_loses_nothing(
 
 @pytest.mark.parametrize("fields", [ERROR, {"type": "turn_done"}])
 def test_what_has_no_form_is_shown(admin: Client, session: Session, fields: dict[str, Any]) -> None:
-    """ADM-01, MSG-09."""
+    """A message without an edit form would not be shown, or could be changed by a crafted request (ADM-01, MSG-09)."""
     row = fill(session, START, HI, fields)[2]
     page = admin.get(message_page(row))
     assert str(fields.get("text", "")) in said(page)
@@ -153,7 +153,7 @@ def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> N
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_message_is_added_between_others(admin: Client, mia: User, session: Session, role: str) -> None:
-    """ADM-01, MSG-11."""
+    """A message added in the admin would get the wrong place, sender or log entry (ADM-01, MSG-11)."""
     rows = fill(session, START, HI, ANSWER, DONE)
     answer = admin.post(f"{add_page(session)}?after={rows[1].pk}", {"role": role, "text": "\r\nMore\r\n"})
     made = ChatMessage.objects.get(sequence=3)

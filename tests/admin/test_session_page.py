@@ -170,7 +170,7 @@ def test_long_session_is_paged(admin: Client, session: Session, django_assert_ma
 
 @pytest.mark.parametrize("number", ["", "0", "-1", "99999999999999999999", "x", "\0", "1e3"])
 def test_odd_page_numbers_show_a_page(admin: Client, session: Session, number: str) -> None:
-    """MSG-12."""
+    """A malformed page number would cause a server error in the admin (MSG-12)."""
     fill(session, START, HI, DONE)
     assert "Hi" in said(admin.get(page_of(session), {"p": number}))
     assert admin.get(page_of(session), {"p": number, "removed": ""}).status_code == 200

@@ -133,7 +133,7 @@ async def test_demo_without_tools_says_so() -> None:
 
 
 async def test_demo_sums_up_at_the_round_limit() -> None:
-    """RUN-09"""
+    """The demo agent would not show what happens at the round limit (RUN-09)."""
     events = await told("tools", max_rounds=1)
     assert PartDone(Text(texts.ROUND_LIMIT)) in events
     assert events[-1] == TurnFinished("limit")
@@ -145,7 +145,7 @@ async def test_demo_echoes_exactly() -> None:
 
 
 async def test_demo_knows_who_speaks_in_a_shared_session() -> None:
-    """CTX-06"""
+    """The sender of a message would not reach the agent (CTX-06)."""
     assert "**Ada Lovelace**" in await answer("[Grace] hello", "[Ada Lovelace] who am I?")
     assert await answer("who am I?") == texts.WHO_UNKNOWN
 
@@ -159,7 +159,7 @@ async def test_demo_answers_the_last_message() -> None:
     ("text", "error"), [("error", RequestRejected), ("错误", RequestRejected), ("error mid", ConnectionLost)]
 )
 async def test_demo_fails_when_asked(text: str, error: type[Exception]) -> None:
-    """RUN-10"""
+    """The demo agent could not show how errors look (RUN-10)."""
     events = await told(text)
     assert isinstance(events[-1], TurnFailed)
     assert type(events[-1].error) is error

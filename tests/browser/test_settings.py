@@ -80,7 +80,7 @@ async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: 
 
 
 async def test_language_is_spoken_at_once(ana: Person, server: Server) -> None:
-    """UI-13."""
+    """A new language would show only after the next sign-in (UI-13)."""
     await ana.page.goto(f"{server.address}/settings/")
     await ana.page.get_by_label("Language").select_option("zh-hant")
     await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")

@@ -111,7 +111,7 @@ async def test_a_lost_file_ends_no_conversation(house: House, ana: User) -> None
 
 
 async def test_queued_files_are_delivered_with_their_message(house: House, ana: User) -> None:
-    """RUN-06."""
+    """Files of a queued message would not reach the model (RUN-06)."""
     gate = Gate()
     provider = script(house, ["Working", gate], ["Seen"])
     session = await house.session(ana)

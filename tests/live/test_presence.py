@@ -83,7 +83,7 @@ async def test_everybody_is_told_who_is_here(house: House, ana: User, bo: User) 
 async def test_typing_is_shown_until_the_message_comes(
     house: House, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05."""
+    """The typing indicator would stay after the message was sent (LIVE-05)."""
     monkeypatch.setattr(peoples, "TYPING", 3600.0)
     house.script(lambda request: ["Yes."])
     session = await house.session(ana)
@@ -206,7 +206,7 @@ def present(*names: str) -> list[Present]:
     ],
 )
 def test_some_faces_stand_for_all(names: str, words: str, faces: int, more: str) -> None:
-    """LIVE-05."""
+    """The list of present users would show the wrong avatars or count (LIVE-05)."""
     frame = presence_frame(present(*names))
     drawn = Names(frame["html"])
     assert (drawn.label, drawn.faces) == (words, list(names[:faces]))

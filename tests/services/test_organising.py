@@ -115,7 +115,7 @@ async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: 
 
 
 def test_what_is_queued_waits_while_the_session_is_deleted(session: Session, ana: User) -> None:
-    """RUN-06."""
+    """Queued messages would run in a deleted session, or be lost when it is restored (RUN-06)."""
     send_message(session=session, author=ana, text="Go")
     send_message(session=session, author=ana, text="And then")
     organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])

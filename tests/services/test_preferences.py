@@ -104,7 +104,7 @@ def test_what_is_not_on_offer_is_refused(ana: User, values: dict[str, str]) -> N
 
 @pytest.mark.parametrize(("name", "shown"), [("  Ana   Kovač ", "Ana Kovač"), ("梅雪", "梅雪")])
 def test_name_is_kept_tidy(ana: User, name: str, shown: str) -> None:
-    """MSG-12."""
+    """A name could hold control characters or extra spaces (MSG-12)."""
     preferences.rename(user=ana, name=name)
     assert User.objects.get(pk=ana.pk).sender == shown
 

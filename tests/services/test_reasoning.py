@@ -128,7 +128,7 @@ def test_session_begins_with_what_is_asked_for(ana: User) -> None:
 
 
 def test_fork_reasons_as_its_original(session: Session, ana: User) -> None:
-    """RUN-13."""
+    """A fork would lose the reasoning effort of its original (RUN-13)."""
     set_reasoning(session=session, author=ana, effort="low")
     session.refresh_from_db()
     sent = send_message(session=session, author=ana, text="Hi")
@@ -139,6 +139,6 @@ def test_fork_reasons_as_its_original(session: Session, ana: User) -> None:
     "config", [{"reasoning_effort": ["low"], "thinking_budget": "many"}, {"thinking_budget": True}]
 )
 def test_hand_made_choice_is_none(session: Session, config: dict[str, Any]) -> None:
-    """MSG-10."""
+    """A malformed reasoning setting in a row would break the session (MSG-10)."""
     Session.objects.filter(pk=session.pk).update(config={**session.config, "reasoning_effort": "", **config})
     assert shown(session) == ("", None)

@@ -73,7 +73,7 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
 
 
 def test_archived_sessions_are_read(session: Session, ana: User) -> None:
-    """UI-11."""
+    """The context of an archived session could be changed (UI-11)."""
     fill(session, START, HI, DONE)
     Session.objects.filter(pk=session.pk).update(status="archived")
     assert switches(page(session, ana)) == {}

@@ -134,7 +134,7 @@ def test_first_password_needs_no_old_one(signed_in: SignIn, ana: User) -> None:
 
 
 def test_signing_out_elsewhere_keeps_this_sign_in_and_other_people_s(ana: User, bo: User) -> None:
-    """LIVE-06."""
+    """Signing out elsewhere would end this sign-in or another user's (LIVE-06)."""
     here, there, his = Client(), Client(), Client()
     for client, who in ((here, ana), (there, ana), (his, bo)):
         client.force_login(who)

@@ -187,7 +187,7 @@ async def test_chat_completions_where_there_is_no_responses_api(wire: WireServer
 
 
 async def test_unknown_model_is_no_missing_api(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-10"""
+    """An unknown model would be mistaken for a server without the Responses API (RUN-10)."""
     wire.script(*[refusal("The model 'x' does not exist or you do not have access to it.", status=404)] * 9)
     with pytest.raises(Exception, match="does not know the model"):
         await ask(o)
