@@ -10,7 +10,7 @@ ABOUT_ROWS := $(addprefix tests/,admin api flows live models postgres running se
 .PHONY: help run link environment dev-environment test-needs lint check words test
 
 help:
-	@echo "make run    start Parley and print a sign-in link   (HOST, PORT and the rest: README.md)"
+	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
 	@echo "make link   print a new sign-in link"
 	@echo "make check  lint, plain words, types, import contracts, migrations, fast tests"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"

@@ -37,7 +37,7 @@ def _assistant(providers: Mapping[str, ProviderConfig]) -> AgentConfig:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:
-    """A key or a base URL is enough (README.md)."""
+    """A key or a base URL is enough (docs/models.md)."""
     providers: dict[str, ProviderConfig] = {}
     if _set(env, "ANTHROPIC_API_KEY"):
         providers["anthropic"] = _provider("anthropic", env, "ANTHROPIC_BASE_URL")

@@ -62,4 +62,4 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
 
 
 def _refusal(var: str, problem: str) -> SystemExit:
-    return SystemExit(f"Parley cannot start: {var} {problem}. README.md lists what each setting takes.")
+    return SystemExit(f"Parley cannot start: {var} {problem}. docs/configuration.md lists what each setting takes.")

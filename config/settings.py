@@ -1,4 +1,4 @@
-"""Every setting of Parley: environment first, sensible without any. README.md has the table for operators."""
+"""Every setting of Parley: environment first, sensible without any. docs/configuration.md describes them."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ QUOTAS = env.str("QUOTAS", default="")
 # MIN_FREE_DISK_MB: with less free disk than this, uploads, imports, forks and long messages are refused; 0: never.
 MIN_FREE_DISK_MB = env.int("MIN_FREE_DISK_MB", default=200)
 
-# PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (README.md); empty: made from the environment.
+# PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (docs/models.md); empty: from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
 # TITLES: after its first turn a session is named by its own "model", in one more short request; or it keeps the first
 # "words" that were said in it.

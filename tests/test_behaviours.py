@@ -31,8 +31,9 @@ def sources(*folders: str, kinds: set[str]) -> Iterator[Path]:
 def docstrings(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the place and text of each docstring in a Python file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        with_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if with_docstring and (text := ast.get_docstring(node)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if text := ast.get_docstring(node):
             yield f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'module')}", text
 
 

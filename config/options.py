@@ -1,0 +1,91 @@
+"""Describe each setting that Parley reads from the environment; docs/configuration.md is generated from this table.
+
+Names, types and literal defaults come from config/settings.py itself. `scripts/configuration` writes the page.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Option(NamedTuple):
+    """What a setting does, and its default where that is not a literal in config/settings.py."""
+
+    description: str
+    default: str = ""
+
+
+OPTIONS = {
+    "HOST": Option("The address on which Parley listens."),
+    "PORT": Option("The port on which Parley listens; `0` takes any free one."),
+    "WEB_SERVER": Option("The server that `make run` starts: `uvicorn` or `daphne`."),
+    "PUBLIC_URL": Option(
+        "The address at which users reach Parley, if it is not `http://HOST:PORT`. "
+        "It appears in printed links, and its host name is allowed."
+    ),
+    "HTTPS": Option("`1` behind a TLS proxy: cookies over HTTPS only, and the proxy's `X-Forwarded-Proto` is trusted."),
+    "HSTS_SECONDS": Option("With `HTTPS=1`: how long browsers use only HTTPS for this host; `0` sends no such header."),
+    "ALLOWED_HOSTS": Option(
+        "The host names under which Parley answers, separated by commas.", "this machine, `HOST`, `PUBLIC_URL`'s name"
+    ),
+    "CSRF_TRUSTED_ORIGINS": Option("The addresses from which forms are accepted, separated by commas.", "`PUBLIC_URL`"),
+    "PARLEY_DATA": Option("The folder of the database, the attached files and the secret key.", "`var`"),
+    "DATABASE_URL": Option(
+        "`sqlite:////path/to/file` or `postgres://user:password@host:port/name`.", "SQLite in `PARLEY_DATA`"
+    ),
+    "BACKUPS": Option(
+        "How many copies of the SQLite database are kept. A start makes one before a migration; `0`: none."
+    ),
+    "REDIS_URL": Option("The Redis server. Required when there are several server processes."),
+    "REDIS_PREFIX": Option("Separates several installations that use one Redis."),
+    "SECRET_KEY": Option(
+        "Signs logins; several machines must share one. After a change every user signs in again, and "
+        "two-step verification must be reset for each account that has it.",
+        "made once, in `PARLEY_DATA`",
+    ),
+    "REQUIRE_MFA": Option("Who must have two-step verification: `none`, `staff` or `all`."),
+    "SECURITY_LOG_DAYS": Option("How many days the security log keeps an event; `0` keeps all."),
+    "PARLEY_CONFIG": Option("The [file](models.md) with providers, models and agents."),
+    "TITLES": Option("How a session gets its title after its first turn: from its `model`, or its first `words`."),
+    "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
+    "RECOVERY": Option("What happens to a turn whose process died: `resume` it, or `close` it as interrupted."),
+    "STATEMENT_SECONDS": Option(
+        "How long PostgreSQL may work on one statement of a request; after that the answer is 503. `0`: no limit."
+    ),
+    "LEASE_SECONDS": Option("How long after its last renewal a worker loses the sessions that it runs."),
+    "MAX_MESSAGE_CHARS": Option(
+        "The longest message that a user may send. Markdown after its first 100,000 characters is shown as source."
+    ),
+    "MAX_ATTACHMENT_MB": Option("The largest file that a user may attach to a message."),
+    "MAX_IMPORT_MB": Option("The largest file of conversations that a user may import, unpacked."),
+    "PURGE_AFTER_DAYS": Option(
+        "Deleted sessions and removed messages are deleted permanently after this many days; `0` or empty: never."
+    ),
+    "SOCKETS_PER_USER": Option("How many sockets a user may have open in each process; `0`: any number."),
+    "STREAMS_PER_USER": Option(
+        "How many event streams and API requests with `wait` a user may have open in each process; `0`: any number."
+    ),
+    "LIMITS": Option(
+        "Overrides of the [rate limits](deployment.md#rate-limits): `sends=60/minute, forks=0`; `0`: no limit."
+    ),
+    "QUOTAS": Option(
+        "Overrides of a user's [quotas](deployment.md#quotas): `tokens_per_day=5000000, running_turns=10`; "
+        "`0`: no limit."
+    ),
+    "MIN_FREE_DISK_MB": Option(
+        "With less free disk than this, uploads, imports, forks and long messages are refused; `0`: never."
+    ),
+    "CONNECTIONS_PER_ADDRESS": Option(
+        "How many connections one client address may have; `0`: any number. Not counted with `HTTPS=1`: the proxy must."
+    ),
+    "LOG_LEVEL": Option("`INFO`, `DEBUG`, `WARNING` or `ERROR`."),
+    "DEBUG": Option("`1` shows errors in the browser. For development only."),
+}
+# Settings that config/settings.py does not read: the agents and the Makefile do.
+OTHERS = {
+    "ANTHROPIC_API_KEY": Option("The key of Claude, where no configuration file names another."),
+    "ANTHROPIC_BASE_URL": Option("Another address of Anthropic's API."),
+    "OPENAI_API_KEY": Option("The key of OpenAI or of a compatible server."),
+    "OPENAI_BASE_URL": Option("The address of a compatible server."),
+    "PYTHON": Option("The interpreter with which `make` makes the environment.", "the first that is new enough"),
+}
