@@ -34,7 +34,7 @@ def spelled_duration(seconds: float) -> str:
 
 
 def tokens(count: int) -> str:
-    """`950`, `28.5K`, `1.2M` (UI-08)."""
+    """Format a number of tokens: `950`, `28.5K`, `1.2M` (UI-08)."""
     for limit, divisor, unit in ((1000, 1, ""), (999_950, 1000, "K")):
         if count < limit:
             return f"{count / divisor:.1f}{unit}" if unit else str(count)
