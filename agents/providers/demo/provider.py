@@ -10,7 +10,7 @@ from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import ProviderEvent, ReasoningDelta, Usage
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.base import Request
-from agents.providers.demo import texts as texts
+from agents.providers.demo import texts
 from agents.providers.scripted import Pause, Reply, Sign, Step, play
 
 MODEL = "demo"

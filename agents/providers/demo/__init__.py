@@ -1,0 +1,1 @@
+"""The demo agent, which needs no key: scripted answers with tools, reasoning and errors."""

@@ -1,0 +1,1 @@
+"""OpenAI and compatible servers: the Responses API and Chat Completions."""
