@@ -231,7 +231,7 @@ def test_failed_import_leaves_nothing_behind(
 ) -> None:
     """One transaction: no row and no file of it stays."""
     files = [{"name": "a.txt", "data": "SGkgdGhlcmU="}]
-    monkeypatch.setattr("chat.transfer.importing.Participation", None)
+    monkeypatch.setattr("chat.transfer.importing.UserSessionState", None)
     with pytest.raises(AttributeError):
         brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
     assert not Session.objects.exists()
@@ -268,7 +268,7 @@ def test_what_cannot_be_kept_is_refused_by_its_place(ana: User, message: Json, p
 
 
 def test_doubled_ids_are_refused(ana: User) -> None:
-    """MSG-02."""
+    """A file with duplicate ids is refused (MSG-02)."""
     twice = {"id": "m_" + "1" * 24, "text": "Hi"}
     assert "the same id" in refusal(talk_of(twice, twice), ana)
 
