@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -11,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
+from agents.messages import Json
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
 from chat.bus import publisher
@@ -24,7 +24,6 @@ from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import ScriptedRegistry
 
 pytestmark = pytest.mark.django_db
-Json = dict[str, Any]
 
 
 def whole(session: Session) -> dict[str, Json]:

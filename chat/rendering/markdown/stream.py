@@ -23,10 +23,9 @@ from markdown_it.token import Token
 
 from chat.rendering.budget import UNLIMITED, Allowance, Expansions, Meter, TooDear, end_of_markdown, most_output
 from chat.rendering.markdown import parser
-from chat.rendering.markdown.blocks import draw_block
+from chat.rendering.markdown.blocks import PlainText, draw_block, normalise, plain
 from chat.rendering.markdown.highlight import Coloured, Colours
 from chat.rendering.markdown.parser import Drawing, References
-from chat.rendering.markdown.source import PlainText, normalise, plain
 from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
 
 

@@ -13,6 +13,7 @@ from django.template.loader import get_template
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat.models import Session
 from chat.rendering.markdown import render
 from chat.rendering.messages.tool_card import ToolCard
@@ -22,7 +23,6 @@ from chat.rendering.text.user_text import user_text_html
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 SHORT_TURN_SECONDS = 60
 LONG_TEXT_CHARS = 3000
