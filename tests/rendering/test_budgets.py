@@ -21,7 +21,7 @@ from chat.rendering.markdown import blocks as markdown_blocks
 from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import draw_all, is_plain, normalise
 from chat.rendering.markdown.live_text import LiveText
-from chat.rendering.messages.output import output
+from chat.rendering.messages.tool_card import output
 from chat.rendering.text.terminal import screen
 from chat.rendering.text.user_text import user_text_html
 from tests.rendering.documents import ANSWER, pieces

@@ -98,7 +98,10 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if not _opens(first, opening, closing):
         return False
     if not silent:
-        _push(state, start, start + 1 if closing in first else _end(state, start, end, closing), opening)
+        state.line = start + 1 if closing in first else _end(state, start, end, closing)
+        token = state.push("formula_block", "div", 0)
+        token.block, token.map, token.markup = True, [start, state.line], opening
+        token.content = state.getLines(start, state.line, state.blkIndent, False).strip()
     return True
 
 
@@ -117,13 +120,6 @@ def _end(state: StateBlock, start: int, end: int, closing: str) -> int:
         if state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closing):
             return line + 1
     return end
-
-
-def _push(state: StateBlock, start: int, end: int, opening: str) -> None:
-    token = state.push("formula_block", "div", 0)
-    token.block, token.map, token.markup = True, [start, end], opening
-    token.content = state.getLines(start, end, state.blkIndent, False).strip()
-    state.line = end
 
 
 def _draw_block(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
@@ -156,8 +152,10 @@ def _found(source: str, at: int, end: int) -> re.Match[str] | None:
         case "\\[":
             found = _SQUARE.match(source, at, end)
             return found if found and _SIGN.search(found[1]) else None
-        case two if two[:1] == "$" and not _follows_word(source, at):
-            return _unless_prose(_DOLLAR.match(source, at, end))
+        case two if two[:1] == "$":
+            before = source[at - 1 : at] if at else ""
+            follows_word = before in ("$", "\\") or (before.isascii() and before.isalnum())
+            return None if follows_word else _unless_prose(_DOLLAR.match(source, at, end))
     return None
 
 
@@ -165,11 +163,6 @@ def _unless_prose(found: re.Match[str] | None) -> re.Match[str] | None:
     if found is None or not found[1].strip():
         return None
     return None if _WORDS.search(_NAMED.sub("", found[1])) else found
-
-
-def _follows_word(source: str, at: int) -> bool:
-    before = source[at - 1 : at] if at else ""
-    return before in ("$", "\\") or (before.isascii() and before.isalnum())
 
 
 def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:

@@ -118,7 +118,8 @@ class _Markup(RendererHTML):
         token = tokens[idx]
         source = str(token.attrs["src"])
         alt = self.renderInlineAsText(token.children, options, env)
-        if _inside_link(tokens[:idx]) or not source.lower().startswith("http"):
+        is_in_link = sum(before.nesting for before in tokens[:idx] if before.tag == "a") > 0
+        if is_in_link or not source.lower().startswith("http"):
             return f'<span class="ext-img">{escapeHtml(alt or source)}</span>'
         return placeholder(source, alt)
 
@@ -140,10 +141,6 @@ class _Markup(RendererHTML):
         return f'<{tokens[idx].tag} class="{style[11:]}">' if style else f"<{tokens[idx].tag}>"
 
     td_open = th_open
-
-
-def _inside_link(before: Sequence[Token]) -> bool:
-    return sum(token.nesting for token in before if token.tag == "a") > 0
 
 
 # The HTML is the same in all languages: buttons are labelled by hidden elements of the page.

@@ -46,18 +46,14 @@ def screen(output: str) -> Screen:
 
     Control sequences after the first `LONGEST_STYLED` characters are dropped.
     """
-    text = _overwritten(output[:LONGEST_STYLED]) + "".join(_without_controls(output[LONGEST_STYLED:]))
+    # In pieces, as the interpreter cannot switch to another thread while a regular expression works.
+    starts = range(LONGEST_STYLED, len(output), LONGEST_STYLED)
+    rest = "".join(_ESCAPE.sub("", output[start : start + LONGEST_STYLED]) for start in starts)
+    text = _overwritten(output[:LONGEST_STYLED]) + rest
     lines = text.rstrip("\n").split("\n")
     cut = FIRST_LINES if len(lines) > WHOLE_LINES else len(lines)
     shown, style = _coloured("\n".join(lines[:cut]), PLAIN)
-    rest, _ = _coloured("\n".join(lines[cut:]), style)
-    return Screen(shown, rest, len(lines))
-
-
-def _without_controls(output: str) -> Iterator[str]:
-    # In pieces, as the interpreter cannot switch to another thread while a regular expression works.
-    for start in range(0, len(output), LONGEST_STYLED):
-        yield _ESCAPE.sub("", output[start : start + LONGEST_STYLED])
+    return Screen(shown, _coloured("\n".join(lines[cut:]), style)[0], len(lines))
 
 
 def _overwritten(output: str) -> str:

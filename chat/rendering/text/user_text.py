@@ -22,7 +22,7 @@ Part = Callable[[str], str]
 def user_text_html(text: str) -> SafeString:
     """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
-    drawn = "".join(_split(head, _fenced(head), lambda part: f'<code class="fence">{escape(part)}</code>', _outside))
+    drawn = "".join(_split(head, _fenced(head), lambda part: f'<code class="fence">{escape(part)}</code>', _with_code))
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 
@@ -53,7 +53,7 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
             yield fence.start(), end
 
 
-def _outside(text: str) -> str:
+def _with_code(text: str) -> str:
     code = (found.span() for found in _CODE.finditer(text))
     return "".join(_split(text, code, lambda part: f"<code>{escape(part)}</code>", _linked))
 
