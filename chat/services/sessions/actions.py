@@ -126,11 +126,11 @@ def undelete(user: User, session_id: str) -> None:
 def bring_back(*, session: Session, author: User) -> None:
     """Undo the deletion of a session that was fetched for an author who may."""
     before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
-    opened = _change(session, status=before, deleted_at=None)
+    tx = _change(session, status=before, deleted_at=None)
     record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
-    if opened.run.state == RunState.IDLE and deliver_queued(opened):
+    if tx.run.state == RunState.IDLE and deliver_queued(tx):
         lease.request(session.pk)
-        opened.save()
+        tx.save()
 
 
 @transaction.atomic
@@ -147,18 +147,18 @@ def leave(user: User, session_id: str) -> None:
 
 def _change(session: Session, **values: object) -> SessionTransaction:
     """Change columns that are not the conversation's: the session keeps its place among the last active."""
-    opened = SessionTransaction.lock(session.pk)
-    if opened.session.building_until is not None:
+    tx = SessionTransaction.lock(session.pk)
+    if tx.session.building_until is not None:
         raise NoSuchSession  # it is being erased
-    if opened.session.status != session.status and Session.Status.DELETED in (opened.session.status, session.status):
+    if tx.session.status != session.status and Session.Status.DELETED in (tx.session.status, session.status):
         raise NoSuchSession  # deleted, or brought back, since it was looked at
     for column, value in values.items():
-        setattr(opened.session, column, value)
-    opened.session_changed()
-    opened.events.append(AccessChanged())
-    opened.session.save(update_fields=["revision", *values])
-    opened.publish_on_commit()
-    return opened
+        setattr(tx.session, column, value)
+    tx.session_changed()
+    tx.events.append(AccessChanged())
+    tx.session.save(update_fields=["revision", *values])
+    tx.publish_on_commit()
+    return tx
 
 
 _DO: dict[SessionAction, Callable[[User, str], None]] = {

@@ -252,13 +252,13 @@ def _copy_attachments(made: Session, copies: dict[str, str]) -> None:
 
 def _end(made: Session, *, goes_on: bool) -> None:
     """Let the last turn go on, or close it."""
-    opened = SessionTransaction.lock(made.pk)
+    tx = SessionTransaction.lock(made.pk)
     last = ChatMessage.objects.filter(session=made).order_by("sequence").last()
     if last is None or not last.run_id or last.type == MessageType.TURN_DONE:
         return
     if goes_on:
-        resume_turn(opened, last.run_id, made.owner)
+        resume_turn(tx, last.run_id, made.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, run_id=last.run_id, mode=last.mode, duration_seconds=0.0)
-        opened.insert("turn_done", done)
-    opened.save()
+        tx.insert("turn_done", done)
+    tx.save()
