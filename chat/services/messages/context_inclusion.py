@@ -38,7 +38,7 @@ def include_before(
     """Say of all that stands before a message whether the model is sent it; with `since`, the revision before another
     such change, only of what that one left out and nobody has decided on since.
 
-    Raises NoSuchMessage, and ServiceError where the agent is at work on some of it or the session is archived.
+    Raises NoSuchMessage, and ServiceError if the agent is using some of it or the session is archived.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()

@@ -207,7 +207,7 @@ def edit_row(tx: SessionTransaction, row: ChatMessage, editor: User, text: str, 
 
 
 def edit_marks(tx: SessionTransaction, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:
-    """Return the columns that say who edited a row, and when; an author's own edit names nobody (MSG-11)."""
+    """Return the columns that say who edited a row, and when. An author's own edit has no name (MSG-11)."""
     is_author = row.role == MessageRole.USER and row.user_id == editor.pk
     return {
         "edited_at": timezone.now(),
@@ -235,7 +235,7 @@ def _standing(tx: SessionTransaction, message_id: str) -> ChatMessage:
 
 
 def require_at_rest(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Refuse what the agent is at work on: it would write over the change, or not know of it."""
+    """Refuse changes of what the agent is using: it would overwrite the change, or not know of it."""
     if tx.run.state != RunState.IDLE and row.run_id == tx.run.turn_id:
         raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
@@ -317,7 +317,7 @@ def _with_its_markers_again(row: ChatMessage) -> list[ChatMessage]:
 
 
 def _was_removed(row: ChatMessage) -> bool:
-    """Whether somebody removed it, rather than a retry or its sender from the queue."""
+    """Whether a user removed it from the session: not a retry, and not its sender from the queue."""
     return (
         MessageRevision.objects.filter(message=row).order_by("pk").values_list("kind", flat=True).last() == Kind.REMOVE
     )

@@ -28,7 +28,7 @@ class NoSuchSuggestion(ServiceError):
 
 @transaction.atomic
 def suggest(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> Suggestion:
-    """Suggest another text for somebody's message; a person's later suggestion replaces their open one.
+    """Suggest another text for a user's message. A later suggestion of the same author replaces their open one.
 
     Raises ServiceError: the author may edit the message, it is not a person's, it is queued, the text is the same, or
     "stale" when the message has been edited since its revision `seen`.
@@ -93,7 +93,7 @@ def _open(session: Session, suggestion_id: str) -> tuple[SessionTransaction, Cha
         raise NoSuchSuggestion
     tx, row = open_row(session, message_id)
     suggestion = found.first()
-    if suggestion is None:  # decided by somebody else just now
+    if suggestion is None:  # another user decided just now
         raise NoSuchSuggestion
     return tx, row, suggestion
 

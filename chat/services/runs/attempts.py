@@ -57,7 +57,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An earlier attempt: what stood after the message `after` until somebody replaced it."""
+    """An earlier attempt: what followed the message `after` until a retry replaced it."""
 
     id: str
     after: str
@@ -103,7 +103,7 @@ def withdraw(
 def restore_attempt(
     *, session: Session, author: User, attempt: str, at_most: int | None = None, preview: bool = False
 ) -> Withdrawal:
-    """Put an earlier attempt back in its place; what stands there now becomes an attempt, which is returned.
+    """Restore an earlier attempt. What it replaces becomes an attempt, which is returned.
 
     `preview` only says what would be withdrawn. Raises ServiceError: the agent works, as `withdraw` does, or "replaced"
     when the message after which it stood is part of another earlier attempt.

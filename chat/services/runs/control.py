@@ -25,7 +25,7 @@ SAID = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 @transaction.atomic
 def cancel(*, session: Session, author: User) -> bool:
-    """Stop the running turn (RUN-07) and hold what is queued behind it, whoever sent it (RUN-06).
+    """Stop the running turn (RUN-07) and hold all queued messages (RUN-06).
 
     Repeating it does no harm. Returns False when nothing runs (any more): then nothing is held either.
     """

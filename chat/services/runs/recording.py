@@ -230,7 +230,7 @@ def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
 
 
 def _in_vain(tx: SessionTransaction, job: Job) -> bool:
-    """Whether a turn would end for queued messages that have been withdrawn meanwhile."""
+    """Whether a turn would end for queued messages that have been withdrawn since."""
     return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.deliverable(tx.session.pk).exists()
 
 
@@ -292,7 +292,7 @@ def _apply(
 
 
 def _record_host(session: Session, row: ChatMessage) -> None:
-    """Note which host a tool call is about to reach; what else stands in the address may be private."""
+    """Log which host a tool call is about to reach. The rest of the address can be private."""
     address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
     try:
         host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
@@ -327,7 +327,7 @@ def _use(tx: SessionTransaction, usage: RecordUsage) -> None:
     if not session.model:  # a server that had not told its models when the session began
         session.provider, session.model = usage.provider, usage.model
         tx.session_changed()
-    if (session.provider, session.model) == (usage.provider, usage.model):  # else it was switched meanwhile (RUN-05)
+    if (session.provider, session.model) == (usage.provider, usage.model):  # else it was switched since (RUN-05)
         session.context_window = usage.context_window
     tx.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
 

@@ -30,7 +30,7 @@ def open_turn(tx: SessionTransaction, started_by: int | None) -> str:
 
 
 def deliver_queued(tx: SessionTransaction) -> bool:
-    """Give the queued messages their places in a new turn (RUN-06). False: there were none, or nobody to answer to."""
+    """Give the queued messages their places in a new turn (RUN-06). Return False if there is nothing to answer."""
     if tx.session.status == Session.Status.DELETED:
         return False
     queued = list(ChatMessage.objects.deliverable(tx.session.pk))

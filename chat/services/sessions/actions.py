@@ -77,13 +77,13 @@ def pin(user: User, session_id: str) -> None:
 
 
 def unpin(user: User, session_id: str) -> None:
-    """Let a session stand in the person's own list where its time puts it."""
+    """Unpin a session in the user's own list."""
     user_state.unpin(session=session_for(user, session_id)[0], user=user)
 
 
 @transaction.atomic
 def archive(user: User, session_id: str) -> None:
-    """Put a session out of everybody's way: it can be read, and written in again when it is restored."""
+    """Archive a session for all users: it can be read, and continued when it is restored."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     set_archived(session=session, archived=True)
 
@@ -97,7 +97,7 @@ def restore(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def set_archived(*, session: Session, archived: bool) -> None:
-    """Put a session into the archive, or take it out; it has been fetched for somebody who may."""
+    """Archive a session, or restore it from the archive. The caller has checked the user's rights."""
     if archived:
         _change(session, status=Session.Status.ARCHIVED, archived_at=timezone.now())
     else:
@@ -106,7 +106,7 @@ def set_archived(*, session: Session, archived: bool) -> None:
 
 @transaction.atomic
 def delete(user: User, session_id: str) -> None:
-    """Take a session from everybody at once (LIVE-06). Its rows stay: `undelete` brings all of it back.
+    """Delete a session for all users at once (LIVE-06). Its rows stay, so that `undelete` restores all of it.
 
     A turn that runs is stopped; what is queued behind it waits.
     """
@@ -118,7 +118,7 @@ def delete(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def undelete(user: User, session_id: str) -> None:
-    """Bring a deleted session back for everybody who was in it; what was queued is answered now."""
+    """Restore a deleted session for all of its users. Queued messages are answered now."""
     bring_back(session=deleted_session_for(user, session_id), author=user)
 
 

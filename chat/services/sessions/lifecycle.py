@@ -133,7 +133,7 @@ def rename(*, session: Session, author: User, title: str) -> None:
 
 @transaction.atomic
 def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
-    """Choose the model of the next response (RUN-16); its context window is looked up anew (RUN-05)."""
+    """Choose the model of the next response (RUN-16) and look up its context window (RUN-05)."""
     if not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
@@ -191,7 +191,7 @@ def configure(
 
 @transaction.atomic
 def set_system_prompt(*, session: Session, author: User, system_prompt: str, seen: str | None = None) -> None:
-    """Change what the model is told before all else, from its next response on.
+    """Change the system prompt, from the next response on.
 
     `seen` is the prompt that the author had before them: ServiceError as "stale", with the `current` one, when somebody
     has changed it since; and when the session is archived.

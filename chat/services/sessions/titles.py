@@ -1,4 +1,4 @@
-"""What a session is called before somebody gives it a name: the words with which it begins, then what a model says."""
+"""Titles of sessions that no user has named: the first words of the session, then a title from a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_TITLE = 100
 # How much a model is shown of each of the first messages, and of how many.
 EXCERPT = 2000
 FIRST = 4
-# The title that Parley itself has given, in `Session.config`, until a better one is found or somebody gives one.
+# The title that Parley gave, in `Session.config`, until a better one is found or a user sets one.
 MARK = "automatic_title"
 
 _LABEL = re.compile(r"(?i)\A(?:session |chat |conversation )?(?:title|标题|標題|题目|題目)\s*[:：]\s*")
