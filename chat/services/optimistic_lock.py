@@ -1,4 +1,4 @@
-"""Nobody's words are written over by somebody who has not seen them (MSG-11)."""
+"""Refuse changes of a text whose author has not seen its latest revision (MSG-11)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_seen(row: ChatMessage, seen: int | None, current: object) -> None:
         return
     raise ServiceError(
         "stale",
-        _("Somebody else has edited this message meanwhile."),
+        _("Someone else edited this message in the meantime."),
         current=current,
         revision=row.revision,
         by=last.user.sender if last.user else "",
