@@ -10,8 +10,8 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page, async_playwright, expect
 
-from tests.bench.figures import print_table
-from tests.bench.stage import Stage, Stream
+from bench.figures import print_table
+from bench.stage import Stage, Stream
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 
 MESSAGES = 5000
