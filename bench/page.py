@@ -12,7 +12,7 @@ from playwright.async_api import Browser, CDPSession, Page, async_playwright, ex
 
 from bench.figures import print_table
 from bench.stage import Stage, Stream
-from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.browser.launch import ARGUMENTS, CHROMIUM
 
 MESSAGES = 5000
 ROWS = 300

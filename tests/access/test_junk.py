@@ -15,7 +15,7 @@ from chat.views.home import ZONE_COOKIE
 from tests.access.people import ANONYMOUS, EVERYBODY, OWNER, People
 from tests.access.test_pages import MATRIX, OF_SESSIONS, Row
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.both_databases]
 FORM = "application/x-www-form-urlencoded"
 # As bytes of an address or a form: NUL, half a surrogate pair, no UTF-8 at all, paths, markup, formats, numbers.
 JUNK = (

@@ -13,6 +13,8 @@ from tests.access.test_sockets import COMMANDS
 from tests.support.house import House
 from tests.support.socket import Socket, path_of
 
+pytestmark = pytest.mark.both_databases
+
 JUNK: tuple[Any, ...] = (
     None,
     True,

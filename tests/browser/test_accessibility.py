@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page
 
 from tests.browser.console import AS_SERVED, heed
-from tests.browser.gallery import SCREENS, House, leave, open_house, visit
-from tests.support.prepared import copy
+from tests.browser.gallery import SCREENS, House, leave, visit
 
 RULES: dict[str, object] = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -86,12 +82,6 @@ ANSWERS = {
     "sign-in-link-over": 410,
     "uploads": 415,
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def house(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    async with open_house(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as house:
-        yield house
 
 
 async def violations(page: Page, rules: dict[str, object] = RULES) -> list[str]:

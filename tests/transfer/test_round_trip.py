@@ -23,6 +23,8 @@ from tests.support.house import ScriptedRegistry
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
 
+pytestmark = pytest.mark.both_databases
+
 ID = re.compile(r"\b[smtrav]_[0-9a-f]{24}\b")
 
 
