@@ -33,13 +33,13 @@ def inherited() -> dict[str, str]:
 
 
 def run_forked(*command: str, data: Path) -> str:
-    """Run a Python file in a server's data folder, as a fork; return what it printed. Raises RuntimeError."""
+    """Run a Python file in a server's data folder, as a fork; return its last line of output. Raises RuntimeError."""
     process = Fork(command, ROOT, {**inherited(), "PARLEY_DATA": str(data)})
     with process.stdout:
         printed = process.stdout.read()
     if code := process.wait(START_SECONDS):
         raise RuntimeError(f"{command[0]} ended with {code}:\n{printed}")
-    return printed
+    return printed.splitlines()[-1] if printed else ""
 
 
 def run_in(server: Server, script: str) -> None:
