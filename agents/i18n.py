@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-Json = dict[str, Any]
+from agents.messages import Json
 
 
 class TranslatableText(str):

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat.access import session_for
 from chat.commands import Request
-from chat.dispatch import Json, execute
+from chat.dispatch import execute
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, Session, User
 from chat.queries import messages

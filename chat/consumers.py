@@ -16,6 +16,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat import languages
 from chat.access import session_for
 from chat.commands import AnyCommand, Known, Malformed, Ping, Request, Sync, longest_frame, parse
@@ -42,7 +43,6 @@ from chat.services.people import api_tokens
 from chat.services.people.second_factor import is_missing
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 # A client may send this many frames at once, and this many per second for long.
 BURST = 120

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, assert_never
+from typing import assert_never
 
 from django.urls import reverse
 
+from agents.messages import Json
 from chat.access import require_no_guest, session_for
 from chat.bus import publisher
 from chat.commands import (
@@ -47,8 +48,6 @@ from chat.services.idempotency import once
 from chat.services.messages import context_inclusion, editing, sending, suggestions
 from chat.services.runs import attempts, control
 from chat.services.sessions import forking, lifecycle, user_state
-
-Json = dict[str, Any]
 
 # Sending and forking count in their services; stopping the agent is never refused.
 UNCOUNTED = (SendMessage, Fork, CancelRun, Typing, MarkRead, SaveDraft)

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from agents.errors import Remedy
+from agents.messages import Json
 from agents.reasoning import Reasoning
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
-Json = dict[str, Any]
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
 
 

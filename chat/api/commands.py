@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from agents.messages import Json
 from chat.amending import amend, amend_message
 from chat.api.auth import ApiRequest
 from chat.api.responses import seen_by
 from chat.commands import AnyCommand, Ping, Request, Sync, checked
-from chat.dispatch import Json
 from chat.errors import NoSuchMessage, ServiceError
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")

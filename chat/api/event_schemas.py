@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
+from agents.messages import Json
 from chat.api.schemas import MessageOut, SessionState, TokenUsage
 from chat.live.event_types import DESCRIBED_BY, Event
 
-Json = dict[str, Any]
 SCHEMAS = "#/components/schemas/"
 EVENT = "Event"
 

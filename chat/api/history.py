@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents.messages import Json
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.commands import known, obey_about
@@ -22,7 +23,6 @@ from chat.queries import history, messages
 from chat.queries.history import History, Words
 
 router = Router(tags=["History"])
-Json = dict[str, Any]
 Kind = Literal[
     "original", "add", "edit", "withdraw", "remove", "retry", "restore", "exclude", "include", "system_prompt"
 ]

@@ -15,10 +15,10 @@ from ninja.openapi import get_schema
 from ninja.openapi.schema import OpenAPISchema
 from pydantic.json_schema import models_json_schema
 
+from agents.messages import Json
 from chat.api.event_schemas import SCHEMAS, event_schemas
 from chat.api.problems import MEDIA_TYPE, Problem
 
-Json = dict[str, Any]
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 ALWAYS = {
     401: PROBLEM,

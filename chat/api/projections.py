@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
@@ -15,7 +15,7 @@ from pydantic import Field
 from agents.errors import AgentError
 from agents.i18n import TranslatableText
 from agents.loop import Agent
-from agents.messages import File, Part
+from agents.messages import File, Json, Part
 from agents.providers.base import Request, ToolSpec
 from agents.providers.forms import dialect_of, form_of, preview
 from agents.toolbox import TOOLBOX
@@ -39,7 +39,6 @@ from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.snapshots import context_percent
 
 router = Router(tags=["Context"])
-Json = dict[str, Any]
 Form = Literal["openai", "responses", "anthropic"]
 FORM = (
     "The vendor's API form: OpenAI's Chat Completions or Responses, or Anthropic's Messages. "

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from ninja import Schema
 from pydantic import Field
 
+from agents.messages import Json
 from chat import ids
 from chat.errors import Invalid
 from chat.models import Session, SessionRole
@@ -21,7 +22,6 @@ from chat.queries.messages import session_snapshot
 from chat.queries.session_list import Listed, ListedSession
 from chat.snapshots import AgentStatus
 
-Json = dict[str, Any]
 SESSION_ID = "s_0123456789abcdef01234567"
 MESSAGE_ID = "m_0123456789abcdef01234567"
 TURN_ID = "t_0123456789abcdef01234567"

@@ -6,11 +6,11 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 from django.http import StreamingHttpResponse
 
+from agents.messages import Json
 from chat.api.auth import ApiRequest
 from chat.api.streams import entry_of, streamed
 from chat.errors import NoSuchSession
@@ -21,7 +21,6 @@ from chat.queries.turn_outcomes import Outcome, TurnOutcome, messages_of_turn, o
 from chat.runner import runtime
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 LONGEST_WAIT = 600
 # A space before the JSON keeps proxies from taking the connection for dead.
 KEEP_ALIVE = 15.0

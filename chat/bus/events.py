@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from agents.messages import Json
 from chat.snapshots import AgentStatus, MessageSnapshot, context_percent
-
-Json = dict[str, Any]
 
 # A file's name and figures; two places.
 FILE_WEIGHT = 500

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
+from agents.messages import Json
 from chat.bus.events import (
     AccessChanged,
     ChatEvent,
@@ -25,7 +26,6 @@ from chat.live.event_types import (
     ChangesEvent,
     ContextChangedEvent,
     ErrorEvent,
-    Json,
     MessageEvent,
     MessageRemovedEvent,
     MessagesShiftedEvent,

@@ -7,10 +7,11 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from django.db import DatabaseError, InterfaceError
 
+from agents.messages import Json
 from chat.errors import NoSuchSession
 from chat.live import step_stream
 from chat.live.credentials import Credential
@@ -18,7 +19,6 @@ from chat.live.socket_queue import SocketQueue, Waiting
 from chat.models import MessageStatus, SessionRole, User
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 # The frames by which texts grow, and those after which they do not.
 OF_TEXTS = re.compile(r'\{"type":"(?:text_delta|reasoning_delta|response_done|changes|turn_done)"')

@@ -12,9 +12,9 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict  # that of typing is not supported by pydantic before Python 3.12
 
 from agents.errors import Remedy
+from agents.messages import Json
 from chat.snapshots import AgentStatus
 
-Json = dict[str, Any]
 # A key that JSON Schema does not have: the name of the schema that describes the object.
 DESCRIBED_BY = "x-described-by"
 

@@ -1,4 +1,4 @@
-"""What one web process tells of one watched session: made once, handed as the same string to every viewer."""
+"""One watched session in one web process: each frame is made once and sent as the same string to every viewer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any
 
 from django.utils.safestring import SafeString
 
+from agents.messages import Json
 from chat.bus.events import (
     AccessChanged,
     ChatEvent,
@@ -26,16 +26,15 @@ from chat.bus.events import (
 )
 from chat.db import Threads
 from chat.languages import speaking
-from chat.live import sync as catchup
+from chat.live import sync
 from chat.live.event_json import dump, event_frame, rest_frame
-from chat.live.growing import Growing
 from chat.live.presence import presence_event, presence_frame
 from chat.live.presence_tracker import PresenceTracker
 from chat.live.socket_queue import SocketQueue
+from chat.live.streaming_message import StreamingMessage
 from chat.live.subscriber import Protocol, Subscriber
 from chat.live.subscribers import Audience
 from chat.live.sync import Answer
-from chat.live.texts import Texts
 from chat.models import User
 from chat.queries import messages
 from chat.queries.steps import StepChanges
@@ -53,16 +52,15 @@ from chat.rendering.messages.frames import (
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
-SUBSCRIBE_PATIENCE = 2.0
+SUBSCRIBE_TIMEOUT = 2.0
 
 
 class Feed:
-    """One session's viewers in this process, and the text that grows in it.
+    """The viewers of one session in this process, and its streaming messages.
 
-    `revision` is the last that every viewer was told of, -1 before the first; `subscribed` is set once the layer's
-    events come in, or cannot: then the beacon alone keeps the viewers up to date. `hub` names its hub to the others.
+    `revision` is the last one that was sent to every viewer, -1 before the first. `subscribed` is set once the channel
+    layer delivers events, or has failed: then only the beacon keeps viewers up to date. `hub` is the id of the hub.
     """
 
     def __init__(self, session_id: str, threads: Threads, hub: str = "") -> None:
@@ -72,9 +70,9 @@ class Feed:
         self._audience = Audience()
         self.people = PresenceTracker(session_id, hub, self._audience.people, self._tell_presence)
         self._threads = threads
-        self._texts = Texts(threads, self._audience.tell_pages, self._text_healed)
-        self._heard = 0
-        self._inbox: deque[ChatEvent] = deque()
+        self._streaming: dict[str, StreamingMessage] = {}
+        self._head = 0
+        self._events: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
         self._drawing: set[asyncio.Task[None]] = set()
 
@@ -94,29 +92,31 @@ class Feed:
             self._reading.cancel()
         for task in self._drawing:
             task.cancel()
-        self._texts.close()
+        for streaming in self._streaming.values():
+            streaming.close()
+        self._streaming.clear()
         self.people.close()
 
-    # -- what comes in ----------------------------------------------------------------------------------------------
+    # -- events from the channel layer --------------------------------------------------------------------------------
 
     def receive(self, events: Iterable[ChatEvent], head: int | None = None) -> None:
-        """Take the events of a commit, or a part of them, in the order in which they were published.
+        """Handle the events of a commit, or a part of them, in the order of publication.
 
-        Those that need a row wait for it, the rest behind them; other sessions do not. Of a commit that was overtaken
-        by a later one (`head` tells) the hints are stale.
+        An event that needs its row, and all events behind it, wait for the row. Other sessions do not wait. `head` is
+        the revision of the commit: if a later commit was received before, its status and usage are out of date.
         """
-        stale = head is not None and head < self._heard
-        self._heard = max(self._heard, head or 0)
-        self._inbox.extend(event for event in events if not (stale and isinstance(event, StatusChanged | UsageChanged)))
+        stale = head is not None and head < self._head
+        self._head = max(self._head, head or 0)
+        self._events += [event for event in events if not (stale and isinstance(event, StatusChanged | UsageChanged))]
         if self._reading is None:
-            self._handle_known()
+            self._handle_events()
 
-    def _handle_known(self) -> None:
-        while self._inbox:
-            event = self._inbox.popleft()
+    def _handle_events(self) -> None:
+        while self._events:
+            event = self._events.popleft()
             if isinstance(event, SessionChanged) or (isinstance(event, MessageChanged) and not self._is_ready(event)):
-                self._reading = asyncio.get_running_loop().create_task(self._handle_read(event))
-                self._reading.add_done_callback(self._read)
+                self._reading = asyncio.get_running_loop().create_task(self._handle_with_row(event))
+                self._reading.add_done_callback(self._after_reading)
                 return
             try:
                 self._handle(event)
@@ -124,15 +124,15 @@ class Feed:
                 self._failed(event)
 
     def _is_ready(self, event: MessageChanged) -> bool:
-        """Tell whether an event can be told at once: it has its message, which takes little to draw."""
+        """Tell whether an event has its message and is drawn quickly. Sends the end of a streaming message."""
         message = event.message
         if message is None:
             return False
         if message.status == "streaming":
             return True
-        return self._texts.finish(event.id, message.text) and (not self._audience.pages or is_quick(message))
+        return self._finish(event.id, message.text) and (not self._audience.pages or is_quick(message))
 
-    async def _handle_read(self, event: SessionChanged | MessageChanged) -> None:
+    async def _handle_with_row(self, event: SessionChanged | MessageChanged) -> None:
         try:
             if isinstance(event, MessageChanged):
                 message = event.message or await self._threads.run(messages.message_snapshot, event.id)
@@ -143,37 +143,46 @@ class Feed:
             self._failed(event)
 
     async def _drawn(self, message: MessageSnapshot | None) -> dict[str, Json]:
-        """Draw a message away from the event loop, for each language that pages have."""
-        frames: dict[str, Json] = {}
+        """Draw a message outside of the event loop, in each language of the open pages."""
         if message is None or message.status == "streaming":
-            return frames
-        body = None
-        is_whole = self._texts.finish(message.id, message.text)
-        if is_markdown(message) and (self._audience.pages or not is_whole):
+            return {}
+        frames, body = dict[str, Json](), None
+        is_finished = self._finish(message.id, message.text)
+        if is_markdown(message) and (self._audience.pages or not is_finished):
             blocks = await render.draw(message.text)
-            self._texts.settle(message.id, blocks)
+            if streaming := self._streaming.pop(message.id, None):
+                streaming.settle(blocks)
             body = body_of(blocks)
         while languages := [language for language in self._audience.pages if language not in frames]:
             frames |= await self._threads.run(_frames, message, body, languages)
         return frames
 
-    def _read(self, task: asyncio.Task[None]) -> None:
+    def _after_reading(self, task: asyncio.Task[None]) -> None:
         self._reading = None
         if not task.cancelled():
-            self._handle_known()
+            self._handle_events()
 
     def _failed(self, event: ChatEvent) -> None:
-        """One event that cannot be told must not cost the others: viewers are sent to the rows."""
-        logger.exception("A %s of session %s could not be told", type(event).__name__, self.session_id)
+        """Log an event that cannot be sent, and let viewers read the rows instead."""
+        logger.exception("%s of session %s could not be sent", type(event).__name__, self.session_id)
         if isinstance(event, Durable):
             self.tell_head(event.revision)
 
     def _handle(self, event: ChatEvent) -> None:
+        if not isinstance(event, Durable):
+            self._tell_events(event)
         match event:
             case TextAppended():
-                self._texts.hear(event)
-                self._tell_events(event)
+                self._get_or_add(event.id).receive(event)
                 self._audience.stir_readers()
+            case StatusChanged(status, tool_name):
+                self._audience.show(lambda: status_frame(status, tool_name))
+            case UsageChanged():
+                self._audience.show(lambda: usage_frame(event))
+            case RunCancelled():
+                self._audience.tell_pages({"op": "cancelled"})
+            case AccessChanged():
+                pass  # the hub checks the access of all viewers
             case MessageChanged():
                 self._message_changed(event, event.message)
             case MessageRemoved():
@@ -183,44 +192,29 @@ class Feed:
             case ContextChanged():
                 self._context_changed(event)
             case SessionChanged():
-                raise AssertionError("needs its row")
-            case _:
-                self._hint(event)
-
-    def _hint(self, event: StatusChanged | UsageChanged | RunCancelled | AccessChanged) -> None:
-        self._tell_events(event)
-        match event:
-            case StatusChanged(status, tool_name):
-                self._audience.show(lambda: status_frame(status, tool_name))
-            case UsageChanged():
-                self._audience.show(lambda: usage_frame(event))
-            case RunCancelled():
-                self._audience.tell_pages({"op": "cancelled"})
-            case AccessChanged():
-                pass  # the hub looks again who may listen
+                raise AssertionError("SessionChanged is handled with its row")
 
     def _message_changed(
         self, event: MessageChanged, message: MessageSnapshot | None, drawn: dict[str, Json] | None = None
     ) -> None:
-        if message is None:  # gone again before its row was read
+        if message is None:  # removed before its row was read
             self._removed(MessageRemoved(event.revision, event.id))
             return
         if message.status != "streaming":
-            self._texts.finish(event.id, message.text)
-        elif event.revision > self.revision or event.id in self._texts:  # else it may be over by now
-            self._texts.begin(event.id, message.text)
+            self._finish(event.id, message.text)
+        elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may be complete by now
+            self._get_or_add(event.id).update(message.text)
         if message.role == "user":
             self.people.stops(message.user_id)
         self._tell_events(event, message)
-        frames = {language: {**frame, "revision": event.revision} for language, frame in (drawn or {}).items()}
-        self._audience.show(
-            lambda: {**message_frame(message), "revision": event.revision}, event.revision, drawn=frames
-        )
-        self._tell_snap(event.id, event.revision)
+        revision = {"revision": event.revision}
+        frames = {language: {**frame, **revision} for language, frame in (drawn or {}).items()}
+        self._audience.show(lambda: {**message_frame(message), **revision}, event.revision, drawn=frames)
+        self._send_snapshot(event.id, event.revision)
         self._reached(event.revision)
 
     def _removed(self, event: MessageRemoved) -> None:
-        self._texts.forget(event.id)
+        self._forget(event.id)
         self._tell_events(event)
         self._audience.tell_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
         self._reached(event.revision)
@@ -236,15 +230,6 @@ class Feed:
         self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
         self._reached(event.revision)
 
-    def _text_healed(self, text: TextAppended) -> None:
-        """Pages are told of text that is being drawn for them as it grows; they may not have its beginning yet."""
-        growing = self._texts.get(text.id)
-        if growing is not None and not growing.is_drawn:
-            self._tell_snap(text.id)
-        if text.text:
-            self._tell_events(text)
-            self._audience.stir_readers()
-
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
         self._tell_events(event, session=session)
         if session is not None:
@@ -255,24 +240,55 @@ class Feed:
         self.revision = max(self.revision, revision)
         self._audience.stir_readers(revision)
 
-    # -- what goes out ----------------------------------------------------------------------------------------------
+    # -- streaming messages -------------------------------------------------------------------------------------------
 
-    def _tell_snap(self, message_id: str, revision: int | None = None) -> None:
-        """Let pages begin a growing text."""
-        growing = self._texts.get(message_id)
-        if growing is None or not self._audience.pages:
+    def _get_or_add(self, message_id: str) -> StreamingMessage:
+        if message_id not in self._streaming:
+            pages = self._audience.tell_pages
+            self._streaming[message_id] = StreamingMessage(
+                message_id, self._threads, send=pages, filled=self._text_filled, ended=self._forget
+            )
+        return self._streaming[message_id]
+
+    def _finish(self, message_id: str, text: str) -> bool:
+        """Send the end of a streaming message. False: its text must be drawn elsewhere first."""
+        streaming = self._streaming.get(message_id)
+        if streaming is not None and not streaming.finish(text):
+            return False
+        self._streaming.pop(message_id, None)
+        return True
+
+    def _forget(self, message_id: str) -> None:
+        if streaming := self._streaming.pop(message_id, None):
+            streaming.close()
+
+    def _text_filled(self, text: TextAppended) -> None:
+        """Send text that was read from the row. Pages get it as frames, unless they do not have its beginning yet."""
+        streaming = self._streaming.get(text.id)
+        if streaming is not None and not streaming.is_drawn:
+            self._send_snapshot(text.id)
+        if text.text:
+            self._tell_events(text)
+            self._audience.stir_readers()
+
+    def _send_snapshot(self, message_id: str, revision: int | None = None) -> None:
+        """Send pages the text of a streaming message so far."""
+        streaming = self._streaming.get(message_id)
+        if streaming is None or not self._audience.pages:
             return
-        if growing.has_long_beginning:
-            task = asyncio.get_running_loop().create_task(self._tell_beginning(growing))
+        if streaming.has_long_beginning:
+            task = asyncio.get_running_loop().create_task(self._send_beginning(streaming))
             self._drawing.add(task)
             task.add_done_callback(self._drawing.discard)
         else:
-            self._audience.tell_pages(growing.snapshot({}), revision)
+            self._audience.tell_pages(streaming.snapshot({}), revision)
 
-    async def _tell_beginning(self, growing: Growing) -> None:
-        await growing.draw_beginning(self._threads)
-        if self._texts.get(growing.id) is growing:  # else it has ended meanwhile, and its message was told whole
-            self._audience.tell_pages(growing.snapshot({}))
+    async def _send_beginning(self, streaming: StreamingMessage) -> None:
+        await streaming.draw_beginning()
+        if self._streaming.get(streaming.id) is streaming:  # otherwise it has ended, and pages have the whole message
+            self._audience.tell_pages(streaming.snapshot({}))
+
+    # -- frames to viewers --------------------------------------------------------------------------------------------
 
     def _tell_events(
         self, event: ChatEvent, message: MessageSnapshot | None = None, session: SessionSnapshot | None = None
@@ -286,38 +302,39 @@ class Feed:
         self._audience.show(lambda: presence_frame(people))
 
     def beat(self, revision: int) -> None:
-        """Make good what may be lost: the last event (LIVE-02), the last words of a text that has paused."""
+        """Recover what may be lost: the last event (LIVE-02), and the last words of a text that has paused."""
         self.tell_head(revision)
-        self._texts.look_at_quiet_ones()
+        for streaming in list(self._streaming.values()):
+            streaming.check_if_idle()
 
     def tell_head(self, revision: int) -> None:
-        """Say what the rows' revision is when it is past what was told: the last event may be lost (LIVE-02)."""
+        """Send the revision of the rows if it is past what was sent, as the last event may be lost (LIVE-02)."""
         if revision > self.revision:
             self.revision = revision
             self._audience.tell_head({"type": "head", "revision": revision}, revision)
             self._audience.tell_pages({"op": "head", "revision": revision}, revision)
             self._audience.stir_readers(revision)
 
-    # -- catching up ------------------------------------------------------------------------------------------------
+    # -- viewers that catch up ----------------------------------------------------------------------------------------
 
     async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
-        """Bring one viewer up to date: what the rows say since its revision, then the live stream (LIVE-02).
+        """Bring one viewer up to date: the changes of the rows since its revision, then the live stream (LIVE-02).
 
-        `have` says how much of streaming messages the viewer has; None: that is not known. Raises NoSuchSession when
-        the user has lost access.
+        `have` tells how much of each streaming message the viewer has, None that this is not known. Raises
+        NoSuchSession if the user has lost access.
         """
         await outbox.answered()
         if outbox.closed:
             return
         outbox.hold()
-        frames: list[str] = []
-        reached = 0
+        frames, reached = list[str](), 0
         try:
             await self.arrived()
             viewer = outbox.face, outbox.language, user
-            answer = await self._threads.run(catchup.read, *viewer, self.session_id, since, have)
-            await self._learn(answer.revision, {message.id: message.text for message in answer.streaming})
-            frames = [*answer.frames, *[dump(frame) async for frame in self._grown(outbox.face, answer, have or {})]]
+            answer = await self._threads.run(sync.read, *viewer, self.session_id, since, have)
+            await self._update_texts(answer.revision, {message.id: message.text for message in answer.streaming})
+            texts = [dump(frame) async for frame in self._live_texts(outbox.face, answer, have or {})]
+            frames = [*answer.frames, *texts]
             reached = answer.revision
         finally:
             outbox.release(frames, reached)
@@ -326,59 +343,57 @@ class Feed:
             outbox.put(dump(speaking(outbox.language, make, people)))
 
     async def arrived(self) -> None:
-        """Wait, not for ever, until what is read from now on cannot be passed by what happens."""
-        await self._subscribed_soon()
+        """Wait, for a limited time, until no event after the next read of the rows can be missed."""
+        try:
+            async with asyncio.timeout(SUBSCRIBE_TIMEOUT):
+                await self.subscribed.wait()
+        except TimeoutError:  # the layer hangs; the beacon recovers what it does not deliver
+            logger.warning("Session %s is shown without its live stream for now", self.session_id)
         self.people.arrived()
 
     async def steps_since(self, user: User, since: int) -> StepChanges:
-        """Read which steps may have changed (LIVE-03). Raises NoSuchSession when it is none of theirs any more."""
-        changes = await self._threads.run(catchup.read_steps, user, self.session_id, since)
-        await self._learn(changes.revision, dict(changes.growing.values()))
+        """Read which steps may have changed (LIVE-03). Raises NoSuchSession if the user has lost access."""
+        changes = await self._threads.run(sync.read_steps, user, self.session_id, since)
+        await self._update_texts(changes.revision, dict(changes.growing.values()))
         return changes
 
     def text_from(self, message_id: str, known: int) -> str:
-        """What is known here of a text that grows, beyond its first `known` characters; "" if nothing is."""
-        growing = self._texts.get(message_id)
-        return growing.text_from(known) if growing else ""
+        """Return the text of a streaming message after its first `known` characters; "" if it is not streaming."""
+        streaming = self._streaming.get(message_id)
+        return streaming.text_from(known) if streaming else ""
 
-    async def _subscribed_soon(self) -> None:
-        try:
-            async with asyncio.timeout(SUBSCRIBE_PATIENCE):
-                await self.subscribed.wait()
-        except TimeoutError:  # the layer hangs; the beacon tells what the layer does not
-            logger.warning("Session %s is shown without its live stream for now", self.session_id)
+    async def _update_texts(self, revision: int, texts: Mapping[str, str]) -> None:
+        """Take the texts of streaming rows that were read at a revision.
 
-    async def _learn(self, revision: int, texts: Mapping[str, str]) -> None:
-        """Take growing texts from rows that were read at a revision; one that is not known here may have ended since.
-
-        Text that has passed this process by is waited for, not for long.
+        A message that is not known here may have ended since, unless the revision is current.
         """
-        await self._texts.healed_soon()
-        if self.revision < 0:  # the first viewer: none was told of anything yet
+        await asyncio.gather(*[streaming.wait_for_gap() for streaming in self._streaming.values()])
+        if self.revision < 0:  # the first viewer: nothing was sent yet
             self.revision = revision
         for message_id, text in texts.items():
-            if message_id in self._texts or self.revision <= revision:
-                self._texts.learn(message_id, text)
+            is_known = message_id in self._streaming
+            if is_known or self.revision <= revision:
+                self._get_or_add(message_id).update(text)
+            if not is_known and message_id in self._streaming:
+                self._streaming[message_id].check_later()
 
-    async def _grown(
+    async def _live_texts(
         self, face: Protocol, answer: Answer, have: dict[str, Json]
     ) -> AsyncIterator[Mapping[str, object]]:
-        """The live text of the streaming messages: rows are up to a writer's interval behind it."""
+        """Yield the current text of the streaming messages, as rows are up to a writer's interval behind it."""
         for message in answer.streaming:
-            growing = self._texts.get(message.id)
+            streaming = self._streaming.get(message.id)
             if face == "page":
-                known = growing or Growing(message.id, message.text, _to_nobody)
-                await known.draw_beginning(self._threads)
-                yield known.snapshot(have.get(message.id, {}))
-            elif growing is not None and growing.length > len(message.text):
-                yield rest_frame(message, growing.text)
+                if streaming is None:
+                    streaming = StreamingMessage(message.id, self._threads)
+                    streaming.update(message.text)
+                await streaming.draw_beginning()
+                yield streaming.snapshot(have.get(message.id, {}))
+            elif streaming is not None and streaming.length > len(message.text):
+                yield rest_frame(message, streaming.text)
         if face == "page" and not answer.reload:
             yield {"op": "synced", "revision": answer.revision, "streaming": [each.id for each in answer.streaming]}
 
 
 def _frames(message: MessageSnapshot, body: SafeString | None, languages: list[str]) -> dict[str, Json]:
     return {language: speaking(language, message_frame, message, body) for language in languages}
-
-
-def _to_nobody(frame: Json) -> None:
-    """Where the frames of a text go that only one viewer is shown."""

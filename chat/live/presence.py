@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.template.loader import get_template
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from agents.messages import Json
 from chat.live.event_types import PresenceEvent, PresentPerson
 from chat.live.presence_tracker import Present
-
-Json = dict[str, Any]
 
 # So many faces stand in the header; who does not find room is counted.
 MOST_FACES = 4

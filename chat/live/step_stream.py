@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from django.db import DatabaseError, InterfaceError
 
+from agents.messages import Json
 from chat.errors import NoSuchSession
 from chat.live.credentials import Credential
 from chat.live.event_json import dump
@@ -19,7 +20,6 @@ from chat.projections.steps import Step
 from chat.queries.steps import StepChanges
 
 logger = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 HEARTBEAT = 15.0
 # When a client whose stream has ended may come again, in milliseconds.

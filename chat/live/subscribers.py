@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
+from agents.messages import Json
 from chat.languages import speaking
 from chat.live.event_json import dump
 from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import Reader, Subscriber
-
-Json = dict[str, Any]
 
 
 class Audience:

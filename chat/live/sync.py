@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from agents.messages import Json
 from chat.access import session_for
 from chat.errors import NoSuchSession
 from chat.languages import speaking
@@ -16,8 +16,6 @@ from chat.queries.messages import Changes, changes_since
 from chat.queries.steps import StepChanges, steps_since
 from chat.rendering.messages.frames import message_frame, session_frame
 from chat.snapshots import MessageSnapshot
-
-Json = dict[str, Any]
 
 # A page that has missed more messages or characters than this loads again.
 MOST_CHANGES = 300

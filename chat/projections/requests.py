@@ -11,7 +11,6 @@ from typing import Any
 from chat.models import ChatMessage
 from chat.projections.context import speaks
 
-Json = dict[str, Any]
 # A message id, and the revision that its row had.
 Name = tuple[str, int]
 # What the context is made of, by what a record of a message calls it.

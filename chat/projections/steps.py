@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from agents.messages import Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import arguments_text
 from chat.models import ChatMessage, MessageStatus
 from chat.projections.context import (
@@ -18,8 +18,6 @@ from chat.projections.context import (
     system_prompt,
     with_sources,
 )
-
-Json = dict[str, Any]
 
 # A call's result is not there before its tool is done; what the context says instead is for a model that goes on.
 AT_WORK = (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)

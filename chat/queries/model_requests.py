@@ -8,13 +8,13 @@ from typing import Any
 
 from django.db.models import Q
 
+from agents.messages import Json
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
 from chat.projections.context import CONTEXT_FIELDS
 from chat.projections.requests import Name, Named, as_then, unfolded, without
 from chat.queries.attachments import fetch_attachments
 from chat.queries.history import keeps_content
 
-Json = dict[str, Any]
 # Databases bound how many values a query has.
 BATCH = 5_000
 

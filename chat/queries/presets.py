@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset
 from agents.toolbox import TOOLBOX
@@ -20,7 +20,6 @@ from chat.models import IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
 from chat.queries import reasoning
 
-Json = dict[str, Any]
 MOST_HOSTS = 100
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from agents.messages import Json
 from chat.bus.events import MessageEventName
 from chat.snapshots import AgentStatus
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

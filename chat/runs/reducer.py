@@ -30,7 +30,7 @@ from agents.events import (
 )
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
-from agents.messages import Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
 from chat.runs.changes import (
@@ -38,7 +38,6 @@ from chat.runs.changes import (
     Change,
     CloseTurn,
     InsertMessage,
-    Json,
     RecordUsage,
     TellCancelled,
     TellStatus,

@@ -10,13 +10,13 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged
 from chat.bus.publisher import publish
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.snapshots import MessageSnapshot
 
-Json = dict[str, Any]
 # What may travel in an event, in characters of text; a larger message is read from its row (64 KB on the layer).
 LARGEST_IN_EVENT = 12_000
 # A withdrawn message loses its files, so its revision names them; a message is withdrawn at most once.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from agents.registry import AgentPreset
 from chat.agents_setup import registry
 from chat.queries import presets
 from chat.transfer.document import SessionPart
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)

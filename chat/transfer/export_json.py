@@ -12,9 +12,9 @@ from typing import Any
 
 from django.db.models import NOT_PROVIDED, Field, Model
 
+from agents.messages import Json
 from chat.models import IMPORTED, Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, User
 
-Json = dict[str, Any]
 FORMAT = "parley.session"
 VERSION = 1
 

@@ -21,6 +21,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import get_language, override
 
+from agents.messages import Json
 from chat.limits.rates import spend
 from chat.models import (
     Attachment,
@@ -39,7 +40,6 @@ from chat.services.batches import batches
 from chat.services.people.security_log import Kind, record
 from chat.transfer import export_json as as_json
 from chat.transfer import export_markdown as as_markdown
-from chat.transfer.export_json import Json
 
 T = TypeVar("T")
 BATCH = 200

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agents.messages import Json
 from chat.access import sessions_of
 from chat.models import (
     ChatMessage,
@@ -20,8 +21,6 @@ from chat.models import (
     Workspace,
 )
 from chat.transfer.document import ChangePart, MessagePart, RequestPart, RevisionPart, SessionPart
-
-Json = dict[str, Any]
 
 
 def session_row(

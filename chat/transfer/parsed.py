@@ -10,12 +10,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from agents.messages import Json
 from agents.safe_text import clean
 from chat.transfer.checks import DEEPEST, YEARS
 from chat.transfer.entries import NO_ENTRIES, Entries
-
-Json = dict[str, Any]
-
 
 MOST_KINDS = 10
 # Later times are in milliseconds.

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -19,6 +19,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat.access import sessions_of
 from chat.downloads import file_name, zipped
 from chat.errors import ServiceError
@@ -43,7 +44,6 @@ from chat.services.people.security_log import Kind, record
 from chat.transfer import export_json as as_json
 from chat.transfer.exporting import export_json, export_markdown
 
-Json = dict[str, Any]
 Entry = tuple[str, Iterable[bytes]]
 # For how long an export that has broken off keeps the next one out, in seconds; it is renewed as it is written.
 LEASE_SECONDS = 60.0

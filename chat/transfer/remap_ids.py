@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from agents.messages import Json
 from chat import ids
 from chat.transfer.document import Document, MessagePart, RequestPart, RevisionPart
-
-Json = dict[str, Any]
 
 
 class DoubledId(ValueError):  # named for what the document has

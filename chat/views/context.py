@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from agents.i18n import TranslatableText
+from agents.messages import Json
 from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, RunState, Session, SessionRole, SessionRun
@@ -25,8 +24,6 @@ from chat.snapshots import context_percent
 from chat.views.context_page import page_of
 from chat.views.past_context import past_values
 from chat.views.requests import SignedInRequest, number, signed_in
-
-Json = dict[str, Any]
 
 
 @never_cache

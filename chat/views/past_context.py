@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agents.errors import AgentError
 from agents.loop import Agent
-from agents.messages import Message, Thinking
+from agents.messages import Json, Message, Thinking
 from agents.providers.base import Request
 from agents.providers.forms import form_of, given_back
 from agents.toolbox import TOOLBOX
@@ -27,7 +26,6 @@ from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView,
 from chat.runner.file_parts import Shown, file_sizes, load_file_parts
 from chat.views.context_page import page_of
 
-Json = dict[str, Any]
 # Of rows that are new since, so many are drawn.
 MOST_NEW = 20
 

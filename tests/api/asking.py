@@ -9,8 +9,6 @@ from django.test import Client
 from chat.models import User
 from chat.services.people import api_tokens
 
-Json = dict[str, Any]
-
 
 class Asker:
     """Django's client with a token in each request, and JSON as the body; `headers` come beside it."""

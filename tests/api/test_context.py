@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from django.core.files.base import ContentFile
 
-from agents.messages import Message, Text
+from agents.messages import Json, Message, Text
 from agents.providers.base import Request
 from agents.providers.forms import FORMS, preview
 from agents.providers.scripted import ScriptedProvider
@@ -21,7 +21,6 @@ from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import CONFIG, House, ScriptedRegistry, let_in
 
-Json = dict[str, Any]
 TURN = [START, HI, TOOL, ANSWER, DONE]
 VISION = {**CONFIG, "providers": {"scripted": {"type": "demo", "vision": True, "models": {"one": {"max_tokens": 99}}}}}
 

@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
 
+from agents.messages import Json
 from tests.browser.launch import ARGUMENTS, CHROMIUM
 from tests.browser.person import PATIENCE
 from tests.browser.screens import (
@@ -49,7 +49,6 @@ __all__ = [
     "talk",
     "teams",
 ]
-Json = dict[str, Any]
 DESKTOP: Json = {"viewport": {"width": 1280, "height": 800}}
 PHONE: Json = {
     "viewport": {"width": 390, "height": 844},

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Dialog, Request, expect
 
+from agents.messages import Json
 from chat.rendering.markdown.live_text import LiveText
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
@@ -19,7 +19,6 @@ from tests.support.server import ROOT, Server, run_forked
 from tests.wire.server import WireServer
 
 PREFIXES = 25
-Json = dict[str, Any]
 
 SCRIPT = (ROOT / "tests/browser/hostile.js").read_text()
 STREAM = f"(texts) => {{ {SCRIPT}\nreturn stream(texts); }}"

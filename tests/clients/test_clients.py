@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
+from agents.messages import Json
 from chat.api.api import api
 from tests.commands.process import manage
 from tests.support.prepared import copy
@@ -24,7 +25,6 @@ from tests.support.server import ForkedServer
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
 PATIENCE = 120
-Json = dict[str, Any]
 MAKE_TOKEN = """
 from chat.models import User
 from chat.services.people.api_tokens import create

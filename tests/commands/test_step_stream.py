@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import ClientPayloadError, ClientSession
 
+from agents.messages import Json
 from tests.commands.process import PATIENCE, Started, manage, serving
 from tests.support.step_client import StepClient
 
 pytestmark = pytest.mark.server
-Json = dict[str, Any]
 UVICORN = ("-m", "uvicorn", "config.asgi:application", "--port", "0", "--lifespan", "on", "--ws", "websockets-sansio")
 LEASE = "2.0"
 MAKE_TOKEN = """

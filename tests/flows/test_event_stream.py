@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 
+from agents.messages import Json
 from agents.providers.scripted import Gate
 from chat.live import hub as hubs
 from chat.live import socket_queue
@@ -22,8 +22,6 @@ from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at, rows_state
 from tests.support.house import House, let_in
 from tests.support.step_viewer import EventViewer, bearer
-
-Json = dict[str, Any]
 
 
 async def assert_follows(house: House, session: Session, *viewers: EventViewer) -> None:

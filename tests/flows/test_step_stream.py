@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from random import Random
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -13,7 +12,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from agents.events import ReasoningDelta, Usage
-from agents.messages import ToolCall
+from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
 from chat.live import hub as hubs
 from chat.live import step_stream
@@ -27,8 +26,6 @@ from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.support.house import House, let_in
 from tests.support.step_viewer import StepViewer, bearer
-
-Json = dict[str, Any]
 
 
 async def follow(house: House, session: Session, user: User) -> StepViewer:

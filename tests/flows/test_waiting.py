@@ -6,13 +6,12 @@ import asyncio
 import gzip
 import json
 import threading
-from typing import Any
 
 import pytest
 from pytest_django.fixtures import Settings
 
 from agents.errors import ProviderError
-from agents.messages import ToolCall
+from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
 from chat.api import waiting
 from chat.models import ApiToken, ChatMessage, Session, User
@@ -23,8 +22,6 @@ from tests.api.asking import token_of
 from tests.support.house import House
 from tests.support.socket import PATIENCE
 from tests.support.step_viewer import Connection
-
-Json = dict[str, Any]
 
 
 class Waiter:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agents.messages import Json
 from chat.languages import speaking
 from chat.queries.messages import Changes
 from chat.rendering.messages.frames import message_html
-from tests.support.client import EventsClient, Json
+from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
 
 

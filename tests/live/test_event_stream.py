@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
+from agents.messages import Json
 from chat.live.event_stream import EventStream
 from chat.live.socket_queue import SocketQueue
 from chat.models import SessionRole, User
 
-Json = dict[str, Any]
 FIRST = {"type": "text_delta", "revision": 1, "id": "m_1", "text": "Once"}
 
 

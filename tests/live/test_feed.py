@@ -15,7 +15,7 @@ from chat.bus.events import ChatEvent, MessageChanged, SessionChanged, StatusCha
 from chat.bus.publisher import group_of, layer
 from chat.db import Threads
 from chat.live.feed import Feed
-from chat.live.texts import Texts
+from chat.live.streaming_message import StreamingMessage
 from chat.models import ChatMessage, Session, User
 from chat.services.messages import editing, sending
 from chat.services.sessions import lifecycle
@@ -218,12 +218,13 @@ async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> No
 @pytest.mark.parametrize("offset", [0, 3])
 async def test_text_of_a_message_that_is_not_known_is_looked_up(house: House, offset: int) -> None:
     """LIVE-02: it may be over, and nothing would ever end it here."""
-    told: list[object] = []
-    texts = Texts(house.threads, told.append, told.append)
-    texts.hear(TextAppended("m_none", offset, "late"))
-    await texts.healed_soon()
-    assert ("m_none" in texts, told) == (False, [])
-    texts.close()
+    sent: list[object] = []
+    ended: list[str] = []
+    streaming = StreamingMessage("m_none", house.threads, send=sent.append, filled=sent.append, ended=ended.append)
+    streaming.receive(TextAppended("m_none", offset, "late"))
+    await streaming.wait_for_gap()
+    assert (ended, sent) == (["m_none"], [])
+    streaming.close()
 
 
 async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:

@@ -182,7 +182,7 @@ async def test_frozen_redis_holds_nobody_up(
     team: House, redis: Redis, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02, RUN-14: a Redis that takes and never answers: turns run, viewers come and see."""
-    for module, name in ((publishing, "SEND_TIMEOUT"), (feeds, "SUBSCRIBE_PATIENCE")):
+    for module, name in ((publishing, "SEND_TIMEOUT"), (feeds, "SUBSCRIBE_TIMEOUT")):
         monkeypatch.setattr(module, name, 0.05)
     team.script([["One"], ["Two"]])
     session = await team.session(ana)

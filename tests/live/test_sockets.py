@@ -220,7 +220,7 @@ async def test_first_viewer_waits_for_the_subscription_only(
     house: House, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: subscribe first, then read; not until patience ends."""
-    monkeypatch.setattr(feeds, "SUBSCRIBE_PATIENCE", 3600.0)
+    monkeypatch.setattr(feeds, "SUBSCRIBE_TIMEOUT", 3600.0)
     session = await house.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")

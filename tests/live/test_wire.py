@@ -10,15 +10,13 @@ import pytest
 
 from agents.errors import ProviderError
 from agents.events import ReasoningDelta, Usage
-from agents.messages import ToolCall
+from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
 from chat.models import Session, User
 from tests.support.client import EventsClient
 from tests.support.house import House, let_in
 from tests.support.socket import Socket, path_of
 from tests.support.viewer import SocketViewer
-
-Json = dict[str, Any]
 
 ID = re.compile(r"m_[0-9a-f]{24}")
 TURN = re.compile(r"t_[0-9a-f]{24}")

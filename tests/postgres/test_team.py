@@ -12,6 +12,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from agents.messages import Json
 from agents.registry import load
 from chat import agents_setup
 from chat.management.migration_lock import LOCK
@@ -20,7 +21,7 @@ from chat.queries.messages import changes_since
 from chat.services.people import accounts
 from tests.commands.process import Started, serving
 from tests.live.states import assert_shows, is_at
-from tests.support.client import EventsClient, Json
+from tests.support.client import EventsClient
 from tests.support.database import address, empty_database
 from tests.support.house import House, let_in
 from tests.support.redis import Redis

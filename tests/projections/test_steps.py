@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.dialect import Dialect
 from agents.providers.openai.request import to_request
@@ -18,7 +17,6 @@ from chat.projections.context import Around, call_ids, context, named, speaker, 
 from chat.projections.steps import AT_WORK, Step, as_context, steps
 from tests.projections.test_context_random import any_rows
 
-Json = dict[str, Any]
 PROMPT = "Be brief."
 
 

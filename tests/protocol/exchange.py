@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.errors import ProviderError
 from agents.events import ReasoningDelta, Usage
-from agents.messages import ToolCall
+from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate, Reply
 from chat.models import Session, User
 from chat.services.messages import editing
@@ -16,7 +16,6 @@ from tests.support.house import House
 from tests.support.socket import Socket, path_of
 from tests.support.step_viewer import StepViewer
 
-Json = dict[str, Any]
 SUM = ToolCall("call_1", "calculator", {"expression": "6 * 7"}, '{"expression":"6 * 7"}')
 
 

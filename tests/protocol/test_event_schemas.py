@@ -14,7 +14,6 @@ from tests.protocol.exchange import Exchange
 from tests.support.house import House
 from tests.support.step_viewer import EventViewer, bearer
 
-Json = dict[str, Any]
 EVENT = "#/components/schemas/Event"
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from io import BytesIO
-from typing import Any
 
 import pytest
 from aiohttp import ClientWebSocketResponse, FormData
 
+from agents.messages import Json
 from tests.servers.conftest import MAX_MESSAGE_CHARS, Person
 
 pytestmark = pytest.mark.server
-Json = dict[str, Any]
 
 
 async def heard(socket: ClientWebSocketResponse, **wanted: object) -> Json:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
-Json = dict[str, Any]
+from agents.messages import Json
 
 SAID = {"user", "assistant", "reasoning", "tool_group", "note"}
 UNFINISHED = ("streaming", "running", "pending", "waiting", "queued")

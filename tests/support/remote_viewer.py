@@ -7,9 +7,10 @@ import json
 
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 
+from agents.messages import Json
 from tests.support.client import EventsClient
 from tests.support.entering import sign_in as enter_by_link
-from tests.support.viewer import Json, Viewer
+from tests.support.viewer import Viewer
 
 
 class RemoteViewer(Viewer[EventsClient]):

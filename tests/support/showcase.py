@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import sys
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import django
 
+from agents.messages import Json
 from tests.support.showcase_talk import Writer, fill, fill_shared, fill_small
 
 if TYPE_CHECKING:
     from chat.models import Session, User, Workspace
 
-Json = dict[str, Any]
 
 PEOPLE = {
     "ana": "Ana Kovač",

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from agents.messages import Json
 from tests.support import files
 from tests.support.showcase_texts import ANSWER, CODE, TERMINAL
 
 if TYPE_CHECKING:
     from chat.models import ChatMessage, Session, User
-
-Json = dict[str, Any]
 
 
 @dataclass

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser
 
+from agents.messages import Json
 from chat.models import Session, User
 from chat.routing import websocket_urlpatterns
 
-Json = dict[str, Any]
 T = TypeVar("T")
 Application = Callable[[Any, Any, Any], Any]
 

@@ -9,14 +9,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from django.core.handlers.asgi import ASGIHandler
 
+from agents.messages import Json
 from chat.models import Session, User
 from tests.api.asking import token_of
 from tests.support.client import EventsClient
 from tests.support.house import House
 from tests.support.socket import PATIENCE
 from tests.support.step_client import SseReader, StepClient
-
-Json = dict[str, Any]
 
 
 async def bearer(house: House, user: User) -> dict[str, str]:

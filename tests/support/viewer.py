@@ -6,8 +6,9 @@ import asyncio
 import json
 from collections.abc import Callable
 from random import Random
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from agents.messages import Json
 from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.socket_queue import SocketQueue
@@ -17,7 +18,6 @@ from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
 from tests.support.socket import PATIENCE, Socket, is_presence, path_of
 
-Json = dict[str, Any]
 Client = TypeVar("Client", bound=EventsClient | PageClient)
 
 

@@ -11,10 +11,9 @@ import json
 import zipfile
 from typing import Any
 
+from agents.messages import Json
 from tests.support.files import picture
 from tests.transfer.samples import BEGUN
-
-Json = dict[str, Any]
 
 
 def packed(files: dict[str, bytes | str]) -> io.BytesIO:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from agents.messages import Json
 
-Json = dict[str, Any]
 BEGUN = 1_772_000_000.5
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agents.messages import Json
 from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
 from chat.transfer.formats import chatgpt, claude
@@ -18,7 +19,6 @@ from chat.transfer.parsed import Left
 from tests.support.rest import check_rest
 from tests.transfer import samples
 
-Json = dict[str, Any]
 Row = tuple[str, str, str, str]
 
 

@@ -18,6 +18,7 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.messages import Json
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, Session, User
 from chat.services.runs.attempts import attempts_of, restore_attempt
@@ -34,7 +35,6 @@ from tests.transfer.test_foreign import file_of
 from tests.transfer.test_strangers import spoil
 
 pytestmark = pytest.mark.usefixtures("own_files")
-Json = dict[str, Any]
 EXPORTS = {
     "chatgpt": samples.chatgpt(),
     "claude": samples.claude(),

@@ -18,6 +18,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from agents.messages import Json
 from agents.process_pool import Limits, ProcessPool
 from chat.access import deleted_session_for, session_for_staff, sessions_of
 from chat.disconnects import Disconnect
@@ -33,7 +34,6 @@ from tests.transfer.test_foreign import file_of
 from tests.transfer.test_strangers import talk_of
 
 pytestmark = pytest.mark.usefixtures("own_files")
-Json = dict[str, Any]
 PICTURE = base64.b64encode(picture()).decode()
 NOTE = base64.b64encode(b"Hi there").decode()
 

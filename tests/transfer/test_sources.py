@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
 
 import pytest
 
+from agents.messages import Json
 from chat.models import Attachment, ChatMessage, User, UserSessionState
 from chat.transfer.formats import chatgpt, claude, librechat, open_webui
 from chat.transfer.formats.citations import cited_text, with_sources
@@ -18,7 +18,6 @@ from tests.transfer.archives import chatgpt_tree, packed, text
 from tests.transfer.test_foreign import brought, file_of, shown
 
 pytestmark = pytest.mark.usefixtures("own_files")
-Json = dict[str, Any]
 
 
 def test_files_of_an_archive_come_along(ana: User) -> None:

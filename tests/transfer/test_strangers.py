@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.config import Config
+from agents.messages import Json
 from agents.registry import Registry
 from chat import agents_setup
 from chat.agents_setup import registry
@@ -31,7 +32,6 @@ from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
 
-Json = dict[str, Any]
 TIME = "2025-01-01T00:00:00+00:00"
 ODD: list[Any] = [
     None,

@@ -6,12 +6,10 @@ import base64
 import itertools
 import re
 from collections import Counter
-from typing import Any
 
+from agents.messages import Json
 from tests.wire.anthropic import sign
 from tests.wire.script import RequestRefusedError
-
-Json = dict[str, Any]
 
 KNOWN = frozenset(
     {

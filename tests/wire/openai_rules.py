@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Collection
-from typing import Any
 
+from agents.messages import Json
 from tests.wire.script import RequestRefusedError
-
-Json = dict[str, Any]
 
 KNOWN = frozenset(
     {

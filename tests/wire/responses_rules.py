@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from agents.messages import Json
 from tests.wire.openai_rules import IMAGES, NAME, check_data_url
 from tests.wire.responses import ALONE, seal
 from tests.wire.script import RequestRefusedError
-
-Json = dict[str, Any]
 
 # The parameters of openai.types.responses.ResponseCreateParams.
 KNOWN = frozenset(

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from agents.messages import Json
 from tests.wire import anthropic_rules, openai_rules, responses_rules
 from tests.wire.anthropic import sign
 from tests.wire.responses import call_item, message_item, reasoning_item
 from tests.wire.script import RequestRefusedError
 
-Json = dict[str, Any]
 TOOL = {"name": "add", "input_schema": {"type": "object"}}
 USE = {"type": "tool_use", "id": "t1", "name": "add", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "1"}

@@ -7,15 +7,14 @@ beside it), https://github.com/mohamed-chs/convoviz, https://github.com/mitkury/
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
+from agents.messages import Json
 from chat.projections.fences import fenced
 from chat.transfer.entries import NO_ENTRIES, Entries
 from chat.transfer.formats.chatgpt_content import Said, has_content, said_in
 from chat.transfer.formats.turns import Turns, collected
 from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
 
-Json = dict[str, Any]
 # What of a conversation is read.
 KEYS = (
     *("title", "create_time", "update_time", "mapping", "current_node"),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from agents.messages import Json
 from chat.transfer.entries import Entries
 from chat.transfer.formats.citations import titled_link, with_sources
 from chat.transfer.formats.turns import MOST_FILES, with_places
 from chat.transfer.parsed import Left, Losses, as_dict, as_list, as_text
 
-Json = dict[str, Any]
 # Members of a content that say how it is to be read.
 _ABOUT = {"content_type", "language", "response_format_name", "model_set_context", "source_analysis_msg_id"}
 # Where contents have their text; the first that is there counts.

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from agents.messages import Json
 from chat.transfer.parsed import Left, Losses, as_dict, as_list, as_text
 
-Json = dict[str, Any]
 Link = tuple[str, str]
 MOST_REFERENCES = 2_000
 LONGEST_TITLE = 200

@@ -7,8 +7,8 @@ https://github.com/yetanotherchris/openwebui-importer.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
+from agents.messages import Json
 from chat.transfer.entries import NO_ENTRIES, Entries
 from chat.transfer.formats.citations import cited_text, titled_link
 from chat.transfer.formats.turns import (
@@ -22,7 +22,6 @@ from chat.transfer.formats.turns import (
 )
 from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
 
-Json = dict[str, Any]
 # What of a conversation is read.
 KEYS = (
     *("name", "summary", "created_at", "updated_at", "chat_messages", "current_leaf_message_uuid"),

@@ -10,12 +10,12 @@ import re
 from functools import partial
 from typing import Any
 
+from agents.messages import Json
 from chat.transfer.document import LONGEST_PROMPT
 from chat.transfer.formats.citations import titled_link
 from chat.transfer.formats.turns import MOST_FILES, Turns, collected, data_file, path_to, with_places
 from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
 
-Json = dict[str, Any]
 # What of a conversation is read.
 KEYS = ("conversationId", "title", "createdAt", "updatedAt", "messages", "messagesTree", "options")
 NO_PICTURE = "[Image: not in the export]"

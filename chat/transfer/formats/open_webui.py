@@ -10,8 +10,8 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from agents.messages import Json
 from chat.transfer.document import LONGEST_PROMPT
 from chat.transfer.formats.citations import with_list
 from chat.transfer.formats.turns import (
@@ -25,7 +25,6 @@ from chat.transfer.formats.turns import (
 )
 from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
 
-Json = dict[str, Any]
 # What of a chat is read.
 KEYS = ("title", "chat", "created_at", "updated_at", "archived", "pinned")
 

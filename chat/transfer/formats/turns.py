@@ -7,14 +7,13 @@ import json
 import re
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
+from agents.messages import Json
 from agents.safe_text import clean
 from chat import ids
 from chat.transfer.entries import NO_ENTRIES, Entries
 from chat.transfer.parsed import Found, Left, Losses, Source, as_text, as_time, storable
 
-Json = dict[str, Any]
 LONGEST_NAME = 200
 LONGEST_TITLE = 60
 MOST_FILES = 10

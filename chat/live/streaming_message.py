@@ -1,0 +1,265 @@
+"""A streaming message in one web process: its text is received once and drawn once for all pages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from agents.messages import Json
+from chat.bus.events import TextAppended
+from chat.db import Threads
+from chat.queries import messages
+from chat.rendering.budget import ON_LOOP
+from chat.rendering.markdown import render
+from chat.rendering.markdown.blocks import is_plain
+from chat.rendering.markdown.live_text import LiveText
+
+logger = logging.getLogger(__name__)
+
+# The share of a core that drawing one message may take. The interval between frames is at least 20 times the CPU time
+# of a frame.
+DRAWING_SHARE = 1 / 20
+# A text that is longer when the first page opens is drawn in a thread first, within this CPU time.
+LONGEST_BEGINNING = 4_000
+BEGINNING_SECONDS = 0.5
+# Wait this long between two reads of the row while text is missing.
+FILL_INTERVAL = 0.1
+# A viewer who joins waits this long for missing text.
+FILL_TIMEOUT = 2.0
+# After this time the row has the text that was streamed before this process subscribed.
+FLUSHED_AFTER = 0.5
+
+
+def _ignore(_: object) -> None:
+    """Receive what nobody needs: the default of the callbacks."""
+
+
+class StreamingMessage:
+    """The text of one message while it grows: events and rows add what is not known yet.
+
+    Events behind a gap wait until the row closes the gap. A new message has a gap until `update` gives it the beginning
+    of its text. `send` is called with each frame for pages, `filled` with text that was read from the row, and `ended`
+    with the id if the row turns out to be complete or removed.
+    """
+
+    def __init__(
+        self,
+        message_id: str,
+        threads: Threads,
+        *,
+        send: Callable[[Json], None] = _ignore,
+        filled: Callable[[TextAppended], None] = _ignore,
+        ended: Callable[[str], None] = _ignore,
+    ) -> None:
+        self.id = message_id
+        self.length = 0
+        self._threads = threads
+        self._send = send
+        self._filled = filled
+        self._ended = ended
+        self._parts: list[str] = []
+        self._has_gap = True
+        self._behind_gap: list[TextAppended] = []
+        self._filling: asyncio.Task[None] | None = None
+        self._check: asyncio.TimerHandle | None = None
+        self._length_at_check = -1
+        self._was_idle = False
+        self._live: LiveText | None = None
+        # Revisions start here, so that a page never compares them with those of another process or of an earlier start.
+        self._first_revision = time.time_ns() // 1000
+        self._not_before = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._completing: asyncio.Task[None] | None = None
+
+    def close(self) -> None:
+        """Stop all work for this message."""
+        self._has_gap = False
+        for waiting in (self._filling, self._check, self._timer, self._completing):
+            if waiting is not None:
+                waiting.cancel()
+        self._timer = None
+
+    # -- the text ---------------------------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        self._parts = ["".join(self._parts)]
+        return self._parts[0]
+
+    def text_from(self, known: int) -> str:
+        """Return the text after the first `known` characters, in time linear in the length of the result."""
+        found, lacking = list[str](), self.length - known
+        for part in reversed(self._parts):
+            if lacking <= 0:
+                break
+            found.append(part[-lacking:])
+            lacking -= len(part)
+        return "".join(reversed(found))
+
+    def receive(self, event: TextAppended) -> None:
+        """Take a piece of the live stream."""
+        if self._has_gap or event.offset > self.length:
+            self._has_gap = True
+            self._behind_gap.append(event)
+            self._fill()
+        else:
+            self._add(event.offset, event.text)
+
+    def update(self, text: str) -> None:
+        """Take the text of the row. It closes the gap if it reaches the events behind the gap."""
+        self._add(0, text)
+        if self._behind_gap and self._behind_gap[0].offset > self.length:
+            return
+        events, self._behind_gap, self._has_gap = self._behind_gap, [], False
+        for event in events:
+            self.receive(event)
+
+    def _add(self, offset: int, text: str) -> None:
+        """Add what is not known yet of a text that starts within what is known."""
+        new = text[self.length - offset :]
+        if not new:
+            return
+        self._parts.append(new)
+        self.length += len(new)
+        if self._live is not None:
+            self._live.append(new)
+            self._draw_soon(self._live)
+
+    # -- the gap ----------------------------------------------------------------------------------------------------
+
+    def check_later(self) -> None:
+        """Read the row again soon: text from before this process subscribed may be on its way to it."""
+        self._check = asyncio.get_running_loop().call_later(FLUSHED_AFTER, self._read_row)
+
+    def check_if_idle(self) -> None:
+        """Read the row if the text has not grown since the last call, once per pause: its last words may be lost."""
+        is_idle, self._length_at_check = self.length == self._length_at_check, self.length
+        if is_idle and not self._was_idle:
+            self._read_row()
+        self._was_idle = is_idle
+
+    async def wait_for_gap(self) -> None:
+        """Wait until missing text is filled in, but not for long. Otherwise a new viewer sees the same gap."""
+        if self._filling is not None:
+            await asyncio.wait([self._filling], timeout=FILL_TIMEOUT)
+
+    def _read_row(self) -> None:
+        self._has_gap = True
+        self._fill()
+
+    def _fill(self) -> None:
+        if self._filling is None:
+            self._filling = asyncio.get_running_loop().create_task(self._fill_from_row())
+            self._filling.add_done_callback(self._after_filling)
+
+    async def _fill_from_row(self) -> None:
+        """Read missing text from the row, which is at most the writer's interval behind the stream."""
+        while self._has_gap:
+            row = await self._threads.run(messages.message_snapshot, self.id)
+            if row is None or row.status != "streaming":
+                self._has_gap, self._filling = False, None
+                self._ended(self.id)
+                return
+            known = self.length
+            self.update(row.text)
+            self._filled(TextAppended(self.id, known, self.text_from(known), row.type == "reasoning"))
+            if self._has_gap:
+                await asyncio.sleep(FILL_INTERVAL)
+
+    def _after_filling(self, task: asyncio.Task[None]) -> None:
+        self._filling = None
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:  # the next piece of text tries again
+            logger.warning("Text of streaming message %s could not be read: %r", self.id, error)
+        elif self._has_gap:  # since the task looked for the last time
+            self._fill()
+
+    # -- the drawing ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_drawn(self) -> bool:
+        return self._live is not None
+
+    @property
+    def has_long_beginning(self) -> bool:
+        """Whether `draw_beginning` must come before a snapshot, as too much text is not drawn yet."""
+        return self._live is None and self.length > LONGEST_BEGINNING
+
+    async def draw_beginning(self) -> None:
+        """Draw the text so far in a thread, if it is too long for the event loop."""
+        if not self.has_long_beginning:
+            return
+        live, text = LiveText(self.id, ON_LOOP), self.text
+        await self._threads.run(live.begin, text, BEGINNING_SECONDS)
+        if self._live is None:
+            live.append(self.text_from(len(text)))
+            self._live = live
+
+    def snapshot(self, known: Json) -> Json:
+        """Return the frame that brings a page up to date which has `known` blocks at a `rev`."""
+        if self._live is None:
+            self._live = LiveText(self.id, ON_LOOP)
+            self._live.append(self.text)
+            self._next_frame(self._live)
+        else:
+            self._draw(self._live)  # later frames follow from the state that the snapshot has
+        snap = self._live.snapshot(known.get("blocks", 0), known.get("rev", 0) - self._first_revision)
+        return {**snap, "rev": snap["rev"] + self._first_revision}
+
+    def finish(self, text: str) -> bool:
+        """Send the end of the text, which is complete now. False: it must be drawn elsewhere, then `settle` ends it."""
+        if self._live is not None:
+            new = text[self.length :]
+            self._parts.append(new)
+            self.length += len(new)
+            self._live.append(new)
+            self._draw(self._live, end=True)
+            if not self._live.ended:
+                return False
+        self.close()
+        return True
+
+    def settle(self, blocks: Sequence[str]) -> None:
+        """Send the end of the text, which was drawn elsewhere."""
+        if self._live is not None:
+            self._send(self._live.settle(blocks))
+        self.close()
+
+    def _draw_soon(self, live: LiveText) -> None:
+        if self._timer is not None:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._not_before:
+            self._draw(live)
+        else:
+            self._timer = loop.call_at(self._not_before, self._draw, live)
+
+    def _draw(self, live: LiveText, *, end: bool = False) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        frame = self._next_frame(live, end=end)
+        if frame is not None:
+            self._send(frame)
+
+    def _next_frame(self, live: LiveText, *, end: bool = False) -> Json | None:
+        frame = live.frame(end=end)
+        loop = asyncio.get_running_loop()
+        self._not_before = loop.time() + live.last_cost / DRAWING_SHARE
+        if live.provisional and self._completing is None:
+            self._completing = loop.create_task(self._complete(live))
+        return frame
+
+    async def _complete(self, live: LiveText) -> None:
+        """Draw blocks elsewhere that exceeded the budget. A block that fails stays source until the text ends."""
+        tried = set[int]()
+        while left := [(index, source) for index, source in live.provisional.items() if index not in tried]:
+            index, source = left[0]
+            tried.add(index)
+            drawn = await render.draw(source)
+            if index in live.provisional and len(drawn) == 1 and not is_plain(drawn[0]):
+                self._send(live.complete(index, drawn[0]))
+        self._completing = None
