@@ -25,7 +25,7 @@ DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
     "person who asks. Use your tools where they make the answer better, and say so when you do not know something."
 )
-# What the demo agent understands, for somebody who has configured nothing yet.
+# What the demo agent understands, for users who have not configured anything yet.
 DEMO_PROMPTS = (
     _("What can you do?"),
     _("Try your tools"),
@@ -92,7 +92,7 @@ class ProviderConfig(_Strict):
     pdf: bool | None = None
     reasoning_efforts: tuple[Effort, ...] | None = None
     # How often the SDK asks again after a refusal for now (429, 5xx) or when no connection comes about; with 0 a person
-    # is told at once. An answer that breaks off before its first word is asked for again in any case.
+    # is reported at once. An answer that breaks off before its first word is requested again in any case.
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
@@ -155,7 +155,7 @@ class Config(_Strict):
 
 
 def split_model(text: str, providers: Mapping[str, ProviderConfig]) -> tuple[str, str]:
-    """Split "provider/model"; ("", text) when what stands before the slash is no provider (models may have slashes)."""
+    """Split "provider/model"; ("", text) if the part before the slash is no provider (model names can have slashes)."""
     provider, slash, model = text.partition("/")
     return (provider, model) if slash and provider in providers else ("", text)
 

@@ -80,13 +80,13 @@ async def run(
     Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
     `check_pending` is asked once the last ToolReturned of a round was taken; True ends the turn (RUN-06).
-    The rounds that the history holds since somebody last spoke count towards `max_rounds` (RUN-09).
+    The rounds since the last user message in the history count towards `max_rounds` (RUN-09).
     `refresh` is asked before every LLM call but one that opens the turn, for the agent and the history as they are by
     now (RUN-16, ADM-02); without it the loop appends to its own copy.
 
     Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where
     it is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in
-    the history get a new id before anyone sees them: some servers number them anew in every response, and others
+    the history get a new id before anyone sees them: some servers number them from zero in every response, and others
     refuse a conversation in which an id occurs twice.
 
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.

@@ -1,7 +1,7 @@
 """Decides which web addresses a tool may open: by the agent's list of hosts, and by who chose the address. Pure.
 
 A page, a file or an imported conversation can hold instructions, and a model that follows them could write what it has
-read into an address of theirs. So once such text is in the context, only addresses are opened that somebody else chose:
+read into an address of theirs. So once such text is in the context, only addresses are opened that others chose:
 those that people have written, and the links in what was read.
 """
 
@@ -23,7 +23,7 @@ _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](
 # What ends an address in running text, Chinese and Japanese punctuation too.
 _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》「」『』【】“”‘’]+")
 _SCHEME = re.compile(r"(?i)https?://")
-# What may stand behind an address without being part of it.
+# Characters that can follow an address without being part of it.
 _TRAILING = ".,;:!?)*_~&"
 
 
@@ -73,7 +73,7 @@ def _is_root(url: URL) -> bool:
 
 
 def _canonical(url: URL) -> tuple[str | None, int | None, str, str]:
-    """What a server is told by a request; http or https and a last slash make no difference."""
+    """Return what a request tells its server. The scheme and a trailing slash make no difference."""
     port = None if url.port in (80, 443) else url.port
     return url.raw_host, port, url.raw_path.rstrip("/"), url.raw_query_string
 

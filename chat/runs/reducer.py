@@ -1,4 +1,4 @@
-"""What an agent's events mean for the rows: pure, and at every instant able to commit what there is (RUN-08).
+"""Decide, purely, what an agent's events change in the rows. It can commit what exists at any moment (RUN-08).
 
     reduce(state, event, now) -> (state, changes)
 
@@ -316,7 +316,7 @@ def _words(text: str) -> Json:
 
 
 def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
-    """Commit what there is: growing text as interrupted, tools without a result with one that says so."""
+    """Commit what exists: streaming text as interrupted, and tools without a result as interrupted by the user."""
     changes: list[Change] = []
     for text in state.spoken:  # the texts of the response that are complete, but did not know their duration yet
         if state.open is None or state.open.id != text.id:
@@ -372,7 +372,7 @@ def _stop(state: TurnState, now: Now) -> Reduced:
 def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
     """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
 
-    A response that was cut off is not carried out: nobody knows what else it would have asked for. How long the work
+    The tools of a response that was cut off are not run: it might have asked for something else. How long the work
     went on before the process died is not known either, so nothing gets a duration.
     """
     changes: list[Change] = [_cut(state.open)] if state.open is not None else []

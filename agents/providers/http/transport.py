@@ -11,7 +11,7 @@ import httpx2
 
 from agents.providers.http.errors import retry_after
 
-# The SDKs wait this long by themselves when a server asks for it; beyond it, it is told and the caller decides.
+# The SDKs wait up to this long when a server asks for it. Longer waits are reported, and the caller decides.
 LONGEST_HIDDEN_WAIT = 10.0
 # The SDKs' own limit of 1,000 makes stream 1,001 wait without an error. A session has one stream at a time.
 MAX_CONNECTIONS = 10_000
@@ -59,6 +59,6 @@ def _certificates() -> ssl.SSLContext:
 
 
 async def _refuse_long_waits(response: httpx2.Response) -> None:
-    """Keep the SDK from sleeping through a long Retry-After: nobody would see why nothing happens (RUN-10)."""
+    """Keep the SDK from sleeping during a long Retry-After, users would not see why nothing happens (RUN-10)."""
     if is_long_wait(retry_after(response.headers)):
         response.headers["x-should-retry"] = "false"
