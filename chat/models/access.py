@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from chat.models.session import Session
 
@@ -29,12 +30,14 @@ SHARED_ROLES = [(role.value, role.label) for role in (SessionRole.VIEWER, Sessio
 class Share(models.Model):
     """A session opened to one more member of its workspace."""
 
-    session = models.ForeignKey(Session, models.CASCADE, related_name="shares")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares")
-    role = models.CharField(max_length=6, choices=SHARED_ROLES)
-    created_at = models.DateTimeField(auto_now_add=True)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="shares", verbose_name=_("session"))
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares", verbose_name=_("person"))
+    role = models.CharField(_("role"), max_length=6, choices=SHARED_ROLES)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("share")
+        verbose_name_plural = _("shares")
         constraints = (
             models.UniqueConstraint(fields=["session", "user"], name="share_once"),
             models.CheckConstraint(condition=models.Q(role__in=["viewer", "editor"]), name="share_role"),
@@ -50,14 +53,20 @@ class Invitation(models.Model):
     Only the link's hash is kept. `max_uses` is null for links made before they were counted: they have no limit.
     """
 
-    session = models.ForeignKey(Session, models.CASCADE, related_name="invitations")
-    role = models.CharField(max_length=6, choices=SHARED_ROLES)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="invitations", verbose_name=_("session"))
+    role = models.CharField(_("role"), max_length=6, choices=SHARED_ROLES)
     token_hash = models.CharField(max_length=64, unique=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    max_uses = models.PositiveIntegerField(null=True, blank=True)
-    uses = models.PositiveIntegerField(default=0, db_default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField()
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("made by")
+    )
+    max_uses = models.PositiveIntegerField(_("for how many people"), null=True, blank=True)
+    uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("ends"))
+
+    class Meta:
+        verbose_name = _("invitation")
+        verbose_name_plural = _("invitations")
 
     def __str__(self) -> str:
         return f"invitation to {self.session_id} ({self.role})"

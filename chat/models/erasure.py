@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class Erasure(models.Model):
@@ -17,14 +18,18 @@ class Erasure(models.Model):
         SESSION = "session"
         USER = "user"
 
-    kind = models.CharField(max_length=7, choices=Kind.choices)
-    target = models.CharField(max_length=32)
-    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-    requested_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
-    counts = models.JSONField(default=dict)
+    kind = models.CharField(_("kind"), max_length=7, choices=Kind.choices)
+    target = models.CharField(_("id"), max_length=32)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("requested by")
+    )
+    requested_at = models.DateTimeField(_("requested"), auto_now_add=True)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    counts = models.JSONField(_("erased"), default=dict)
 
     class Meta:
+        verbose_name = _("erasure")
+        verbose_name_plural = _("erasures")
         ordering = ("-requested_at", "-pk")
         indexes = (
             models.Index(fields=["requested_at"], name="erasure_open", condition=models.Q(finished_at__isnull=True)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 
 class SecurityEvent(models.Model):
@@ -15,22 +16,36 @@ class SecurityEvent(models.Model):
     account was deleted.
     """
 
-    at = models.DateTimeField(default=timezone.now)
+    at = models.DateTimeField(_("time"), default=timezone.now)
     kind = models.CharField(max_length=40)
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+        settings.AUTH_USER_MODEL,
+        models.DO_NOTHING,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("actor"),
     )
     person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+        settings.AUTH_USER_MODEL,
+        models.DO_NOTHING,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("person"),
     )
-    object_type = models.CharField(max_length=40, blank=True)
-    object_id = models.CharField(max_length=64, blank=True)
+    object_type = models.CharField(_("kind of object"), max_length=40, blank=True)
+    object_id = models.CharField(_("object"), max_length=64, blank=True)
     face = models.CharField(max_length=10)
-    address = models.CharField(max_length=64, blank=True)
-    token_id = models.BigIntegerField(null=True)
+    address = models.CharField(_("address"), max_length=64, blank=True)
+    token_id = models.BigIntegerField(_("API token"), null=True)
     details = models.JSONField(default=dict)
 
     class Meta:
+        verbose_name = _("security event")
+        verbose_name_plural = _("security events")
         indexes = (
             models.Index(fields=["-at"], name="security_by_time"),
             models.Index(fields=["kind", "-at"], name="security_by_kind"),

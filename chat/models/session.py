@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from chat import ids
 from chat.models.workspace import Workspace
@@ -34,15 +35,19 @@ class Session(models.Model):
         RUN = "run"
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.session_id, editable=False)
-    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions", db_index=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions", db_index=False)
+    workspace = models.ForeignKey(
+        Workspace, models.PROTECT, related_name="sessions", db_index=False, verbose_name=_("workspace")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions", db_index=False, verbose_name=_("owner")
+    )
     title = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
 
     agent = models.CharField(max_length=80, blank=True)
     provider = models.CharField(max_length=80, blank=True)
-    model = models.CharField(max_length=200, blank=True)
+    model = models.CharField(_("model"), max_length=200, blank=True)
     system_prompt = models.TextField(blank=True)
     config = models.JSONField(default=dict, blank=True)
 
@@ -63,6 +68,8 @@ class Session(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
         indexes = (
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),

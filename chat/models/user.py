@@ -7,7 +7,8 @@ import secrets
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chat import names
 
@@ -44,7 +45,7 @@ class User(AbstractUser):
         ENTER = "enter"
         CTRL_ENTER = "ctrl_enter"
 
-    display_name = models.CharField(max_length=80, blank=True)
+    display_name = models.CharField(_("display name"), max_length=80, blank=True)
     picture = models.FileField(upload_to=picture_place, max_length=255, blank=True)
     language = models.CharField(max_length=10, blank=True)
     theme = models.CharField(max_length=5, choices=Theme.choices, blank=True)
@@ -52,11 +53,13 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
-    can_own_workspace = models.BooleanField(default=True, db_default=True)
+    can_own_workspace = models.BooleanField(_("may have a workspace of their own"), default=True, db_default=True)
     # What staff did with this account, {"kind", "by", "at"} each, until dismissed. A column: every page asks for it.
     account_notices = models.JSONField(null=True, editable=False)
 
     class Meta(AbstractUser.Meta):
+        verbose_name = _("person")  # type: ignore[assignment]  # the stub of AbstractUser.Meta has no lazy texts
+        verbose_name_plural = _("people")  # type: ignore[assignment]  # likewise
         abstract = False
         permissions = (
             ("erase_user", "Can erase users for good"),
@@ -71,7 +74,7 @@ class User(AbstractUser):
         is_kept = not self._state.adding and type(self).objects.filter(pk=self.pk, username=self.username).exists()
         if not is_kept and names.mixes_scripts(self.username):
             raise ValidationError(
-                {"username": _("Use letters of one alphabet in a user name: some of these look like others.")}
+                {"username": gettext("Use letters of one alphabet in a user name: some of these look like others.")}
             )
 
     @property
