@@ -16,7 +16,7 @@ from typing import Any
 # Up to so many characters anything is parsed.
 SHORT = 200_000
 MOST_MEMBERS = 1_000
-# Patterns of JSON; `chat/transfer/json_parts.py` uses them for bytes.
+# Patterns of JSON; `chat/transfer/parsing/json_parts.py` uses them for bytes.
 SPACE = r"[ \t\r\n]*+"
 # A string or a bracket. A string without an end reaches to the end of the text: a search that began again after each
 # of its quotes would take minutes.

@@ -8,11 +8,13 @@ import posixpath
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from django.conf import settings as configured
 from django.contrib.staticfiles import finders
+from django.http import FileResponse
 from django.template import Context, Template
 from django.templatetags.static import static
 from django.test import Client, RequestFactory
@@ -22,6 +24,7 @@ from pytest_django.fixtures import Settings
 from chat.assets import static_files, styles
 from chat.assets.scripts import modules_of
 from chat.assets.static_files import Delivery, Storage
+from chat.overrides import whole_files
 
 GOING = "v-00000000000000ff"
 SOURCE = Path(configured.BASE_DIR) / "static"
@@ -166,3 +169,14 @@ def test_pages_are_compressed(client: Client) -> None:
     response = client.get(reverse("sign-in"), HTTP_ACCEPT_ENCODING="gzip")
     assert response["Content-Encoding"] == "gzip"
     assert b"<title>" in gzip.decompress(response.content)
+
+
+def test_file_can_be_served_by_whitenoise_alone(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SEND_WHOLE_FILES off: the same bytes, in WhiteNoise's own response."""
+    monkeypatch.setattr(whole_files, "SEND_WHOLE_FILES", False)
+    delivery = Delivery(lambda request: None)
+    static_files.prepare()
+    response = delivery(RequestFactory().get(static("js/session.js")))
+    assert isinstance(response, FileResponse)
+    with closing(response):
+        assert response.getvalue() == (prepared / "js/session.js").read_bytes()

@@ -17,7 +17,7 @@ from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.origin import Origin, acting_from, current_origin
 from chat.services.people.security_log import Kind, record
-from chat.transfer.exporting import export_json, export_markdown
+from chat.transfer.public import export_json, export_markdown
 
 # By its name in URLs: the export function, the media type, the file extension, and the message for the log.
 FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {

@@ -20,7 +20,7 @@ from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid
 from chat.models import AgentPreset
 from chat.queries import presets
-from chat.rendering.text.levels import LEVELS
+from chat.rendering.text.formatting import EFFORT_LEVELS
 
 if TYPE_CHECKING:
     Form = forms.ModelForm[AgentPreset]
@@ -108,7 +108,7 @@ class PresetForm(Form):
     )
 
     reasoning_effort = forms.ChoiceField(
-        label=_("Reasoning effort"), required=False, choices=[("", _("The model’s default")), *LEVELS.items()]
+        label=_("Reasoning effort"), required=False, choices=[("", _("The model’s default")), *EFFORT_LEVELS.items()]
     )
     allowed_hosts = LinesField(
         label=_("Allowed hosts"),

@@ -17,7 +17,7 @@ from chat.agents_setup import registry
 from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.queries import presets
-from chat.rendering.text.levels import LEVELS
+from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.services.sessions import lifecycle
 from chat.services.transaction import SessionTransaction
 
@@ -57,7 +57,7 @@ class SessionForm(forms.Form):
     reasoning_effort = forms.ChoiceField(
         required=False,
         label=gettext_lazy("Reasoning effort"),
-        choices=[("", gettext_lazy("The model’s default")), *LEVELS.items()],
+        choices=[("", gettext_lazy("The model’s default")), *EFFORT_LEVELS.items()],
         show_hidden_initial=True,
     )
     thinking_budget = TextField(

@@ -9,7 +9,7 @@ from ninja import Router
 
 from chat.api.auth import ApiRequest
 from chat.downloads import file_name, passed_on
-from chat.transfer.personal_export import export_person
+from chat.transfer.public import export_person
 
 router = Router(tags=["Transfer"])
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}

@@ -19,9 +19,8 @@ from chat.downloads import file_name, streamed
 from chat.limits.rates import spend
 from chat.services import import_uploads
 from chat.services.import_uploads import Upload
-from chat.transfer import exporting, import_files
-from chat.transfer.import_files import Brought, Contents, Outcome
-from chat.transfer.parsed import Source
+from chat.transfer import public as transfer
+from chat.transfer.public import FileContents, ImportedSession, ImportResult, Source
 
 router = Router(tags=["Transfer"])
 # What one request imports of an uploaded file.
@@ -87,7 +86,7 @@ class ImportForm(Schema):
     one that you are in.
     """
 
-    conversations: list[int] = Field([], max_length=import_files.MOST_LISTED)
+    conversations: list[int] = Field([], max_length=transfer.MAX_LISTED)
     ids: Literal["same", "new"] = "same"
     workspace: int | None = None
 
@@ -103,10 +102,10 @@ def export_session(
 ) -> HttpResponseBase:
     """JSON holds everything and can be imported again; viewers' holds what they see. Markdown is to be read."""
     session, role = session_for(request.user, session_id)
-    form = exporting.Form(format)
-    name = file_name(session.title, session.pk, exporting.ENDINGS[form])
-    pieces = exporting.exported(session, request.user, role, form)
-    return streamed(request, pieces, name=name, media_type=exporting.MEDIA_TYPES[form])
+    form = transfer.ExportFormat(format)
+    name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
+    pieces = transfer.export_session(session, request.user, role, form)
+    return streamed(request, pieces, name=name, media_type=transfer.MEDIA_TYPES[form])
 
 
 @router.post(
@@ -122,7 +121,7 @@ def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[Im
     conversations use `createImport`, which lists them first.
     """
     _require_size(file)
-    outcome = import_files.import_file(
+    outcome = transfer.import_file(
         owner=request.user,
         workspace=workspace_named(request, form.workspace),
         file=file,
@@ -143,7 +142,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
     """The file is kept for an hour. Import its conversations with `importConversations`, in one request or several."""
     _require_size(file)
     spend("imports", request.user.pk)
-    contents = import_files.contents(file, disconnect_of(request))
+    contents = transfer.list_conversations(file, disconnect_of(request))
     upload = import_uploads.keep(owner=request.user, file=file)
     return answer(request, _upload(upload, contents), status=201, location=f"/api/imports/{upload.id}")
 
@@ -158,7 +157,7 @@ def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
     """Nobody but its uploader can read it."""
     spend("import_requests", request.user.pk)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
-        return answer(request, _upload(upload, import_files.contents(file, disconnect_of(request))))
+        return answer(request, _upload(upload, transfer.list_conversations(file, disconnect_of(request))))
 
 
 @router.post(
@@ -171,14 +170,14 @@ def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) ->
     """Import some of its conversations, as `importSessions` does; repeat it with others for large files."""
     workspace = workspace_named(request, body.workspace)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (_upload, file):
-        outcome = import_files.import_file(
+        outcome = transfer.import_file(
             owner=request.user,
             workspace=workspace,
             file=file,
             chosen=body.conversations,
             keep_ids=body.ids == "same",
             client=disconnect_of(request),
-            is_kept=True,
+            is_stored=True,
         )
     return answer(request, _outcome(outcome), status=201)
 
@@ -196,11 +195,11 @@ def delete_import(request: ApiRequest, import_id: str) -> HttpResponse:
 
 
 def _require_size(file: UploadedFile) -> None:
-    if (file.size or 0) > import_files.limit_bytes():
-        raise import_files.TooLarge
+    if (file.size or 0) > transfer.limit_bytes():
+        raise transfer.TooLarge
 
 
-def _upload(upload: Upload, contents: Contents) -> dict[str, Any]:
+def _upload(upload: Upload, contents: FileContents) -> dict[str, Any]:
     conversations = [
         {
             "index": each.index,
@@ -216,15 +215,15 @@ def _upload(upload: Upload, contents: Contents) -> dict[str, Any]:
     return {**known, "conversations": conversations, "problems": contents.problems}
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {"sessions": [_brought(each) for each in outcome.brought], "problems": outcome.problems}
+def _outcome(outcome: ImportResult) -> dict[str, Any]:
+    return {"sessions": [_imported_session(each) for each in outcome.imported], "problems": outcome.problems}
 
 
-def _brought(brought: Brought) -> dict[str, Any]:
+def _imported_session(imported: ImportedSession) -> dict[str, Any]:
     return {
-        "id": brought.session.pk,
-        "title": brought.session.title,
-        "messages": brought.messages,
-        "kept_ids": brought.kept_ids,
-        "notes": brought.notes,
+        "id": imported.session.pk,
+        "title": imported.session.title,
+        "messages": imported.messages,
+        "kept_ids": imported.kept_ids,
+        "notes": imported.notes,
     }

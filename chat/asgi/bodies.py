@@ -23,7 +23,7 @@ from chat.errors import ServiceError
 from chat.runner import runtime
 from chat.services.messages import attachments
 from chat.services.people import api_tokens, preferences
-from chat.transfer import import_files
+from chat.transfer import public as transfer
 
 MEGABYTE = 1024 * 1024
 # What anyone may send to any address.
@@ -47,9 +47,9 @@ class Limit(NamedTuple):
 UPLOADS: dict[str, Callable[[], Limit]] = {
     "session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "api:upload_attachment": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
-    "import-file": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
-    "api:create_import": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
-    "api:import_sessions": lambda: _file_limit(import_files.limit_bytes(), import_files.TooLarge),
+    "import-file": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
+    "api:create_import": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
+    "api:import_sessions": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "settings": lambda: _file_limit(preferences.LARGEST_PICTURE, preferences.picture_too_large),
 }
 

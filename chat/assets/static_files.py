@@ -23,11 +23,10 @@ from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest, HttpResponse
 from whitenoise.compress import Compressor  # type: ignore[import-untyped]  # it ships no types
-from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]  # likewise
-from whitenoise.responders import StaticFile  # type: ignore[import-untyped]  # likewise
 
 from chat.assets import bundles, styles
 from chat.assets.bundles import CannotBundleError, bundle, folder_of
+from chat.overrides.whole_files import WholeFileMiddleware
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ def bundled(script: str) -> str:
     return name if there else ""
 
 
-class Delivery(WhiteNoiseMiddleware):  # type: ignore[misc]  # likewise
+class Delivery(WholeFileMiddleware):
     """Serves prepared files; while somebody works on them (DEBUG), the files as they are."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -88,23 +87,6 @@ class Delivery(WhiteNoiseMiddleware):  # type: ignore[misc]  # likewise
 
     def immutable_file_test(self, path: str, url: str) -> bool:
         return _VERSIONED.search(url) is not None
-
-    @staticmethod
-    def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
-        """Answer with the whole file: they are small, and a server need not be told of each piece."""
-        try:
-            found = static_file.get_response(request.method, request.META)
-        except FileNotFoundError:  # a later version's process has taken it away
-            return HttpResponse(status=404)
-        with found.file or open(os.devnull, "rb") as file:
-            response = HttpResponse(file.read(), status=int(found.status))
-        del response["Content-Type"]
-        for name, value in found.headers:
-            response[name] = value
-        if "immutable" in response["Cache-Control"]:  # nobody will ask whether it has changed
-            del response["ETag"], response["Last-Modified"]
-        response["X-Content-Type-Options"] = "nosniff"
-        return response
 
 
 _deliveries: WeakSet[Delivery] = WeakSet()

@@ -14,6 +14,8 @@ from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
+from chat.overrides.limits_memory import SweptMemoryStorage
+
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Storage = MemoryStorage | RedisStorage
@@ -21,27 +23,13 @@ Storage = MemoryStorage | RedisStorage
 # Redis must answer within this time. After a failure it is left alone for a while, so that not every request waits.
 TIMEOUT_SECONDS = 0.5
 PAUSE_SECONDS = 10.0
-SWEEP_SECONDS = 60.0
-
-
-class QuietMemory(MemoryStorage):
-    """Memory that is swept once a minute. The library's starts a thread for every hundredth of a second with a hit."""
-
-    def __init__(self) -> None:
-        self._sweep_at = 0.0
-        super().__init__()
-
-    def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802  # the private name that the library calls
-        if time.monotonic() >= self._sweep_at:
-            self._sweep_at = time.monotonic() + SWEEP_SECONDS
-            self._MemoryStorage__expire_events()  # type: ignore[attr-defined]  # private, as above
 
 
 class Counters:
     """Counts in Redis if there is one, and in this process while Redis is away: limits hold, each process by itself."""
 
     def __init__(self, redis_url: str, prefix: str) -> None:
-        self._memory = QuietMemory()
+        self._memory = SweptMemoryStorage()
         # The library's own locks are dropped with the keys that they belong to.
         self._lock = Lock()
         self._redis: RedisStorage | None = None

@@ -1,1 +1,11 @@
-"""Subclasses that change the internals of other libraries. Each says what it gains."""
+"""Overrides of what other libraries keep to themselves. Each module names what it overrides, why, and its switch.
+
+| module | library | switch |
+| --- | --- | --- |
+| `sqlite/base.py` | Django's SQLite backend | `SERIALIZE_WRITES`, `GROUP_SYNC` |
+| `postgres/base.py` | Django's PostgreSQL backend | `OPTIONS["limits"]` in the settings |
+| `whole_files.py` | WhiteNoise | `SEND_WHOLE_FILES` |
+| `limits_memory.py` | limits | the class that `chat/limits/counters.py` uses |
+
+docs/performance.md has what each one gains. The tests of these modules fail when a library changes.
+"""

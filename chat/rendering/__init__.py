@@ -1,1 +1,1 @@
-"""How messages become HTML: one renderer each for text, tool cards, terminals and figures; page and stream alike."""
+"""HTML for pages and live frames: Markdown, messages and plain texts."""

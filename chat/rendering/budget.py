@@ -1,7 +1,7 @@
-"""What drawing one text may cost, and how work is stopped that would cost more.
+"""Limits for rendering one text, and the meter that stops work in time.
 
-The limits on size, output, expansion and colours depend on the text alone, so that a page and a stream agree. The meter
-measures time and only decides where the work is done.
+The limits on size, output, expansion and colours depend only on the text, so that a page and a stream agree. The meter
+measures time, and only decides in which process the work is done.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from math import inf
 from time import perf_counter, thread_time
 
-# Markdown is drawn up to the end of the line in which it reaches this length; the rest is shown as source. Ordinary
-# text of this length takes 0.1 to 0.3 s of CPU, and twice that to be shown by a browser.
+# Markdown is rendered up to the end of the line in which it reaches this length; the rest is shown as source. Ordinary
+# text of this length takes 0.1 to 0.3 s of CPU, and twice that in a browser.
 LONGEST_MARKDOWN = 100_000
-# A line that is longer is cut there.
+# A longer line is cut there.
 LONGEST_LINE = 4_000
-# So much of a stream may be one unfinished block: parsing it again takes some 20 ms, whatever it holds.
+# The longest unfinished block of a stream. Parsing this much takes about 20 ms.
 LONGEST_TAIL = 50_000
-# HTML may be so many times as long as its source, and what is left then is shown as source, which at worst is five
-# times as long; below a floor it may be longer, as it harms nobody.
+# How many times longer than its source HTML may be. The rest is shown as source, which is at worst five times longer.
+# HTML below a fixed length is always accepted.
 OUTPUT_FACTOR = 15
 LEAST_OUTPUT = 100_000
-# What is not Markdown (people's words, results of tools) is shown without links, colours and layout beyond this.
+# Text that is not Markdown (user messages, tool results) has no links, colours and layout after this many characters.
 LONGEST_STYLED = 100_000
-# What link references add to a text, unless it is longer itself; cmark has the same rule.
+# How many characters link references may add to a text, or its own length if that is more. cmark has the same rule.
 MOST_EXPANDED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much may be drawn in one call, for the place where it is done.
+    """How much one call may render.
 
-    `seconds` of CPU; code of up to so many `coloured` characters gets its colours, as a lexer's worst case grows with
-    the square of the length; whether a lexer may be loaded, which takes 10 to 50 ms.
+    `seconds` of CPU; the length of code that may be highlighted (`coloured`), as the worst case of a lexer grows with
+    the square of the length; and whether a lexer may be loaded, which takes 10 to 50 ms.
     """
 
     seconds: float = inf
@@ -43,19 +43,19 @@ class Allowance:
 UNLIMITED = Allowance()
 # One frame of a stream, or one finished message.
 ON_LOOP = Allowance(0.03, 3_000, loads_lexers=False)
-# One text in the thread of a request, which shares the interpreter with the event loop.
+# One text in the thread of a request, which shares the interpreter lock with the event loop.
 IN_THREAD = Allowance(0.05, 3_000)
 
 
 class TooDear(BaseException):
-    """Drawing has used up its meter.
+    """The meter's time is used up.
 
-    Not an Exception: those are caught around the parser and mean that a text cannot be drawn at all.
+    Not an Exception: code around the parser catches those, as a text that cannot be rendered at all.
     """
 
 
 class Meter:
-    """Stops work in the current thread once it has used so much CPU. Time that other threads take does not count."""
+    """Stops work in the current thread after some seconds of CPU. The time of other threads does not count."""
 
     def __init__(self, seconds: float = inf) -> None:
         self._count = 0
@@ -66,13 +66,13 @@ class Meter:
         return self._until != inf
 
     def start(self, seconds: float, now: float | None = None) -> None:
-        """Allow so many seconds of CPU from now on; `now` is the thread's CPU time if the caller has read it."""
+        """Allow this many seconds of CPU from now on; `now` is the thread's CPU time if the caller has read it."""
         self._until = inf if seconds == inf else seconds + (thread_time() if now is None else now)
         # Reading the thread's CPU time is a system call, which the clock is not. CPU time never passes elapsed time.
         self._not_before = seconds + perf_counter()
 
     def tick(self, steps: int = 1) -> None:
-        """Count small steps; looks at the clock for every sixteenth. Raises TooDear."""
+        """Count small steps, and check the clock at every sixteenth. Raises TooDear."""
         self._count += steps
         if self._count >= 16:
             self._count = 0
@@ -87,7 +87,7 @@ class Meter:
 class Expansions:
     """Counts the characters that link references add to a text.
 
-    Beyond the limit references stay text; `strict` raises TooDear instead, for a stream that cannot know its length.
+    After the limit references stay text. With `strict` TooDear is raised instead, for streams, whose length is unknown.
     """
 
     def __init__(self, limit: int = MOST_EXPANDED, *, strict: bool = False) -> None:
@@ -96,7 +96,7 @@ class Expansions:
         self._added = 0
 
     def add(self, characters: int) -> bool:
-        """Count characters that are to be added; False if that is too many. Raises TooDear if strict."""
+        """Count characters to add; False if that is too many. Raises TooDear if strict."""
         self._added += characters
         if self._added > self._limit and self._strict:
             raise TooDear
@@ -104,9 +104,9 @@ class Expansions:
 
 
 def end_of_markdown(text: str, before: int = 0) -> int | None:
-    """Return where the Markdown of a text ends because it is too long; None if it does not end here.
+    """Return where the Markdown of a long text ends; None if it does not end in this piece.
 
-    `before`: how many characters of the text came before this piece of it.
+    `before` is the number of characters before this piece.
     """
     first, last = LONGEST_MARKDOWN - before, LONGEST_MARKDOWN + LONGEST_LINE - before
     if len(text) <= first:

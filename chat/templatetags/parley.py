@@ -15,7 +15,6 @@ from chat.assets.scripts import modules_of
 from chat.assets.static_files import bundled, is_prepared
 from chat.rendering.messages.attachments import attached
 from chat.rendering.text import formatting
-from chat.rendering.text.levels import level
 
 register = template.Library()
 register.filter("duration", formatting.duration)
@@ -23,7 +22,7 @@ register.filter("spelled_duration", formatting.spelled_duration)
 register.filter("tokens", formatting.tokens)
 register.filter("count", formatting.count)
 register.filter("window", formatting.window)
-register.filter("level", level)
+register.filter("level", formatting.effort_level)
 register.filter("initials", formatting.initials)
 register.filter("colour", formatting.colour)
 

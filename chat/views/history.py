@@ -36,8 +36,8 @@ def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
         "of": PROMPT if row is None else row.pk,
         "row": row,
         "history": told,
-        "versions": versions.told(told),
-        "first": versions.first(told),
+        "versions": versions.list_versions(told),
+        "first": versions.first_version(told),
         "can_restore": _may_change(session, role) and _has_versions(row) and _may_edit(session, row, request.user),
     }
     page = "chat/history_page.html" if before is not None else "chat/history.html"
@@ -56,8 +56,8 @@ def version(request: SignedInRequest, session_id: str) -> HttpResponse:
         raise Http404
     now = {"text": session.system_prompt} if row is None else history.words_of_row(row)
     told = {
-        "text": versions.in_full(words),
-        "now": versions.in_full(now),
+        "text": versions.full_text(words),
+        "now": versions.full_text(now),
         "revision": None if row is None else row.revision,
         "newest": history.newest_change(session, row),
     }
@@ -74,7 +74,12 @@ def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
     rows, older = history.removed_from(session, before)
     can_restore = _may_change(session, role)
     restorable = {row.message.pk for row in rows if can_restore and may_edit(session, row.message, request.user)}
-    values = {"acts": versions.acts(rows), "older": older, "can_restore": can_restore, "restorable": restorable}
+    values = {
+        "acts": versions.group_removals(rows),
+        "older": older,
+        "can_restore": can_restore,
+        "restorable": restorable,
+    }
     return render(request, "chat/removed_page.html" if before is not None else "chat/removed.html", values)
 
 
@@ -85,7 +90,7 @@ def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     row, mine = _row(request, session, role), request.POST.get("mine", "")
     told = history.history_of_prompt(session) if row is None else history.history_of(row)
-    now = versions.in_full(told.now)
+    now = versions.full_text(told.now)
     writer, at = versions.last_writer(told)
     values = {"now": now, "writer": writer, "at": at, "pieces": shown(now, mine)}
     html = render_to_string("chat/clash.html", values, request)

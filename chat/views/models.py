@@ -16,7 +16,7 @@ from chat.access import require_no_guest, session_for
 from chat.agents_setup import registry
 from chat.models import Session, SessionRole
 from chat.queries import presets, reasoning
-from chat.rendering.text.levels import LEVELS
+from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.views.requests import SignedInRequest, signed_in
 
 # More than can be taken in at a glance: then there is a field to find one.
@@ -66,8 +66,8 @@ def _reasoning_choices(support: ReasoningSupport, chosen: Reasoning) -> dict[str
     """List the levels and budgets to choose from, the session's own budget among them; empty where there are none."""
     budgets = sorted({*BUDGETS, chosen.budget or BUDGETS[0]}) if support.budget else []
     return {
-        "efforts": [(effort, LEVELS[effort]) for effort in support.efforts],
-        "default_effort": LEVELS.get(support.default, ""),
+        "efforts": [(effort, EFFORT_LEVELS[effort]) for effort in support.efforts],
+        "default_effort": EFFORT_LEVELS.get(support.default, ""),
         "budgets": budgets,
         "chosen": chosen,
     }

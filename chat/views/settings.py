@@ -22,7 +22,7 @@ from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
 from chat.services.people import accounts, guests
 from chat.services.people import preferences as service
-from chat.transfer import personal_export
+from chat.transfer import public as transfer
 from chat.views import tokens
 from chat.views.external_images import address
 from chat.views.forms import password_form
@@ -56,7 +56,7 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
 def export(request: SignedInRequest) -> HttpResponseBase:
     """Send all that belongs to the user as one archive."""
     try:
-        pieces = personal_export.export_person(user=request.user, author=request.user, zone=zone_of(request))
+        pieces = transfer.export_person(user=request.user, author=request.user, zone=zone_of(request))
     except ServiceError as refused:
         return _page(request, {"refused": {"data": refused.message}}, status=409)
     name = file_name(f"Parley {request.user.username}", "parley", "zip")

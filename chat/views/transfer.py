@@ -22,10 +22,8 @@ from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import SessionRole, User, Workspace
 from chat.services import import_uploads
-from chat.transfer import import_files
-from chat.transfer.exporting import ENDINGS, MEDIA_TYPES, Form, exported
-from chat.transfer.import_files import Brought
-from chat.transfer.reading import Outline
+from chat.transfer import public as transfer
+from chat.transfer.public import EXTENSIONS, MEDIA_TYPES, ExportFormat, ImportedSession, Outline, export_session
 from chat.views.home import named_workspace, zone_of
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
@@ -46,13 +44,13 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     """The session as a file in a `format`; without one, the dialog that offers them."""
     session, role = session_for(request.user, session_id)
     form = request.GET.get("format", "")
-    if form not in list(Form):
+    if form not in list(ExportFormat):
         return render(
             request, "chat/session/export.html", {"session": session, "whole": role.covers(SessionRole.EDITOR)}
         )
-    chosen = Form(form)
-    name = file_name(session.title, session.pk, ENDINGS[chosen])
-    pieces = exported(session, request.user, role, chosen, zone_of(request))
+    chosen = ExportFormat(form)
+    name = file_name(session.title, session.pk, EXTENSIONS[chosen])
+    pieces = export_session(session, request.user, role, chosen, zone_of(request))
     return streamed(request, pieces, name=name, media_type=MEDIA_TYPES[chosen])
 
 
@@ -62,7 +60,7 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
 def importing(request: SignedInRequest) -> HttpResponse:
     """The dialog that takes a file."""
     values = {
-        "limit": import_files.limit_bytes(),
+        "limit": transfer.limit_bytes(),
         "megabytes": settings.MAX_IMPORT_MB,
     }
     return render(request, "chat/import.html", values)
@@ -78,13 +76,13 @@ def import_file(request: SignedInRequest) -> HttpResponse:
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if upload_id := request.POST.get("upload"):
         with import_uploads.opened(owner=request.user, upload_id=upload_id) as (_upload, kept):
-            return _imported(request.user, kept, workspace, chosen, client, is_kept=True)
+            return _imported(request.user, kept, workspace, chosen, client, is_stored=True)
     file = request.FILES.get("file")
     if file is None:
         raise ServiceError("no_file", _("There is no file in what was sent."))
     if not chosen:
         spend("imports", request.user.pk)
-        listed = import_files.contents(file, client)
+        listed = transfer.list_conversations(file, client)
         if len(listed.conversations) > 1:
             upload = import_uploads.keep(owner=request.user, file=file)
             conversations = [_outline(each) for each in listed.conversations]
@@ -99,12 +97,12 @@ def _imported(
     chosen: list[int],
     client: Disconnect | None,
     *,
-    is_kept: bool = False,
+    is_stored: bool = False,
 ) -> HttpResponse:
-    outcome = import_files.import_file(
-        owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client, is_kept=is_kept
+    outcome = transfer.import_file(
+        owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client, is_stored=is_stored
     )
-    told = {"sessions": [_brought(each) for each in outcome.brought], "problems": outcome.problems}
+    told = {"sessions": [_imported_session(each) for each in outcome.imported], "problems": outcome.problems}
     return JsonResponse(told, status=201)
 
 
@@ -125,13 +123,13 @@ def _outline(outline: Outline) -> dict[str, Any]:
     }
 
 
-def _brought(brought: Brought) -> dict[str, Any]:
-    session = brought.session
+def _imported_session(imported: ImportedSession) -> dict[str, Any]:
+    session = imported.session
     return {
         "title": session.title or _("Untitled session"),
         "address": reverse("session", args=[session.pk]),
-        "facts": _count(brought.messages),
-        "notes": brought.notes,
+        "facts": _count(imported.messages),
+        "notes": imported.notes,
     }
 
 

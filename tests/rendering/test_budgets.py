@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from agents.process_pool import Limits, ProcessPool, Reason, WorkFailed
 from chat.rendering import budget
 from chat.rendering.budget import LEAST_OUTPUT, LONGEST_MARKDOWN, ON_LOOP, UNLIMITED, Allowance
-from chat.rendering.markdown import render, source
-from chat.rendering.markdown.blocks import draw_all, is_plain
+from chat.rendering.markdown import blocks as markdown_blocks
+from chat.rendering.markdown import render
+from chat.rendering.markdown.blocks import draw_all, is_plain, normalise
 from chat.rendering.markdown.live_text import LiveText
-from chat.rendering.markdown.source import normalise
-from chat.rendering.messages.output import output
+from chat.rendering.messages.tool_card import output
 from chat.rendering.text.terminal import screen
 from chat.rendering.text.user_text import user_text_html
 from tests.rendering.documents import ANSWER, pieces
@@ -75,7 +75,7 @@ def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
 def processes() -> Iterator[ProcessPool]:
     """Processes with less time than usual, so that the tests need not wait for it."""
     limits = Limits(cpu_seconds=0.3, seconds=60, memory_mb=256, output_bytes=10_000_000, queue_seconds=60)
-    pool = ProcessPool("chat.rendering.markdown.child", limits, size=1, keep_seconds=60)
+    pool = ProcessPool("chat.rendering.markdown.blocks", limits, size=1, keep_seconds=60)
     yield pool
     pool.close()
 
@@ -155,7 +155,7 @@ def test_a_text_that_is_too_long_is_markdown_up_to_a_line(monkeypatch: pytest.Mo
 def limits_for_tests(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(budget, "LONGEST_MARKDOWN", 60)
     patch.setattr(budget, "LONGEST_LINE", 20)
-    patch.setattr(source, "LONGEST_PLAIN", 15)
+    patch.setattr(markdown_blocks, "LONGEST_PLAIN", 15)
 
 
 @settings(deadline=None, max_examples=100)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.rendering.markdown import render
+from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.live_text import LiveText
-from chat.rendering.markdown.source import normalise
 from tests.rendering.documents import ANSWER, TRAPS, pieces
 
 patient = settings(deadline=None, max_examples=200)

@@ -3,9 +3,9 @@
 import pytest
 
 from chat.rendering.markdown import highlight, render
-from chat.rendering.markdown.cache import BlockCache
+from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.external_images import is_signed, signature
-from chat.rendering.markdown.source import normalise
+from chat.rendering.markdown.render import BlockCache
 from tests.rendering.documents import ANSWER, TRAPS
 
 LANGUAGES = {

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chat.rendering.markdown import render
-from chat.rendering.markdown.source import normalise
+from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 from tests.rendering.documents import ANSWER, TRAPS, pieces, texts
 

@@ -21,7 +21,7 @@ from chat.services.people import accounts, guests, sharing
 from chat.services.people.workspaces import current_workspace, places_of
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
-from chat.transfer.import_files import import_file
+from chat.transfer.importing.files import import_file
 from tests.support.house import ScriptedRegistry, person
 
 pytestmark = pytest.mark.django_db

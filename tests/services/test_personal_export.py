@@ -26,8 +26,8 @@ from chat.services.sessions import incomplete
 from chat.services.sessions.actions import delete
 from chat.services.sessions.lifecycle import create_session
 from chat.services.sessions.user_state import save_draft
-from chat.transfer.import_files import import_file
-from chat.transfer.personal_export import ExportRunning, export_person
+from chat.transfer.exporting.personal import ExportRunning, export_person
+from chat.transfer.importing.files import import_file
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
@@ -111,7 +111,7 @@ def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
     attach(own, fill(own, START, {**HI, "user": ana}, DONE)[1], ana)
     archive = archive_of(ana)
     content = archive.read(f"sessions/{own.pk} Plan/session.json")
-    made = import_file(owner=ana, file=BytesIO(content), keep_ids=False).brought[0]
+    made = import_file(owner=ana, file=BytesIO(content), keep_ids=False).imported[0]
     assert made.notes == []
     assert data_of(Attachment.objects.get(session=made.session)) == WORDS.encode()
 

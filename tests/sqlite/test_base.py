@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from django.db import DatabaseError, connection, connections, transaction
 
 from chat.models import Workspace
 from chat.overrides.sqlite import base
-from chat.overrides.sqlite.base import DatabaseWrapper, writers_of
+from chat.overrides.sqlite.base import DatabaseWrapper, log_of
 from tests.support.server import ROOT
 
 pytestmark = [
@@ -32,7 +34,7 @@ import django; django.setup()
 from django.db import connection, transaction
 from chat.overrides.sqlite import base
 def fail(log): raise OSError(5, "Input/output error")
-base._to_disk = fail
+base._sync_file = fail
 with connection.cursor() as cursor:
     cursor.execute("CREATE TABLE t (n integer)")
     try:
@@ -51,7 +53,7 @@ class Disk:
         self.door.set()
         self.reached = threading.Semaphore(0)
         self.syncs = 0
-        self._sync = base._to_disk
+        self._sync = base._sync_file
 
     def __call__(self, log: int) -> None:
         self.reached.release()
@@ -63,7 +65,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk()
-    monkeypatch.setattr(base, "_to_disk", disk)
+    monkeypatch.setattr(base, "_sync_file", disk)
     return disk
 
 
@@ -81,8 +83,8 @@ def threads() -> Iterator[Callable[[Callable[[], object]], Future[object]]]:
         yield lambda function: pool.submit(closing, function)
 
 
-def turn() -> threading.Lock:
-    return writers_of(str(connection.settings_dict["NAME"])).turn
+def write_lock() -> threading.Lock:
+    return log_of(str(connection.settings_dict["NAME"])).write_lock
 
 
 def write(name: str = "W") -> None:
@@ -98,9 +100,9 @@ def synchronous() -> int:
 def test_transaction_takes_its_turn_and_gives_it_back(disk: Disk) -> None:
     """MSG-01: one writer at a time; afterwards each statement alone waits for the disk again."""
     with transaction.atomic():
-        assert turn().locked()
+        assert write_lock().locked()
         Workspace.objects.create(name="A")
-    assert not turn().locked()
+    assert not write_lock().locked()
     assert disk.syncs == 1
     assert synchronous() == 2
 
@@ -115,7 +117,7 @@ def test_failed_transaction_gives_its_turn_back(disk: Disk) -> None:
 
     with pytest.raises(DatabaseError):
         fail()
-    assert not turn().locked()
+    assert not write_lock().locked()
     assert (Workspace.objects.count(), disk.syncs, synchronous()) == (0, 0, 2)
 
 
@@ -129,7 +131,7 @@ def test_closing_in_a_transaction_gives_the_turn_back() -> None:
 
     with pytest.raises(DatabaseError):
         fail()
-    assert not turn().locked()
+    assert not write_lock().locked()
     write()
 
 
@@ -162,13 +164,76 @@ def test_others_write_while_one_waits_for_the_disk(
     others = [threads(write) for _ in range(5)]
     while Workspace.objects.count() < 6:  # all of them are committed, one by one, while the first still waits
         threading.Event().wait(0.005)
-    with turn():
+    with write_lock():
         pass  # the last of them has given its turn away: its commit counts
     assert not wait([first, *others], timeout=0).done
     disk.door.set()
     for done in (first, *others):
         done.result(20)
     assert disk.syncs == 2
+
+
+def test_commit_that_returned_survives_a_power_cut(
+    threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """MSG-01: each row is in what the disk was told to store before its commit returned, and nothing else is needed.
+
+    What the log holds when a sync begins is what the disk guarantees when the sync returns. Each commit's row is looked
+    up in a copy of the database made of that alone.
+    """
+    name = str(connection.settings_dict["NAME"])
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = Path(name).read_bytes()
+    really_sync = base._sync_file
+    stored = [b""]
+
+    def sync(log: int) -> None:
+        content = os.pread(log, os.fstat(log).st_size, 0)
+        really_sync(log)
+        stored.append(content)
+
+    monkeypatch.setattr(base, "_sync_file", sync)
+
+    def write_and_cut_power(number: int) -> bytes:
+        write(f"W{number}")
+        return stored[-1]
+
+    cuts = [threads(partial(write_and_cut_power, number)) for number in range(40)]
+    for number, cut in enumerate(cuts):
+        after = tmp_path / f"{number}.sqlite3"
+        after.write_bytes(before)
+        log = cut.result(60)
+        assert isinstance(log, bytes)
+        Path(f"{after}-wal").write_bytes(log)
+        with closing(sqlite3.connect(after)) as restarted:
+            found = restarted.execute("SELECT count(*) FROM chat_workspace WHERE name = ?", [f"W{number}"]).fetchone()
+            assert found == (1,), f"the commit of W{number} had returned and is lost"
+    assert Path(name).read_bytes() == before, "SQLite has checkpointed, and the log alone does not hold all rows"
+
+
+def test_without_group_sync_sqlite_syncs_each_commit(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GROUP_SYNC off: the log is SQLite's own affair, and writers still take turns."""
+    monkeypatch.setattr(base, "GROUP_SYNC", False)
+    with transaction.atomic():
+        assert write_lock().locked()
+        assert synchronous() == 2
+        Workspace.objects.create(name="A")
+    assert (disk.syncs, write_lock().locked(), Workspace.objects.count()) == (0, False, 1)
+
+
+def test_without_serialized_writes_sqlite_makes_writers_wait(
+    threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both switches off: Django's own backend, slower and as correct."""
+    monkeypatch.setattr(base, "GROUP_SYNC", False)
+    monkeypatch.setattr(base, "SERIALIZE_WRITES", False)
+    with transaction.atomic():
+        assert not write_lock().locked()
+        Workspace.objects.create(name="A")
+    for done in [threads(write) for _ in range(8)]:
+        done.result(60)
+    assert Workspace.objects.count() == 9
 
 
 def test_commit_is_never_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +243,10 @@ def test_commit_is_never_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) 
     def fail(log: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(base, "_to_disk", fail)
+    monkeypatch.setattr(base, "_sync_file", fail)
     monkeypatch.setattr(base, "_end_process", ended.append)
     write()
-    assert not turn().locked()
+    assert not write_lock().locked()
     assert [error.errno for error in ended] == [errno.EIO]
     assert Workspace.objects.count() == 1
 
@@ -210,13 +275,13 @@ def test_log_that_cannot_be_opened_is_reported_before_anything_is_written(
         raise OSError(errno.EMFILE, "Too many open files")
 
     write()
-    writers = writers_of(str(connection.settings_dict["NAME"]))
+    log = log_of(str(connection.settings_dict["NAME"]))
     with monkeypatch.context() as patch:
-        patch.setattr(writers, "_file", -1)  # as in a process that has not written yet
+        patch.setattr(log, "_file", -1)  # as in a process that has not written yet
         patch.setattr(os, "open", fail)
         with pytest.raises(DatabaseError, match="Too many open files"):
             write("B")
-        assert not turn().locked()
+        assert not write_lock().locked()
     threads(lambda: write("C")).result(20)
     assert set(Workspace.objects.values_list("name", flat=True)) == {"W", "C"}
 
@@ -235,13 +300,12 @@ def test_log_is_opened_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None
     write()
     write()
     assert opened == []
-    log = f"{connection.settings_dict['NAME']}-wal"
-    writers = writers_of(str(connection.settings_dict["NAME"]))
+    log = log_of(str(connection.settings_dict["NAME"]))
     other = really_open(os.devnull, os.O_RDONLY)
-    os.close(writers._file)
-    writers._file = other  # a file that is not the log any more, as after the last connection was closed
+    os.close(log._file)
+    log._file = other  # a file that is not the log any more, as after the last connection was closed
     write()
-    assert (opened, disk.syncs) == ([log], 4)
+    assert (opened, disk.syncs) == ([f"{connection.settings_dict['NAME']}-wal"], 4)
 
 
 def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]], Future[object]]) -> None:

@@ -15,7 +15,7 @@ from chat import agents_setup
 from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.services.messages import attachments, editing
 from chat.services.sessions.lifecycle import create_session, set_system_prompt
-from chat.transfer.exporting import export_json
+from chat.transfer.exporting.sessions import export_json
 from tests.support.files import picture
 from tests.support.house import ScriptedRegistry
 

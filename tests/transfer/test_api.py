@@ -25,9 +25,9 @@ def upload(user: User, value: object, **form: Any) -> Any:
 
 def test_export_is_imported_again(talk: Session, ana: User, bo: User) -> None:
     """MSG-02: beside the session a copy; its ids are new, and it is the importer's."""
-    exported = Asker(token_of(ana)).get(f"/api/sessions/{talk.pk}/export")
-    assert exported["Content-Type"] == "application/json; charset=utf-8"
-    answer = upload(bo, json.loads(exported.getvalue()))
+    export_session = Asker(token_of(ana)).get(f"/api/sessions/{talk.pk}/export")
+    assert export_session["Content-Type"] == "application/json; charset=utf-8"
+    answer = upload(bo, json.loads(export_session.getvalue()))
     [made] = answer.json()["sessions"]
     assert (answer.status_code, made["title"], made["kept_ids"], answer.json()["problems"]) == (
         201,

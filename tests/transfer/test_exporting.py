@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from chat.models import ChatMessage, Session, User
 from chat.projections.fences import contained
-from chat.transfer.exporting import export_json, export_markdown
+from chat.transfer.exporting.sessions import export_json, export_markdown
 from tests.support.files import picture
 from tests.transfer.conftest import document
 

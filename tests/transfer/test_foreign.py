@@ -14,8 +14,8 @@ from agents.messages import Json
 from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
 from chat.transfer.formats import chatgpt, claude
-from chat.transfer.import_files import Outcome, contents, import_file
-from chat.transfer.parsed import Left
+from chat.transfer.formats.parsed import Loss
+from chat.transfer.importing.files import ImportResult, import_file, list_conversations
 from tests.support.rest import check_rest
 from tests.transfer import samples
 
@@ -39,7 +39,7 @@ def file_of(value: object) -> io.BytesIO:
     return io.BytesIO(json.dumps(value).encode())
 
 
-def brought(value: object, owner: User, **options: Any) -> Outcome:
+def imported(value: object, owner: User, **options: Any) -> ImportResult:
     return import_file(owner=owner, file=file_of(value), **options)
 
 
@@ -59,7 +59,7 @@ def test_chatgpt_s_path_becomes_turns() -> None:
         ("text", "assistant", "**Seven** days.", ""),
         ("turn_done", "", "", ""),
     ]
-    assert +found.left == {Left.BRANCHES: 1, Left.FILES: 2}
+    assert +found.left == {Loss.BRANCHES: 1, Loss.FILES: 2}
     responses = [each["response_id"] for each in found.document["messages"] if "response_id" in each]
     assert responses[0] == responses[1] != responses[2]
     assert {each.get("model") for each in found.document["messages"][2:5]} == {"gpt-5"}
@@ -81,7 +81,7 @@ def test_claude_s_blocks_become_turns() -> None:
     ]
     [file] = found.document["messages"][1]["attachments"]
     assert (file["name"], base64.b64decode(file["data"]).decode()) == ("brief.txt", "A small café")
-    assert +found.left == {Left.FILES: 2, Left.UNKNOWN: 1}
+    assert +found.left == {Loss.FILES: 2, Loss.UNKNOWN: 1}
 
 
 def test_claude_s_last_branch_is_followed() -> None:
@@ -95,25 +95,25 @@ def test_claude_s_last_branch_is_followed() -> None:
         "Find a name.\n\n[File street.jpg: not in the export]",
         "Lovely!",
     ]
-    assert found.left[Left.BRANCHES] == 1
+    assert found.left[Loss.BRANCHES] == 1
 
 
 def test_conversations_become_sessions_of_the_one_who_brings_them(own_files: None, ana: User) -> None:
     """RUN-01, MSG-04, LIVE-06: they are private and ready to go on; their person is the importer."""
-    outcome = brought([samples.chatgpt(), samples.claude()], ana)
-    assert [(each.session.title, each.messages) for each in outcome.brought] == [
+    outcome = imported([samples.chatgpt(), samples.claude()], ana)
+    assert [(each.session.title, each.messages) for each in outcome.imported] == [
         ("Trip to Kyoto", 4),
         ("Naming a café", 5),
     ]
-    for each in outcome.brought:
+    for each in outcome.imported:
         session = Session.objects.get(pk=each.session.pk)
         assert (session.owner, session.shares.count(), session.run.state) == (ana, 0, "idle")
         assert session.model
         said = ChatMessage.objects.filter(session=session, role="user")
         assert set(said.values_list("user", "sender")) == {(ana.pk, "Ana")}
         check_rest(session)
-    assert outcome.brought[1].session.created_at.isoformat() == "2025-11-02T09:00:00+00:00"
-    assert outcome.brought[0].notes == [
+    assert outcome.imported[1].session.created_at.isoformat() == "2025-11-02T09:00:00+00:00"
+    assert outcome.imported[0].notes == [
         "1 message of another branch was left out.",
         "2 files or pictures are not in the export. Their places are marked.",
     ]
@@ -128,10 +128,10 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
             "export/conversations-000.json", json.dumps([samples.chatgpt("One"), 7, samples.chatgpt("Two")])
         )
         archive.writestr("export/conversations-001.json", json.dumps([samples.claude("Three")]))
-    listed = contents(packed).conversations
+    listed = list_conversations(packed).conversations
     assert [(each.index, each.title, each.count) for each in listed] == [(0, "One", 4), (2, "Two", 4), (3, "Three", 5)]
     outcome = import_file(owner=ana, file=packed, chosen=[2])
-    assert [each.session.title for each in outcome.brought] == ["Two"]
+    assert [each.session.title for each in outcome.imported] == ["Two"]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
 def test_what_is_no_file_of_conversations_is_refused(data: bytes, code: str) -> None:
     """MSG-10, MSG-12: whatever comes, there is an answer."""
     with pytest.raises(ServiceError) as refused:
-        contents(io.BytesIO(data))
+        list_conversations(io.BytesIO(data))
     assert refused.value.code == code
 
 
@@ -166,7 +166,7 @@ def test_archive_that_broke_off_on_its_way_is_refused() -> None:
     data = bytearray(packed.getvalue())
     data[60:90] = b"\xff" * 30
     with pytest.raises(ServiceError) as refused:
-        contents(io.BytesIO(bytes(data)))
+        list_conversations(io.BytesIO(bytes(data)))
     assert refused.value.code == "unreadable"
 
 
@@ -177,7 +177,7 @@ def test_packed_file_that_is_too_large_is_refused(settings: Any) -> None:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", b" " * 2_000_000)
     with pytest.raises(ServiceError) as refused:
-        contents(packed)
+        list_conversations(packed)
     assert refused.value.code == "too_large"
 
 
@@ -200,4 +200,4 @@ ODD: list[Json] = [
 def test_odd_conversations_come_in_as_far_as_they_can(ana: User, odd: Json) -> None:
     """MSG-10: fields that are missing or of other kinds, circles, broken Unicode."""
     made = import_file(owner=ana, file=io.BytesIO(json.dumps(odd).encode()))
-    check_rest(made.brought[0].session)
+    check_rest(made.imported[0].session)

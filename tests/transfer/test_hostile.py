@@ -24,8 +24,9 @@ from chat.models import Attachment, ChatMessage, Session, User
 from chat.services.runs.attempts import attempts_of, restore_attempt
 from chat.services.runs.control import retry_here
 from chat.services.sessions.lifecycle import create_session
-from chat.transfer import import_files, reading
-from chat.transfer.import_files import contents, import_file
+from chat.transfer.importing import files as import_files
+from chat.transfer.importing.files import import_file, list_conversations
+from chat.transfer.reading import conversations as reading
 from tests.support.files import picture
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
@@ -60,7 +61,7 @@ def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana:
     before = Session.objects.count()
     come: list[Session] = []
     with suppress(ServiceError):
-        come = [each.session for each in import_file(owner=ana, file=file_of(made)).brought]
+        come = [each.session for each in import_file(owner=ana, file=file_of(made)).imported]
     assert Session.objects.count() == before + len(come)
     for session in come:
         check_rest(session)
@@ -76,7 +77,7 @@ def test_long_conversation_in_a_tree_is_read(ana: User, count: int) -> None:
     ]
     nested = "".join(json.dumps(each)[:-2] for each in said) + "]}" * count
     whole = f'{{"conversationId":"1","title":"Long","recursive":true,"messagesTree":[{nested}]}}'
-    [made] = import_file(owner=ana, file=io.BytesIO(whole.encode())).brought
+    [made] = import_file(owner=ana, file=io.BytesIO(whole.encode())).imported
     rows = ChatMessage.objects.filter(session=made.session, type="text").order_by("sequence")
     assert [row.text for row in rows] == [each["text"] for each in said]
 
@@ -86,7 +87,7 @@ def test_names_in_an_archive_are_no_paths(ana: User) -> None:
     names = ["../../file-cat1-cat.png", "/etc/file-note-note.txt", "..\\file-plot"]
     archive = repacked({name: picture() for name in names}, keep=["conversations.json"])
     before = files_outside_the_store()
-    [made] = import_file(owner=ana, file=archive).brought
+    [made] = import_file(owner=ana, file=archive).imported
     stored = {Path(each.file.path) for each in Attachment.objects.filter(session=made.session)}
     assert len(stored) >= 1
     assert all(Path(django_settings.MEDIA_ROOT).resolve() in path.resolve().parents for path in stored)
@@ -100,7 +101,7 @@ def test_link_in_an_archive_is_not_followed(ana: User, tmp_path: Path) -> None:
     link = zipfile.ZipInfo("file-note-note.txt")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     archive = repacked({link: str(secret)}, keep=["conversations.json", "file-cat1-cat.png"])
-    [made] = import_file(owner=ana, file=archive).brought
+    [made] = import_file(owner=ana, file=archive).imported
     texts = [Path(each.file.path).read_text() for each in Attachment.objects.filter(session=made.session, kind="text")]
     assert texts == [str(secret)]
 
@@ -108,7 +109,7 @@ def test_link_in_an_archive_is_not_followed(ana: User, tmp_path: Path) -> None:
 def test_file_that_is_not_what_it_is_called_is_not_a_picture(ana: User) -> None:
     """CTX-01: what a file is its bytes say: a page of HTML that is called a picture is never served as one."""
     archive = repacked({"file-cat1-cat.png": b"<script>alert(1)</script>"}, keep=["conversations.json"])
-    [made] = import_file(owner=ana, file=archive).brought
+    [made] = import_file(owner=ana, file=archive).imported
     assert not Attachment.objects.filter(session=made.session, kind="image").exists()
 
 
@@ -126,7 +127,7 @@ def test_damaged_and_encrypted_files_are_named_as_missing(ana: User) -> None:
         at = encrypted.rfind(signature, 0, at) if signature == b"PK\x03\x04" else directory_of(encrypted)
         encrypted[at + place] |= 1
     for data in (damaged, encrypted):
-        [made] = import_file(owner=ana, file=io.BytesIO(bytes(data)), keep_ids=False).brought
+        [made] = import_file(owner=ana, file=io.BytesIO(bytes(data)), keep_ids=False).imported
         assert not Attachment.objects.filter(session=made.session, name="cat.png").exists()
         assert "1 file could not be used: cat.png." in made.notes
 
@@ -151,7 +152,7 @@ def test_entries_with_one_name_are_read_once() -> None:
         for title in ("Two", "Three"):
             with pytest.warns(UserWarning, match="Duplicate name"):
                 archive.writestr("conversations.json", json.dumps([samples.chatgpt(title)]))
-    assert [each.title for each in contents(made).conversations] == ["Three"]
+    assert [each.title for each in list_conversations(made).conversations] == ["Three"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_small_file_does_not_hold_the_server(hostile: bytes) -> None:
     """
     started = thread_time()
     with suppress(ServiceError):
-        contents(io.BytesIO(hostile))
+        list_conversations(io.BytesIO(hostile))
     assert thread_time() - started < 5
 
 
@@ -185,7 +186,7 @@ def test_dear_ways_of_packing_are_read_in_a_process(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(import_files, "_processes", None)  # it is not asked for
     else:
         monkeypatch.setattr(reading, "outlines", None)
-    assert [each.title for each in contents(made).conversations] == ["Trip"]
+    assert [each.title for each in list_conversations(made).conversations] == ["Trip"]
 
 
 @pytest.mark.parametrize("damage", ["no end", "no record", "crossing"])
@@ -203,7 +204,7 @@ def test_damaged_attempt_does_no_harm(ana: User, damage: str) -> None:
             of_attempt[0]["revisions"] = []
         case "crossing":
             of_attempt[1]["type"] = "turn_start"
-    [made] = import_file(owner=ana, file=file_of(written), keep_ids=False).brought
+    [made] = import_file(owner=ana, file=file_of(written), keep_ids=False).imported
     attempts = attempts_of(made.session)
     assert len(attempts) == (damage != "no record")
     for attempt in attempts:
@@ -223,7 +224,7 @@ def test_pictures_in_a_question_of_librechat_come_along(ana: User) -> None:
         {"type": "hologram"},
     ]
     said = {"messageId": "a", "isCreatedByUser": True, "text": "", "content": parts}
-    [made] = import_file(owner=ana, file=file_of({"conversationId": "1", "messages": [said]})).brought
+    [made] = import_file(owner=ana, file=file_of({"conversationId": "1", "messages": [said]})).imported
     row = ChatMessage.objects.get(session=made.session, role="user")
     assert row.text == "What is it?\n\n[Image: not in the export]"
     assert [each.kind for each in row.attachments.all()] == ["image"]
@@ -232,7 +233,7 @@ def test_pictures_in_a_question_of_librechat_come_along(ana: User) -> None:
 
 def refusal_of(file: io.BytesIO) -> str:
     with pytest.raises(ServiceError) as refused:
-        contents(file)
+        list_conversations(file)
     return refused.value.code
 
 

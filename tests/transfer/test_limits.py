@@ -25,9 +25,11 @@ from chat.disconnects import Disconnect
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, Session, User
 from chat.services.deletion import purging
-from chat.transfer import import_files, importing, reading
-from chat.transfer.import_files import contents, import_file
-from chat.transfer.importing import FileReader, IdsTaken, SessionImport
+from chat.transfer.importing import files as import_files
+from chat.transfer.importing import session as importing
+from chat.transfer.importing.files import import_file, list_conversations
+from chat.transfer.importing.session import FileReader, IdsTaken, SessionImport
+from chat.transfer.reading import conversations as reading
 from tests.support.files import picture
 from tests.transfer import samples
 from tests.transfer.test_foreign import file_of
@@ -47,12 +49,12 @@ def code_of(file: Any, owner: User, **options: Any) -> str:
 @pytest.fixture
 def in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files too are read in a process, which is kept for the next one."""
-    monkeypatch.setattr(import_files, "SMALL_FILE", -1)
+    monkeypatch.setattr(import_files, "SMALL_FILE_BYTES", -1)
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:
     allowed = {"cpu_seconds": 20, "seconds": 60, "memory_mb": 512, "output_bytes": 10**8, "queue_seconds": 60, **limits}
-    pool = ProcessPool("chat.transfer.child", Limits(**allowed), size=1)  # type: ignore[arg-type]
+    pool = ProcessPool("chat.transfer.reading.child", Limits(**allowed), size=1)  # type: ignore[arg-type]
     monkeypatch.setattr(import_files, "_processes", pool)
 
 
@@ -63,10 +65,10 @@ def test_a_large_file_comes_in_as_a_small_one_does(ana: User) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(json.dumps(both).encode())
         file.flush()
-        made = import_file(owner=ana, file=file).brought
+        made = import_file(owner=ana, file=file).imported
     assert [(each.session.title, each.messages) for each in made] == [("Trip to Kyoto", 4), ("Naming a café", 5)]
     assert Attachment.objects.get(session=made[1].session).name == "brief.txt"
-    assert [each.title for each in contents(file_of(both[:1])).conversations] == ["Trip to Kyoto"]
+    assert [each.title for each in list_conversations(file_of(both[:1])).conversations] == ["Trip to Kyoto"]
 
 
 def test_a_file_that_takes_all_memory_is_refused(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +106,7 @@ def test_texts_are_as_long_as_those_that_may_be_sent(ana: User, settings: Any) -
     settings.MAX_MESSAGE_CHARS = 20
     with pytest.raises(ServiceError, match="longer than the 20 characters that a message may have"):
         import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 21})))
-    assert import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 20}))).brought
+    assert import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 20}))).imported
 
 
 @pytest.mark.parametrize(("most", "seconds", "kept"), [(2, 60, 2), (200, -1, 0)])
@@ -112,11 +114,11 @@ def test_files_of_an_import_are_bounded(
     ana: User, monkeypatch: pytest.MonkeyPatch, most: int, seconds: float, kept: int
 ) -> None:
     """Each may take a core for seconds; what is left out is told."""
-    monkeypatch.setattr(importing, "MOST_FILES", most)
-    monkeypatch.setattr(importing, "MOST_SECONDS", seconds)
+    monkeypatch.setattr(importing, "MAX_FILES", most)
+    monkeypatch.setattr(importing, "MAX_SECONDS", seconds)
     message = {"role": "user", "attachments": [{"name": "a.png", "data": PICTURE}, {"name": "b.txt", "data": NOTE}]}
     talks = [talk_of(message, title="One"), talk_of(message, title="Two")]
-    made = import_file(owner=ana, file=file_of(talks)).brought
+    made = import_file(owner=ana, file=file_of(talks)).imported
     assert Attachment.objects.count() == kept
     assert [len(each.notes) for each in made] == ([0, 1] if kept else [1, 1])
     assert "were left out: an import takes up to" in made[1].notes[0]
@@ -138,7 +140,7 @@ def test_time_for_the_files_of_an_import_adds_up(monkeypatch: pytest.MonkeyPatch
 def test_removed_messages_need_no_note(ana: User, status: str) -> None:
     """MSG-11: an importer is told of messages that were to be seen."""
     gone = {"role": "user", "text": "Gone", "status": status, "removed_at": "2026-01-01T00:00:00Z"}
-    (made,) = import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "Hi"}, gone))).brought
+    (made,) = import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "Hi"}, gone))).imported
     assert (made.notes, made.messages) == ([], 1)
 
 
@@ -159,11 +161,11 @@ def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
     ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-01: batches are transactions of their own, and the last one shows the session."""
-    monkeypatch.setattr(reading, "MOST_BYTES", 1)
+    monkeypatch.setattr(reading, "MAX_BYTES", 1)
     written = []
     for made, kind, body in steps(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana):
         if kind != reading.END:
-            made.take(kind, body)
+            made.add(kind, body)
         assert not connection.in_atomic_block
         assert not sessions_of(ana).exists()
         for session in Session.objects.all():
@@ -182,7 +184,7 @@ def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> No
     for made, kind, body in parts:
         if kind == reading.END:
             break
-        made.take(kind, body)
+        made.add(kind, body)
     left = Session.objects.get()
     assert Attachment.objects.count() == 1
     assert not purging.purge(before=None)
@@ -208,7 +210,7 @@ def test_loser_of_the_same_ids_leaves_the_winner_s_session_alone(ana: User) -> N
         for made, kind, body in parts:
             try:
                 if kind != reading.END:
-                    made.take(kind, body)
+                    made.add(kind, body)
             except IdsTaken:
                 taken += 1
                 made.discard()
@@ -223,9 +225,9 @@ def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
     talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
     for made, kind, body in steps(talk, ana):
         if kind != reading.END:
-            made.take(kind, body)
+            made.add(kind, body)
     Session.objects.update(building_until=timezone.now())
-    [again] = import_file(owner=ana, file=file_of(talk)).brought
+    [again] = import_file(owner=ana, file=file_of(talk)).imported
     assert again.kept_ids
     assert Session.objects.get().pk == talk["session"]["id"]
 
@@ -235,7 +237,7 @@ def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatc
     talk = talk_of({"id": "m_" + "1" * 24, "role": "user", "text": "Hi"})
     import_file(owner=ana, file=file_of(talk))
     monkeypatch.setattr(importing, "_is_in_use", lambda ids: False)
-    [made] = import_file(owner=ana, file=file_of(talk)).brought
+    [made] = import_file(owner=ana, file=file_of(talk)).imported
     assert not made.kept_ids
     assert ChatMessage.objects.count() == 2
     assert not Session.objects.exclude(building_until=None).exists()
@@ -246,21 +248,21 @@ def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatc
 def test_an_import_ends_when_its_client_goes(ana: User, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """What was whole by then has come in, of the rest nothing is left."""
     client, taken = Disconnect(), list[bytes]()
-    take = SessionImport.take
+    add = SessionImport.add
 
     def goes(self: SessionImport, kind: bytes, body: bytes) -> None:
         taken.append(kind)
-        take(self, kind, body)
+        add(self, kind, body)
         if len(taken) == after:
             client.set()
 
-    monkeypatch.setattr(SessionImport, "take", goes)
+    monkeypatch.setattr(SessionImport, "add", goes)
     if not after:
         client.set()
     talk = talk_of({"role": "user", "text": "Hi"})
     if after:
         made = import_file(owner=ana, file=file_of([talk] * 3), client=client)
-        assert (len(made.brought), made.problems) == (1, ["The import was cancelled."])
+        assert (len(made.imported), made.problems) == (1, ["The import was cancelled."])
         assert Session.objects.count() == 1
     else:
         assert code_of(file_of(talk), ana, client=client) == "cancelled"

@@ -16,7 +16,8 @@ from chat import agents_setup
 from chat.bus import publisher
 from chat.models import ChatMessage, ModelRequest, Session, SessionRun, User
 from chat.queries.history import history_of
-from chat.transfer.import_files import Brought, import_file
+from chat.transfer.importing.files import import_file
+from chat.transfer.importing.session import ImportedSession
 from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.house import ScriptedRegistry
@@ -26,8 +27,8 @@ from tests.transfer.conftest import document
 ID = re.compile(r"\b[smtrav]_[0-9a-f]{24}\b")
 
 
-def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> Brought:
-    [made] = import_file(owner=owner, file=io.BytesIO(json.dumps(text).encode()), keep_ids=keep_ids).brought
+def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> ImportedSession:
+    [made] = import_file(owner=owner, file=io.BytesIO(json.dumps(text).encode()), keep_ids=keep_ids).imported
     return made
 
 

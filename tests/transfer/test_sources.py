@@ -11,11 +11,11 @@ from agents.messages import Json
 from chat.models import Attachment, ChatMessage, User, UserSessionState
 from chat.transfer.formats import chatgpt, claude, librechat, open_webui
 from chat.transfer.formats.citations import cited_text, with_sources
-from chat.transfer.import_files import contents, import_file
-from chat.transfer.parsed import Left, Losses
+from chat.transfer.formats.parsed import Loss, Losses
+from chat.transfer.importing.files import import_file, list_conversations
 from tests.transfer import archives, samples
 from tests.transfer.archives import chatgpt_tree, packed, text
-from tests.transfer.test_foreign import brought, file_of, shown
+from tests.transfer.test_foreign import file_of, imported, shown
 
 pytestmark = pytest.mark.usefixtures("own_files")
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("own_files")
 def test_files_of_an_archive_come_along(ana: User) -> None:
     """CTX-01: those of users and of tools, by ids and names, with the names that they had; the missing are named."""
     outcome = import_file(owner=ana, file=archives.chatgpt_archive())
-    [made] = outcome.brought
+    [made] = outcome.imported
     kept = Attachment.objects.filter(session=made.session).order_by("message__sequence", "position")
     assert [(each.name, each.kind, each.message.role if each.message else "") for each in kept] == [
         ("cat.png", "image", "user"),
@@ -48,8 +48,10 @@ def test_an_archive_in_an_archive_is_read(ana: User) -> None:
             "Other/pictures.zip": packed({"a.png": b"x"}).getvalue(),
         }
     )
-    assert [(each.title, each.count, each.size > 100) for each in contents(portal).conversations] == [("Cats", 6, True)]
-    [made] = import_file(owner=ana, file=portal).brought
+    assert [(each.title, each.count, each.size > 100) for each in list_conversations(portal).conversations] == [
+        ("Cats", 6, True)
+    ]
+    [made] = import_file(owner=ana, file=portal).imported
     assert Attachment.objects.filter(session=made.session).count() == 4
 
 
@@ -92,7 +94,7 @@ def test_citations_become_links(given: str, metadata: Json, wanted: str, lost: i
     """MSG-10: by their markers and their places; what has no source is removed and counted."""
     left = Losses()
     assert with_sources(given, metadata, left) == wanted
-    assert left[Left.CITATIONS] == lost
+    assert left[Loss.CITATIONS] == lost
     found = chatgpt.read(chatgpt_tree({"content": text(given), "metadata": metadata}))
     assert found.document["messages"][0]["text"] == wanted
 
@@ -117,7 +119,7 @@ def test_kinds_that_are_not_known_are_named(ana: User) -> None:
         {"content": {"content_type": "super_widget", "widget": {"a": 1}}},
         {"content": text({"content_type": "smell"}, "There.")},
     )
-    [made] = brought([talk], ana).brought
+    [made] = imported([talk], ana).imported
     assert made.notes == ["2 parts are of kinds that are not known here, and were left out: super_widget, smell."]
     assert ChatMessage.objects.get(session=made.session, type="tool_group").result == "L0"
 
@@ -140,8 +142,8 @@ def test_open_webui_s_chats_become_sessions(ana: User) -> None:
         ("error", "", "Too late.", ""),
         ("turn_done", "", "", ""),
     ]
-    assert +found.left == {Left.BRANCHES: 1, Left.FILES: 1, Left.UNKNOWN: 1}
-    [made] = brought([archives.open_webui()], ana).brought
+    assert +found.left == {Loss.BRANCHES: 1, Loss.FILES: 1, Loss.UNKNOWN: 1}
+    [made] = imported([archives.open_webui()], ana).imported
     assert (made.session.title, made.session.system_prompt) == ("Paris", "Be brief.")
     assert Attachment.objects.get(session=made.session).name == "map.txt"
     assert UserSessionState.objects.get(session=made.session).pinned_at is not None
@@ -159,8 +161,8 @@ def test_librechat_s_conversations_become_sessions(ana: User, recursive: bool) -
         ("text", "assistant", "Cats purr ([On cats](https://cats.example/a)) and.", ""),
         ("turn_done", "", "", ""),
     ]
-    assert +found.left == {Left.BRANCHES: 1, Left.FILES: 1, Left.CITATIONS: 1, Left.UNKNOWN: 1}
-    [made] = brought(archives.librechat(recursive=recursive), ana).brought
+    assert +found.left == {Loss.BRANCHES: 1, Loss.FILES: 1, Loss.CITATIONS: 1, Loss.UNKNOWN: 1}
+    [made] = imported(archives.librechat(recursive=recursive), ana).imported
     assert (made.session.title, made.session.system_prompt) == ("Cats", "Be brief.")
     assert made.session.created_at.isoformat() == "2024-04-09T14:32:05.230000+00:00"
 
@@ -170,9 +172,9 @@ def test_lists_in_objects_lines_and_older_forms_are_read() -> None:
     both = [samples.chatgpt("One"), samples.chatgpt("Two")]
     lines = "\n".join(map(json.dumps, both)).encode()
     for data in (file_of({"version": 1, "conversations": both}), io.BytesIO(lines)):
-        assert [each.title for each in contents(data).conversations] == ["One", "Two"]
+        assert [each.title for each in list_conversations(data).conversations] == ["One", "Two"]
     older = {"name": "", "summary": "About cats", "messages": [{"sender": "assistant", "text": "Hi", "files": []}]}
-    [found] = contents(file_of([older])).conversations
+    [found] = list_conversations(file_of([older])).conversations
     assert (found.title, found.source, found.count) == ("About cats", "claude", 1)
 
 
@@ -183,7 +185,7 @@ def test_arguments_that_are_too_deep_are_kept_as_text(ana: User) -> None:
         {"recipient": "api", "content": {"content_type": "code", "text": deep}},
         {"recipient": "api", "content": {"content_type": "code", "text": '{"b": "\\u0000"}'}},
     )
-    [made] = brought([talk], ana).brought
+    [made] = imported([talk], ana).imported
     given = ChatMessage.objects.filter(session=made.session, type="tool_group").order_by("sequence")
     assert [each.arguments for each in given] == [{"input": deep}, {"b": "\ufffd"}]
 
@@ -199,7 +201,7 @@ def test_times_do_not_run_backwards() -> None:
 def test_reasons_are_said_in_the_reader_s_language(ana: User) -> None:
     talk = {"format": "parley.session", "version": 1, "session": {"title": "Plan"}, "messages": [{"role": "king"}]}
     good = chatgpt_tree({"content": text("Hi")})
-    outcome = brought([talk, good], ana)
+    outcome = imported([talk, good], ana)
     assert outcome.problems == [
         "“Plan” was not imported: messages.0.role: its value is not one of those that are known."
     ]

@@ -26,8 +26,9 @@ from chat.services.runs.attempts import attempts_of, restore_attempt
 from chat.services.runs.control import retry_here
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
-from chat.transfer import import_files
-from chat.transfer.import_files import Brought, import_file
+from chat.transfer.importing import files as import_files
+from chat.transfer.importing.files import import_file
+from chat.transfer.importing.session import ImportedSession
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
@@ -53,8 +54,8 @@ ODD: list[Any] = [
 ]
 
 
-def brought(value: object, owner: User, **options: Any) -> Brought:
-    [made] = import_file(owner=owner, file=io.BytesIO(json.dumps(value).encode()), **options).brought
+def imported(value: object, owner: User, **options: Any) -> ImportedSession:
+    [made] = import_file(owner=owner, file=io.BytesIO(json.dumps(value).encode()), **options).imported
     return made
 
 
@@ -64,13 +65,13 @@ def talk_of(*messages: Json, **session: Any) -> Json:
 
 def refusal(value: object, owner: User) -> str:
     with pytest.raises(ServiceError) as refused:
-        brought(value, owner)
+        imported(value, owner)
     return refused.value.message
 
 
 def test_hand_written_document_needs_little(ana: User) -> None:
     """MSG-10: what is left out has its default, ids too."""
-    made = brought(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana)
+    made = imported(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana)
     rows = ChatMessage.objects.filter(session=made.session).order_by("sequence")
     assert [(row.sequence, row.text, row.pk[:2], row.revision) for row in rows] == [
         (1, "Hi", "m_", 1),
@@ -82,7 +83,7 @@ def test_hand_written_document_needs_little(ana: User) -> None:
 
 def test_imported_session_is_marked_as_one(ana: User) -> None:
     """What its messages say is nobody's here: the mark holds tools back, is no part of a file, and forks keep it."""
-    made = brought(talk_of({"role": "user", "text": "Hi"}, config={"imported": False}), ana)
+    made = imported(talk_of({"role": "user", "text": "Hi"}, config={"imported": False}), ana)
     session = Session.objects.get(pk=made.session.pk)
     message = ChatMessage.objects.get(session=session)
     copy = fork(session=session, author=ana, message_id=message.pk)
@@ -107,13 +108,13 @@ def test_file_reaches_no_hosts_beyond_those_of_the_agents(ana: User, wanted: obj
         Registry(Config.model_validate({"providers": {"demo": {"type": "demo"}}, "agents": agents}), {})
     )
     config = {"tools": ["web_fetch"], "max_rounds": 5, "allowed_hosts": wanted}
-    made = brought(talk_of({"role": "user", "text": "Hi"}, agent="only", config=config), ana)
+    made = imported(talk_of({"role": "user", "text": "Hi"}, agent="only", config=config), ana)
     assert Session.objects.get(pk=made.session.pk).config["allowed_hosts"] == kept
 
 
 def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
     """CTX-03, MSG-03, MSG-07: gaps close, turns are closed and do not cross, what was at work is interrupted."""
-    made = brought(
+    made = imported(
         talk_of(
             {"sequence": 900, "type": "tool_group", "status": "running", "run_id": "t_a", "tool_name": "bash"},
             {"sequence": 5, "type": "turn_start", "run_id": "t_a"},
@@ -148,7 +149,7 @@ def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
     for message in written["messages"]:
         if message.get("attempt") and message.get("role") == "user":
             message["status"] = status
-    made = brought(written, ana, keep_ids=False)
+    made = imported(written, ana, keep_ids=False)
     [attempt] = attempts_of(made.session)
     restore_attempt(session=made.session, author=ana, attempt=attempt.id)
     said = ChatMessage.objects.live(made.session.pk).filter(type="text").order_by("sequence")
@@ -159,7 +160,7 @@ def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
 def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
     """MSG-04: names stay names; ids of people in the file mean nobody here."""
     before = {**snapshot(), "user_id": bo.pk}
-    made = brought(
+    made = imported(
         talk_of(
             {
                 "role": "user",
@@ -181,18 +182,18 @@ def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
 def test_session_is_the_importer_s_alone(talk: Session, ana: User, bo: User) -> None:
     """LIVE-06: whoever could see it there; what was deleted there is here again."""
     share(session=talk, author=ana, user=bo, role="editor")
-    made = brought({**document(talk), "session": {"status": "deleted", "owner": ana.pk, "workspace": 1}}, bo)
+    made = imported({**document(talk), "session": {"status": "deleted", "owner": ana.pk, "workspace": 1}}, bo)
     assert (made.session.owner, made.session.shares.count(), made.session.status) == (bo, 0, "active")
 
 
 def test_no_tool_or_model_comes_in_that_is_not_on_offer(ana: User) -> None:
     """RUN-16: a file cannot give what nobody may choose here."""
     config = {"tools": ["calculator", "launch"], "max_rounds": 900, "prompts": [], "agent_title": "Ours"}
-    made = brought(talk_of(agent="secret", provider="demo", model="gpt-9", config=config), ana)
+    made = imported(talk_of(agent="secret", provider="demo", model="gpt-9", config=config), ana)
     session = Session.objects.get(pk=made.session.pk)
     assert session.config["tools"] == ["calculator"]
     assert session.config["max_rounds"] <= 25
-    odd = brought(talk_of(agent="secret", config={**config, "tools": [{}, "calculator"]}), ana)
+    odd = imported(talk_of(agent="secret", config={**config, "tools": [{}, "calculator"]}), ana)
     assert Session.objects.get(pk=odd.session.pk).config["tools"] == ["calculator"]
     assert session.model != "gpt-9"
     assert len(made.notes) == 2
@@ -208,7 +209,7 @@ def test_what_a_model_was_sent_shows_nobody_else_s_rows(talk: Session, bo: User,
     assert foreign is not None
     answer = {"role": "assistant", "text": "Ho", "response_id": RESPONSE}
     asked = {"response_id": RESPONSE, "revision": 1, "shared": shared, "created_at": TIME}
-    made = brought({**talk_of(answer), "requests": [{**asked, "rows": [[foreign.pk, 2**53 - 1]]}]}, bo)
+    made = imported({**talk_of(answer), "requests": [{**asked, "rows": [[foreign.pk, 2**53 - 1]]}]}, bo)
     past = past_request(made.session, ChatMessage.objects.get(session=made.session).response_id)
     assert past is None if shared else (past is not None and (past.rows, past.lost) == ([], [foreign.pk]))
 
@@ -220,7 +221,7 @@ def test_files_are_what_their_bytes_are(own_files: None, ana: User) -> None:
         {"name": "bad", "data": "?"},
         {"name": "none"},
     ]
-    made = brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
+    made = imported(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
     kept = Attachment.objects.get(session=made.session)
     assert (kept.name, kept.kind, kept.media_type, kept.size) == ("passwd", "text", "text/plain", 8)
     assert made.notes == ["2 files could not be used: bad, none."]
@@ -231,9 +232,9 @@ def test_failed_import_leaves_nothing_behind(
 ) -> None:
     """One transaction: no row and no file of it stays."""
     files = [{"name": "a.txt", "data": "SGkgdGhlcmU="}]
-    monkeypatch.setattr("chat.transfer.importing.Participation", None)
+    monkeypatch.setattr("chat.transfer.importing.session.UserSessionState", None)
     with pytest.raises(AttributeError):
-        brought(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
+        imported(talk_of({"role": "user", "text": "Hi", "attachments": files}), ana)
     assert not Session.objects.exists()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
@@ -289,7 +290,7 @@ def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo:
     for _change in range(data.draw(st.integers(1, 3))):
         spoil(made, data)
     with suppress(ServiceError):
-        come = brought(made, bo)
+        come = imported(made, bo)
         check_rest(come.session)
         document(come.session)
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from chat.errors import ServiceError
 from chat.management import private_files
 from chat.models import User
-from chat.transfer.personal_export import export_person
+from chat.transfer.public import export_person
 
 
 class Command(BaseCommand):

@@ -16,7 +16,7 @@ from chat.downloads import file_name
 from chat.management import private_files
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
-from chat.transfer.exporting import ENDINGS, Form, exported
+from chat.transfer.public import EXTENSIONS, ExportFormat, export_session
 
 
 class Target(Protocol):
@@ -33,21 +33,23 @@ class Command(BaseCommand):
         chosen.add_argument("--owner", help="the sessions of the user with this username")
         chosen.add_argument("--workspace", type=int, help="the sessions in the workspace with this id")
         chosen.add_argument("--all", action="store_true", help="all sessions")
-        parser.add_argument("--format", choices=list(Form), default=Form.JSON, help="JSON can be imported again")
+        parser.add_argument(
+            "--format", choices=list(ExportFormat), default=ExportFormat.JSON, help="JSON can be imported again"
+        )
         parser.add_argument(
             "--to", type=Path, required=True, metavar="FOLDER|FILE.zip", help="an existing file is kept"
         )
 
     def handle(self, *args: Any, to: Path, format: str, **options: Any) -> None:
-        form, sessions = Form(format), _sessions(**options)
+        form, sessions = ExportFormat(format), _sessions(**options)
         total = sessions.count()
         if not total:
             raise CommandError("There are no sessions to export.", returncode=1)
         try:
             with _target(to) as target:
                 for number, session in enumerate(sessions.iterator(200), 1):
-                    name = file_name(session.title, session.pk, ENDINGS[form])
-                    target.write(f"{session.pk} {name}", exported(session, None, SessionRole.OWNER, form))
+                    name = file_name(session.title, session.pk, EXTENSIONS[form])
+                    target.write(f"{session.pk} {name}", export_session(session, None, SessionRole.OWNER, form))
                     self.stderr.write(f"{number} of {total}: {session.pk}")
         except OSError as error:
             raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None

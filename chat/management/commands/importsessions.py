@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from chat.errors import ServiceError
 from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
-from chat.transfer import import_files
+from chat.transfer import public as transfer
 
 # Archives of years are larger than what the page takes.
 DEFAULT_MEGABYTES = 2_000
@@ -63,15 +63,15 @@ class Command(BaseCommand):
         """Import one file, or list it; returns how many conversations failed."""
         if not options["all"] and not options["only"]:
             return self._list(path, file, most)
-        outcome = import_files.import_file(
+        outcome = transfer.import_file(
             owner=user,
             workspace=workspace,
             file=file,
             chosen=options["only"],
             keep_ids=not options["new_ids"],
-            limits=import_files.OfOperators(most),
+            limits=transfer.OperatorLimits(most),
         )
-        for each in outcome.brought:
+        for each in outcome.imported:
             self.stdout.write(f"{each.session.pk}\t{each.messages}\t{each.session.title}")
             for note in each.notes:
                 self.stdout.write(f"\t{note}")
@@ -80,7 +80,7 @@ class Command(BaseCommand):
         return len(outcome.problems)
 
     def _list(self, path: Path, file: IO[bytes], most: int) -> int:
-        found = import_files.contents(file, limits=import_files.OfOperators(most))
+        found = transfer.list_conversations(file, limits=transfer.OperatorLimits(most))
         self.stdout.write(f"{path}: {len(found.conversations)} conversations; import them with --all or --only INDEX")
         for each in found.conversations:
             facts = (each.index, each.source, each.began, each.count, each.size, each.title)

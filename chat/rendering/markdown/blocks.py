@@ -1,7 +1,8 @@
-"""Markdown drawn as safe HTML, block by block; pure, and the same wherever it runs."""
+"""Markdown as blocks of safe HTML, and source that is shown as it is. Pure."""
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from markdown_it.token import Token
 
@@ -15,19 +16,23 @@ from chat.rendering.budget import (
     most_expanded,
     most_output,
 )
-from chat.rendering.markdown import parser
+from chat.rendering.markdown import external_images, parser
 from chat.rendering.markdown.highlight import Colours
 from chat.rendering.markdown.parser import Drawing
-from chat.rendering.markdown.sanitize import clean
-from chat.rendering.markdown.source import PLAIN, plain, plain_blocks
+from chat.rendering.markdown.sanitize import clean, escape
 
 log = logging.getLogger(__name__)
+PLAIN = '<pre class="plain">'
+# Source is shown in blocks of at most this many characters, so that a browser lays out only the visible ones.
+LONGEST_PLAIN = 8_000
+
+_ODD = re.compile("[\r\0\ud800-\udfff]")
 
 
 def draw_all(source: str, allowance: Allowance = UNLIMITED) -> tuple[str, ...]:
-    """Draw normalised source, past every cache. What is beyond the limits of length and output is shown as source.
+    """Draw normalised source. Text that exceeds the limits of length and output is shown as source.
 
-    Raises TooDear: the allowance is not enough.
+    Raises TooDear if the allowance is not enough.
     """
     end = end_of_markdown(source)
     if end is not None:
@@ -36,10 +41,10 @@ def draw_all(source: str, allowance: Allowance = UNLIMITED) -> tuple[str, ...]:
 
 
 def draw_block(tokens: Sequence[Token], lines: Sequence[str], drawing: Drawing) -> str:
-    """Draw one top-level block, or its source if it cannot be drawn; `lines` are those that the tokens count."""
+    """Draw one top-level block, or its source if that fails. `lines` are the lines that the tokens refer to."""
     try:
         return clean(parser.draw(tokens, drawing)).rstrip("\n")
-    except Exception as error:  # the libraries below can fail on odd input in many ways; the text must still be seen
+    except Exception as error:  # the libraries fail on odd input in many ways; the text must still be shown
         start, end = tokens[0].map or (0, len(lines))
         if drawing.final:
             log.warning("A Markdown block of %d lines is shown as source: %r", end - start, error)
@@ -75,3 +80,59 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     if colours.missing:
         raise TooDear
     return tuple(drawn)
+
+
+def draw_in_process(picture_key: str, source: str) -> Iterator[str]:
+    """Yield the HTML of each block, in a process of the pool. The key signs addresses of images and nothing else."""
+    external_images.use_key(picture_key)
+    yield from draw_all(source)
+
+
+def normalise(text: str) -> str:
+    """Return text with LF line ends that UTF-8 can encode (MSG-12): NUL and lone surrogates become U+FFFD."""
+    if _ODD.search(text) is None:
+        return text
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def plain(source: str) -> str:
+    """Return a block of HTML that shows the source as it is."""
+    return f"{PLAIN}<code>{escape(source.strip(chr(10)))}</code></pre>"
+
+
+class PlainText:
+    """A growing text that is shown as source. However it is cut into pieces, its blocks are the same."""
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+
+    def add(self, text: str) -> list[str]:
+        """Take more text, return the HTML of the blocks that are complete now."""
+        self._text += text
+        return list(self._complete())
+
+    def end(self) -> list[str]:
+        """Return the HTML of the remaining blocks."""
+        blocks = [*self._complete(), self.html()]
+        self._text = ""
+        return list(filter(None, blocks))
+
+    def html(self) -> str:
+        """Return the HTML of the text that is in no complete block."""
+        return plain(self._text) if self._text.strip() else ""
+
+    def _complete(self) -> Iterator[str]:
+        start = 0
+        while len(self._text) - start > LONGEST_PLAIN:
+            newline = self._text.rfind("\n", start, start + LONGEST_PLAIN)
+            end = newline + 1 if newline >= 0 else start + LONGEST_PLAIN
+            if (block := self._text[start:end]).strip():
+                yield plain(block)
+            start = end
+        self._text = self._text[start:]
+
+
+def plain_blocks(source: str) -> tuple[str, ...]:
+    """Return all blocks of a text that is shown as source."""
+    return tuple(PlainText(source).end())

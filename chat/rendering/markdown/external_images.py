@@ -1,7 +1,7 @@
-"""Pictures from elsewhere: a place that loads one once the reader asks for it, by an address that only we can make.
+"""External images: a placeholder with a button that loads the image through Parley.
 
-Loading it from its own server would tell that server who reads what; so Parley fetches it, and only what a message
-holds: the signature says so.
+Loading it from its own server would reveal the reader to that server. Parley fetches only addresses that it has
+signed, which are those in messages.
 """
 
 from functools import cache, lru_cache
@@ -18,12 +18,12 @@ _keys: list[str] = []
 
 @cache
 def key() -> str:
-    """Return the key that signs addresses. Processes that draw get it, and not the secret that it is made of."""
+    """Return the key that signs addresses. Rendering processes get this key, not the secret that it is derived from."""
     return _keys[0] if _keys else salted_hmac(_SALT, "key", algorithm="sha256").hexdigest()
 
 
 def use_key(given: str) -> None:
-    """Sign with this key from now on; for a process that has no settings."""
+    """Sign with this key from now on, in a process without settings."""
     if _keys != [given]:
         _keys[:] = [given]
         key.cache_clear()
@@ -31,17 +31,17 @@ def use_key(given: str) -> None:
 
 @lru_cache(maxsize=1_000)
 def signature(address: str) -> str:
-    """Sign the address of a picture."""
+    """Sign the address of an image."""
     return Signer(key=key(), salt=_SALT, fallback_keys=[]).signature(address)
 
 
 def is_signed(address: str, given: str) -> bool:
-    """Tell whether this address stood in a message that was drawn here."""
+    """Tell whether this address was in a rendered message."""
     return constant_time_compare(signature(address), given)
 
 
-def place(address: str, alt: str) -> str:
-    """Draw where a picture will be: a button that loads it, and a link to where it is."""
+def placeholder(address: str, alt: str) -> str:
+    """Return the placeholder of an image: a button that loads it, and a link to its address."""
     parts = urlsplit(address)
     name = alt.strip() or parts.path.rpartition("/")[2] or parts.netloc
     return (

@@ -1,4 +1,4 @@
-"""Colours for finished code blocks: Pygments' tokens as few, short, class-only spans."""
+"""Syntax highlighting of finished code blocks: Pygments' tokens as few spans with short classes."""
 
 import re
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Ope
 
 from chat.rendering.budget import UNLIMITED, Allowance, Meter
 
-# Lexers are regular expressions that run in the server, and some take minutes for a page of empty lines: only
-# well-known ones, only on what a person would read, and no longer than any honest code needs.
+# Lexers are regular expressions, and some take minutes for a page of empty lines: only well-known languages, code of
+# ordinary length and a limited time are allowed.
 MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
-# Characters of code that get colours in one message.
+# Characters of code that are highlighted in one message.
 MOST_COLOURED = 50_000
-# Languages that get colours in one message: the first lexer of a language takes 10 to 50 ms to load.
+# Languages that are highlighted in one message: loading the lexer of a language takes 10 to 50 ms.
 MOST_LANGUAGES = 12
 _GAP = re.compile(r"\s{400}")
 
@@ -79,7 +79,67 @@ _ALIASES = {
     "yml": "yaml",
     "zsh": "bash",
 }
-# A token takes the class of its nearest ancestor here; the rest stays plain, which keeps the HTML small.
+_DISPLAY_NAMES = {
+    "apacheconf": "Apache",
+    "asm": "Assembly",
+    "awk": "AWK",
+    "bash": "Bash",
+    "bibtex": "BibTeX",
+    "cmake": "CMake",
+    "cobol": "COBOL",
+    "common-lisp": "Common Lisp",
+    "cpp": "C++",
+    "csharp": "C#",
+    "css": "CSS",
+    "csv": "CSV",
+    "cuda": "CUDA",
+    "emacs-lisp": "Emacs Lisp",
+    "erb": "ERB",
+    "fsharp": "F#",
+    "gdscript": "GDScript",
+    "glsl": "GLSL",
+    "graphql": "GraphQL",
+    "hcl": "HCL",
+    "hlsl": "HLSL",
+    "html": "HTML",
+    "http": "HTTP",
+    "ini": "INI",
+    "javascript": "JavaScript",
+    "json": "JSON",
+    "json5": "JSON5",
+    "jsx": "JSX",
+    "latex": "LaTeX",
+    "matlab": "MATLAB",
+    "mysql": "MySQL",
+    "nasm": "NASM",
+    "objective-c": "Objective-C",
+    "ocaml": "OCaml",
+    "php": "PHP",
+    "postgresql": "PostgreSQL",
+    "powershell": "PowerShell",
+    "protobuf": "Protocol Buffers",
+    "purescript": "PureScript",
+    "pycon": "Python",
+    "pytb": "Python",
+    "rst": "reStructuredText",
+    "scss": "SCSS",
+    "sql": "SQL",
+    "sqlite3": "SQLite",
+    "svg": "SVG",
+    "toml": "TOML",
+    "tsql": "T-SQL",
+    "tsx": "TSX",
+    "typescript": "TypeScript",
+    "vbnet": "VB.NET",
+    "verilog": "Verilog",
+    "vhdl": "VHDL",
+    "vim": "Vim",
+    "wast": "WebAssembly",
+    "xml": "XML",
+    "yaml": "YAML",
+}
+_UNNAMED = {"", "text", "txt", "plain", "plaintext", "none"}
+# A token has the class of its nearest ancestor here. Other tokens have none, which keeps the HTML small.
 _CLASSES: dict[_TokenType, str] = {
     Comment: "c",
     Comment.Preproc: "cp",
@@ -114,21 +174,21 @@ _CLASSES: dict[_TokenType, str] = {
     String.Regex: "sr",
 }
 CODE_CLASSES = frozenset(_CLASSES.values())
-# What most code in answers is written in.
+# The most common languages in answers.
 COMMON = ("bash", "javascript", "json", "python")
-# The languages whose lexers have been asked for on the event loop; set once they are there.
+# Languages whose lexers were requested on the event loop; the event is set when the lexer is loaded.
 _loading: dict[str, Event] = {}
 
 
 class Coloured(NamedTuple):
-    """How much code of a text has got colours, and in which languages."""
+    """How much code of a text is highlighted, and in which languages."""
 
     characters: int = 0
     languages: frozenset[str] = frozenset()
 
 
 class Colours:
-    """Counts the code that gets colours in one text. `missing`: some code must get its colours elsewhere."""
+    """Counts the highlighted code of one text. `missing`: some code must be highlighted elsewhere."""
 
     def __init__(self, allowance: Allowance = UNLIMITED, spent: Coloured = Coloured()) -> None:  # noqa: B008  # a value
         self._allowance = allowance
@@ -136,7 +196,7 @@ class Colours:
         self.missing = False
 
     def allow(self, code: str, language: str) -> bool:
-        """Count code that can be coloured; tell whether it gets its colours here."""
+        """Count code that can be highlighted; tell whether it is highlighted here."""
         spent = Coloured(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
         if spent.characters > MOST_COLOURED or len(spent.languages) > MOST_LANGUAGES:
             return False
@@ -147,34 +207,34 @@ class Colours:
 
 
 def known_as(language: str) -> str | None:
-    """Return the name under which a language is known here, if it is."""
+    """Return the name of the lexer for a language, None if there is none."""
     name = _ALIASES.get(language.lower(), language.lower())
     return name if name in _LANGUAGES else None
 
 
 def highlight(code: str, language: str, meter: Meter | None = None) -> str | None:
-    """Return the code as HTML with coloured spans, or None if it is better left plain. Raises TooDear."""
+    """Return the code as HTML with coloured spans, or None if it stays plain. Raises TooDear."""
     name = known_as(language)
     if name is None or not is_colourable(code, language):
         return None
     pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter))
     if name == "diff":
         pieces = _whole_lines(pieces)
-    # A lexer may give up, or drop or change characters: what was said goes before its colours.
+    # A lexer may give up, or drop or change characters. Then the code stays plain.
     if "".join(text for _, text in pieces) != code:
         return None
     return "".join(_span(css, "".join(text for _, text in run)) for css, run in groupby(pieces, key=lambda p: p[0]))
 
 
 def is_colourable(code: str, language: str) -> bool:
-    """Tell whether this is code of a known language that a person would read."""
+    """Tell whether this is code of a known language and of ordinary length."""
     if known_as(language) is None or len(code) > MAX_CODE or _GAP.search(code):
         return False
     return all(len(line) <= MAX_LINE for line in code.split("\n"))
 
 
 def is_loaded(language: str) -> bool:
-    """Tell whether a language's lexer is loaded; if not, it is soon, in a thread of its own."""
+    """Tell whether the lexer of a language is loaded. If not, load it in a thread."""
     name = known_as(language)
     if name is None or name in _loading:
         return name is None or _loading[name].is_set()
@@ -184,7 +244,7 @@ def is_loaded(language: str) -> bool:
 
 
 def load_common() -> None:
-    """Load the lexers of the commonest languages: without them the first block of code is shown as source at first."""
+    """Load the lexers of the most common languages, so that the first code block is highlighted at once."""
     for name in COMMON:
         if name not in _loading:
             _loading[name] = Event()
@@ -215,7 +275,7 @@ def _pieces(lexer: Lexer, code: str, meter: Meter | None) -> Iterator[tuple[str,
 
 
 def _whole_lines(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Let the end of a line belong to it: a line that was added or removed is marked over its whole width."""
+    """Give line ends the class of their line, so that added and removed lines are marked over the whole width."""
     before = ["", *(css for css, _ in pieces)]
     return [(before[index] if text == "\n" else css, text) for index, (css, text) in enumerate(pieces)]
 
@@ -231,3 +291,12 @@ def _class(kind: _TokenType) -> str:
 def _span(css: str, text: str) -> str:
     safe = escape(text, quote=False)
     return f'<span class="{css}">{safe}</span>' if css else safe
+
+
+def label(written: str, known: str | None) -> str:
+    """Return the display name of the language `written` behind a fence; `known` is the name of its lexer, if any."""
+    if written.lower() in _UNNAMED:
+        return ""
+    if known is None:
+        return _DISPLAY_NAMES.get(written.lower(), written)
+    return _DISPLAY_NAMES.get(written.lower()) or _DISPLAY_NAMES.get(known, known.capitalize())

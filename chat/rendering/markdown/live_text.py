@@ -1,4 +1,4 @@
-"""What a web process holds for one message while it streams: its text, drawn once for every viewer."""
+"""The frames of one streaming message, drawn once for all pages."""
 
 from collections.abc import Sequence
 from time import thread_time
@@ -10,26 +10,27 @@ from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 
 
 class LiveText:
-    """The frames of one message: frozen blocks, and the unfinished tail as a difference from the frame before.
+    """Makes frames: frozen blocks, and the unfinished tail as a difference from the frame before.
 
-    A viewer holds {n, rev, blocks, tail} and folds frames into it:
+    A page keeps {n, rev, blocks, tail} and applies frames to it:
 
-        delta   expects n to be its own n + 1, else asks for a snapshot. Appends `blocks`, puts each [index, html] of
-                `replace` in its place (rev + 1 each), sets tail = its tail[:keep] + `tail`; `end` is 1 on the last.
-        snap    keeps its first `from` blocks, appends `blocks`; n, rev and tail as given; `end` if it was the last.
+        delta   requires n to be the page's n + 1; otherwise the page requests a snapshot. Appends `blocks`, replaces
+                the block at each [index, html] of `replace` (rev + 1 each), sets tail = tail[:keep] + `tail`. The last
+                frame has `end` 1.
+        snap    keeps the first `from` blocks of the page, appends `blocks`, sets n, rev and tail. Has `end` 1 if the
+                text has ended.
 
-    `keep` counts UTF-16 units, as browsers do. A key that would hold nothing is left out: no blocks, no replace,
-    keep 0, tail "".
+    `keep` counts UTF-16 units, as browsers do. Empty keys are left out: no blocks, no replace, keep 0, tail "".
 
-    Where the allowance was not enough to draw the text exactly, its last frame leaves it open (`ended` is False), and
-    `settle` ends it with what was drawn elsewhere.
+    If the allowance was not enough to draw the text exactly, its last frame has no `end` (`ended` is False), and
+    `settle` ends the text with blocks that were drawn elsewhere.
     """
 
     def __init__(self, message_id: str, allowance: Allowance = UNLIMITED) -> None:
         self.id = message_id
-        self.length = 0  # code points, drawn or not
-        # Seconds of CPU that frames take: wait at least 20 times as long for the next. The lesser of the last two,
-        # since a block that is coloured as it freezes is dear once only.
+        self.length = 0  # in code points, including text that is not drawn yet
+        # Seconds of CPU per frame. The interval to the next frame must be at least 20 times as long. The lesser value
+        # of the last two frames, as a code block is highlighted only once.
         self.last_cost = 0.0
         self._spent = 0.0
         self.ended = False
@@ -42,7 +43,7 @@ class LiveText:
         self._rev = 0
 
     def append(self, text: str) -> None:
-        """Take more text; it is drawn with the next frame."""
+        """Take more text. The next frame draws it."""
         self._pending.append(text)
         self.length += len(text)
 
@@ -52,14 +53,14 @@ class LiveText:
         return {} if self.ended else self._stream.provisional
 
     def begin(self, text: str, seconds: float) -> None:
-        """Draw the beginning of a text, within so many seconds of CPU."""
+        """Draw the beginning of a text within `seconds` of CPU."""
         self.append(text)
         self.frame(seconds=seconds)
 
     def frame(self, *, end: bool = False, seconds: float | None = None) -> dict[str, Any] | None:
-        """Draw what came since the last frame, or return None if nothing changed; `end` freezes the rest.
+        """Draw the text since the last frame. Returns None if nothing changed.
 
-        `seconds` of CPU replace the allowance for this frame.
+        `end` freezes the rest. `seconds` of CPU replace the allowance for this frame.
         """
         if self.ended:
             return None
@@ -71,17 +72,17 @@ class LiveText:
         return frame
 
     def snapshot(self, have_blocks: int = 0, have_rev: int = 0) -> dict[str, Any]:
-        """Return the state after the last frame, without the first blocks that the viewer has of the same rev."""
+        """Return the state after the last frame, without the blocks that the page already has of the same rev."""
         blocks = self._stream.blocks if self._settled is None else self._settled
         start = have_blocks if have_rev == self._rev and 0 < have_blocks <= len(blocks) else 0
         return self._snap(blocks, start)
 
     def complete(self, index: int, html: str) -> dict[str, Any]:
-        """Put what was drawn elsewhere in the place of a provisional block."""
+        """Replace a provisional block by HTML that was drawn elsewhere."""
         return self._frame([self._stream.complete(index, html)], self._tail, end=False)
 
     def settle(self, blocks: Sequence[str]) -> dict[str, Any]:
-        """End the text with blocks that were drawn elsewhere; viewers keep those that have not changed."""
+        """End the text with blocks that were drawn elsewhere. Pages keep the blocks that did not change."""
         before, self._settled = self._stream.blocks, list(blocks)
         pairs = enumerate(zip(before, blocks, strict=False))
         start = next((index for index, (old, new) in pairs if old != new), min(len(before), len(blocks)))
@@ -129,7 +130,7 @@ class LiveText:
 
 
 def common_prefix(old: str, new: str) -> int:
-    """Return how many code points both begin with; compares slices, which costs far less than characters."""
+    """Return how many code points both begin with. Comparing slices is much faster than comparing characters."""
     same, limit = 0, min(len(old), len(new))
     while same < limit:
         middle = (same + limit + 1) // 2
@@ -141,5 +142,5 @@ def common_prefix(old: str, new: str) -> int:
 
 
 def utf16_length(text: str) -> int:
-    """Return the length of a text as a browser counts it."""
+    """Return the length of a text in UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -1,12 +1,16 @@
-r"""Formulas in Markdown: `$$…$$` and `\[…\]` on lines of their own, `\(…\)` and careful `$…$` within a line.
+r"""Formulas in Markdown, as MathML of an allow-list.
 
-A block opens and ends by what its own lines hold, as a fence does, and a blank line ends it at the latest: so a growing
-text can be cut behind it like behind any other block.
+`$$…$$` and `\[…\]` are on lines of their own, `\(…\)` and `$…$` within a line. Like a fence, a block opens and ends by
+its own lines, or ends at a blank line, so that a growing text can be cut behind it.
 """
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from html import escape, unescape
+from xml.etree.ElementTree import Element
 
+from latex2mathml.converter import Converter
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
@@ -16,13 +20,12 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering.budget import Meter, TooDear
-from chat.rendering.markdown.mathml import mathml
 
-# Converting a longer formula may take more than 30 ms; the time may grow with the square of the length.
+# Converting a longer formula may take more than 30 ms, and the time grows with the square of the length.
 LONGEST_AT_ONCE = 1_500
 
 _CLOSING = {"$$": "$$", "\\[": "\\]"}
-# Where a formula may begin, and end: $5 and $10, US$ 6, $HOME/$USER are none.
+# Delimiters of formulas. Not formulas: $5 and $10, US$ 6, $HOME/$USER.
 _DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`\n])+?)(?<!\s)\$(?![0-9A-Za-z$])")
 _DOLLARS = re.compile(r"\$\$((?:\\.|[^\\$`])+?)\$\$(?!\$)", re.DOTALL)
 _ROUND = re.compile(r"\\\(((?:[^\\`]|\\[^()])+?)\\\)", re.DOTALL)
@@ -31,9 +34,54 @@ _WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}\s+[A-Za-z]{2,}|(?<![A-Za-z])[A
 _NAMED = re.compile(r"\\[A-Za-z]+\s*(?:\{[^{}]*\})?")
 _SIGN = re.compile(r"[\\^_=+<>/{}|]|^\s.*\s$", re.DOTALL)
 
+MAX_SOURCE = 4_000
+MAX_DEPTH = 50
+
+# A formula may not define commands: ten lines of definitions can expand to a billion characters.
+_REFUSED = re.compile(r"\\(?:re|provide)?newcommand|\\[egx]?def\b|\\let\b|\\newenvironment|\\DeclareMathOperator")
+# Environments that the library does not know are replaced by arrays.
+_ENVIRONMENT = re.compile(r"\\(begin|end)\{(aligned|align|alignedat|split|gathered|gather|equation|multline)\*?\}")
+_COLUMNS = {"gathered": "c", "gather": "c", "multline": "c"}
+_UNDER = frozenset({"lim", "max", "min", "sup", "inf", "arg max", "arg min", "lim sup", "lim inf", "argmax", "argmin"})
+
+_FLAG = re.compile("true|false")
+_SPACE = re.compile(r"-?0?\.\d{1,4}em|[0-3](?:\.\d{1,4})?em|0")
+_SIZE = re.compile(r"[0-3](?:\.\d{1,4})?em")
+_COLOUR = re.compile("[a-z]{3,20}|#[0-9a-fA-F]{3,6}")
+# The values allowed for each attribute of each tag. No links, styles, backgrounds or heights.
+ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
+    "math": {"display": re.compile("block|inline")},
+    "mi": {"mathvariant": re.compile("normal")},
+    "mn": {},
+    "mo": dict.fromkeys(("stretchy", "fence", "separator", "accent", "movablelimits", "largeop", "symmetric"), _FLAG)
+    | {"form": re.compile("prefix|infix|postfix"), "minsize": _SIZE, "maxsize": _SIZE},
+    "mtext": {},
+    "mspace": {"width": _SPACE},
+    "mrow": {},
+    "mfrac": {"linethickness": re.compile("0")},
+    "msqrt": {},
+    "mroot": {},
+    "msub": {},
+    "msup": {},
+    "msubsup": {},
+    "munder": {"accentunder": _FLAG},
+    "mover": {"accent": _FLAG},
+    "munderover": {},
+    "mmultiscripts": {},
+    "mprescripts": {},
+    "mphantom": {},
+    "mstyle": {"displaystyle": _FLAG, "scriptlevel": re.compile("[0-3]"), "mathcolor": _COLOUR},
+    "mtable": {"displaystyle": _FLAG},
+    "mtr": {},
+    "mtd": {"class": re.compile("left|right")},
+}
+_CHILDREN = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
+_SCRIPTS = frozenset({"msub", "msup", "msubsup"})
+_AS_ROW = frozenset({"menclose", "mpadded"})
+
 
 def use(md: MarkdownIt) -> None:
-    """Let the parser know formulas."""
+    """Add formulas to the parser."""
     md.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     md.inline.ruler.before("escape", "formula", _inline)
     md.add_render_rule("formula_block", _draw_block)
@@ -50,12 +98,15 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if not _opens(first, opening, closing):
         return False
     if not silent:
-        _push(state, start, start + 1 if closing in first else _end(state, start, end, closing), opening)
+        state.line = start + 1 if closing in first else _end(state, start, end, closing)
+        token = state.push("formula_block", "div", 0)
+        token.block, token.map, token.markup = True, [start, state.line], opening
+        token.content = state.getLines(start, state.line, state.blkIndent, False).strip()
     return True
 
 
 def _opens(first: str, opening: str, closing: str) -> bool:
-    """Tell by the rest of its first line: a whole formula, nothing, or the beginning of one."""
+    """Tell whether a line starts a block, by the rest of it: a whole formula, nothing, or the start of one."""
     inner, found, behind = first.partition(closing)
     if found:
         return not behind and bool(inner.strip()) and (opening == "$$" or _SIGN.search(inner) is not None)
@@ -69,13 +120,6 @@ def _end(state: StateBlock, start: int, end: int, closing: str) -> int:
         if state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closing):
             return line + 1
     return end
-
-
-def _push(state: StateBlock, start: int, end: int, opening: str) -> None:
-    token = state.push("formula_block", "div", 0)
-    token.block, token.map, token.markup = True, [start, end], opening
-    token.content = state.getLines(start, end, state.blkIndent, False).strip()
-    state.line = end
 
 
 def _draw_block(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
@@ -94,7 +138,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
     if not silent:
         token = state.push("formula", "math", 0)
         token.content, token.markup = found[1], found[0]
-        token.hidden = found[0].startswith(("$$", "\\["))  # shown on a line of its own
+        token.hidden = found[0].startswith(("$$", "\\["))  # displayed on its own line
     state.pos = found.end()
     return True
 
@@ -108,8 +152,10 @@ def _found(source: str, at: int, end: int) -> re.Match[str] | None:
         case "\\[":
             found = _SQUARE.match(source, at, end)
             return found if found and _SIGN.search(found[1]) else None
-        case two if two[:1] == "$" and not _follows_word(source, at):
-            return _unless_prose(_DOLLAR.match(source, at, end))
+        case two if two[:1] == "$":
+            before = source[at - 1 : at] if at else ""
+            follows_word = before in ("$", "\\") or (before.isascii() and before.isalnum())
+            return None if follows_word else _unless_prose(_DOLLAR.match(source, at, end))
     return None
 
 
@@ -119,18 +165,13 @@ def _unless_prose(found: re.Match[str] | None) -> re.Match[str] | None:
     return None if _WORDS.search(_NAMED.sub("", found[1])) else found
 
 
-def _follows_word(source: str, at: int) -> bool:
-    before = source[at - 1 : at] if at else ""
-    return before in ("$", "\\") or (before.isascii() and before.isalnum())
-
-
 def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
     return _mathml(token.content.strip(), env, display=token.hidden) or _source(token.markup)
 
 
 def _mathml(source: str, env: EnvType, *, display: bool) -> str | None:
-    """Draw a formula; a long one not while it is being written, and for good only where there is time for it."""
+    """Convert a formula. A long one stays source while it streams, and raises TooDear when it is final."""
     meter: Meter | None = env["meter"]
     if meter is not None and meter.is_limited:
         meter.check()
@@ -143,3 +184,66 @@ def _mathml(source: str, env: EnvType, *, display: bool) -> str | None:
 
 def _source(text: str) -> str:
     return f'<code class="tex">{escapeHtml(text)}</code>'
+
+
+@lru_cache(maxsize=4_000)  # the tail of a stream is drawn many times
+def mathml(source: str, *, display: bool) -> str | None:
+    """Return the formula as MathML, or None if it is shown as source."""
+    if len(source) > MAX_SOURCE or _REFUSED.search(source):
+        return None
+    try:
+        tree = Converter(display="block" if display else "inline").convert_to_element(_known(source))
+        return _written(tree, display, 0)
+    except Exception:  # the library fails on invalid LaTeX in many ways
+        return None
+
+
+def _known(source: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        which, name = match.groups()
+        if name == "equation":
+            return ""
+        columns = _COLUMNS.get(name, "rl" * 4)
+        return r"\end{array}" if which == "end" else rf"\begin{{array}}{{{columns}}}"
+
+    return _ENVIRONMENT.sub(replace, source)
+
+
+def _written(element: Element, display: bool, depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise ValueError("the formula nests too deeply")
+    tag = _tag(element, display)
+    inside = _joined(tag, [_written(child, display, depth + 1) for child in element])
+    # The library writes characters as references, which may stand for markup.
+    text = escape(unescape(element.text or ""), quote=False).replace("\xa0", "&nbsp;")
+    return f"<{tag}{_attributes(tag, element)}>{text}{inside}</{tag}>"
+
+
+def _joined(tag: str, children: list[str]) -> str:
+    """Join the children of a tag, grouped so that there are as many as it needs: a base may be several elements."""
+    count = _CHILDREN.get(tag, len(children))
+    if len(children) < count or (len(children) > count and tag not in _SCRIPTS):
+        raise ValueError(f"{tag} has the wrong number of children")
+    if len(children) > count:
+        children[: 1 - count] = ["<mrow>" + "".join(children[: 1 - count]) + "</mrow>"]
+    return "".join(children)
+
+
+def _tag(element: Element, display: bool) -> str:
+    if display and element.tag == "msub" and " ".join(unescape(element[0].text or "").split()) in _UNDER:
+        return "munder"
+    tag = "mrow" if element.tag in _AS_ROW else element.tag
+    if tag not in ALLOWED:
+        raise ValueError(f"{tag} is not allowed")
+    return tag
+
+
+def _attributes(tag: str, element: Element) -> str:
+    given = {**element.attrib, "class": element.attrib.get("columnalign", "")}
+    if tag == "mtable" and (cell := element.find("mtr/mtd")) is not None and cell.get("columnalign") == "right":
+        given["displaystyle"] = "true"  # aligned equations, each in full size
+    return "".join(
+        f' {name}="{given[name]}"'
+        for name, pattern in ALLOWED[tag].items()
+        if name in given and pattern.fullmatch(given[name])
+    )

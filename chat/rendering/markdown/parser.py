@@ -1,7 +1,7 @@
-"""The one configured Markdown parser: from source to tokens, and from tokens to our markup (not yet sanitised).
+"""The configured Markdown parser: source to tokens, and tokens to HTML that is not yet sanitised.
 
-CommonMark without raw HTML, plus tables, strikethrough, task lists, formulas and links for plain addresses. Inline
-text is parsed only when it is drawn.
+CommonMark without raw HTML, with tables, strikethrough, task lists, formulas and links for plain addresses. Inline text
+is parsed only when it is drawn.
 """
 
 import re
@@ -20,15 +20,14 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
 from chat.rendering.markdown import math
-from chat.rendering.markdown.external_images import place
-from chat.rendering.markdown.highlight import Coloured, Colours, highlight, is_colourable, known_as
-from chat.rendering.markdown.languages import label
+from chat.rendering.markdown.external_images import placeholder
+from chat.rendering.markdown.highlight import Coloured, Colours, highlight, is_colourable, known_as, label
 from chat.rendering.text import addresses
 
-# Deeper blocks would be dropped by the parser without a word; they are shown as source instead.
+# The parser drops deeper blocks silently, so they are shown as source instead.
 MAX_NESTING = 40
 MAX_LABEL = 40
-# Shorter texts cannot take long, whatever they hold, and are parsed without counting steps.
+# Shorter texts are parsed without counting steps, as they never take long.
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
 _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
@@ -62,7 +61,7 @@ class Drawing:
 
 
 class _Definitions:
-    """The link definitions as the parser of inline text asks for them: as long as they may expand."""
+    """The link definitions that the inline parser looks up, within the limit on expansions."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._references = drawing.references
@@ -76,12 +75,12 @@ class _Definitions:
 
 
 class _Parser(MarkdownIt):
-    """Links only to where a person may safely be sent; anything else stays the text that it was."""
+    """Allows links to http, https and mailto only. Other links stay text."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the name that markdown-it calls
         try:
             return super().normalizeLink(url)
-        except Exception:  # whatever an address can break in the libraries below: then it is no link
+        except Exception:  # the libraries fail on odd addresses in many ways; then it is no link
             return ""
 
     def normalizeLinkText(self, link: str) -> str:  # noqa: N802 - the name that markdown-it calls
@@ -92,7 +91,7 @@ class _Parser(MarkdownIt):
 
 
 class _Markup(RendererHTML):
-    """The markup of our own: code with a head, tables that scroll, pictures that wait for a click."""
+    """Parley's markup: code with a head, tables that scroll, images that load on a click."""
 
     def render(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
         drawing: Drawing = env["drawing"]
@@ -115,13 +114,14 @@ class _Markup(RendererHTML):
         return _code(tokens[idx].content, "", env["drawing"])
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Never load a picture from elsewhere by itself: offer it, or name it where a link already surrounds it."""
+        """Draw a button that loads an external image, or only its name inside a link."""
         token = tokens[idx]
         source = str(token.attrs["src"])
         alt = self.renderInlineAsText(token.children, options, env)
-        if _inside_link(tokens[:idx]) or not source.lower().startswith("http"):
+        is_in_link = sum(before.nesting for before in tokens[:idx] if before.tag == "a") > 0
+        if is_in_link or not source.lower().startswith("http"):
             return f'<span class="ext-img">{escapeHtml(alt or source)}</span>'
-        return place(source, alt)
+        return placeholder(source, alt)
 
     def list_item_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
@@ -137,17 +137,13 @@ class _Markup(RendererHTML):
         return "</table></div>\n"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        style = str(tokens[idx].attrs.get("style", ""))  # text-align:…, an inline style that the CSP forbids
+        style = str(tokens[idx].attrs.get("style", ""))  # text-align:…, as the CSP forbids inline styles
         return f'<{tokens[idx].tag} class="{style[11:]}">' if style else f"<{tokens[idx].tag}>"
 
     td_open = th_open
 
 
-def _inside_link(before: Sequence[Token]) -> bool:
-    return sum(token.nesting for token in before if token.tag == "a") > 0
-
-
-# Bodies are the same for readers of all languages: buttons take their names from hidden words of the page.
+# The HTML is the same in all languages: buttons are labelled by hidden elements of the page.
 _CODE_BUTTONS = (
     '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
     '<button type="button" class="copy" data-action="copy-code" aria-labelledby="w-copy"></button>'
@@ -182,7 +178,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
 
 
 def _link_addresses(state: StateCore) -> None:
-    """Make links of the addresses in plain text; code, formulas and the text of other links stay as they are."""
+    """Link the addresses in plain text, but not in code, formulas and the text of other links."""
     for token in state.tokens:
         if token.children and any(addresses.MARK.search(child.content) for child in token.children):
             token.children = list(_with_links(token.children, state.md, state.env.get("meter")))
@@ -216,14 +212,14 @@ def _text(content: str) -> Token:
 
 
 def _count_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A rule that never applies: it is asked at each line, and at each row of a table, which may be wide."""
+    """Count a line or table row: a rule that never matches."""
     meter: Meter = state.env["meter"]
     meter.tick(8)
     return False
 
 
 def _count_place(state: StateInline, silent: bool) -> bool:
-    """A rule that never applies: it is asked at each place of inline text, each time that the parser comes there."""
+    """Count a position of inline text: a rule that never matches."""
     meter: Meter = state.env["meter"]
     meter.tick()
     return False
@@ -234,7 +230,7 @@ _metered = _make_parser(counts_steps=True)
 
 
 def parse(source: str, references: References, meter: Meter | None = None) -> list[Token]:
-    """Parse the blocks of normalised source; link definitions are added to the references. Raises TooDear."""
+    """Parse the blocks of normalised source, and add its link definitions to the references. Raises TooDear."""
     tokens: list[Token] = []
     if meter is None or (len(source) < SHORT_SOURCE and "|" not in source):
         _md.block.parse(source, _md, {"references": references}, tokens)
@@ -248,7 +244,7 @@ def _env(drawing: Drawing, /, **more: object) -> EnvType:
 
 
 def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """Split a document's tokens into those of each top-level block; the first token's map is the block's lines."""
+    """Split tokens into those of each top-level block. The map of a block's first token is its lines."""
     start = 0
     for index, token in enumerate(tokens):
         if token.level == 0 and token.nesting <= 0:
@@ -257,7 +253,7 @@ def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def coloured_after(tokens: Sequence[Token], spent: Coloured) -> Coloured:
-    """Count the code that gets colours up to the end of a block, `spent` before it."""
+    """Return how much code is coloured up to the end of a block, with `spent` before it."""
     colours = Colours(UNLIMITED, spent)
     for token in tokens:
         if token.type == "fence" and is_colourable(token.content, language := _language(token)):
@@ -266,7 +262,7 @@ def coloured_after(tokens: Sequence[Token], spent: Coloured) -> Coloured:
 
 
 def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
-    """Draw tokens as HTML; raises ValueError if they nest too deeply to be shown as they are."""
+    """Draw tokens as HTML. Raises ValueError if they nest too deeply."""
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         raise ValueError("blocks nest too deeply")
     html: str = _md.renderer.render(tokens, _md.options, _env(drawing, drawing=drawing))

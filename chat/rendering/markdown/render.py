@@ -1,33 +1,80 @@
-"""Finished Markdown as safe HTML: what a page shows, and what a stream ends as.
+"""Finished Markdown as safe HTML.
 
-The HTML holds no picture from elsewhere and no address but http, https and mailto. `![alt](url)` becomes a link
-`<a class="ext-img" href="url">alt</a>`, since showing it would call out to a stranger's server (CSP: img-src 'self').
+The HTML has no external images and only http, https and mailto addresses. `![alt](url)` becomes a placeholder, as an
+image would call an unknown server (CSP: img-src 'self').
 
-What takes little is drawn where it is asked for, the rest in other processes within limits; what reaches these limits
-is shown as source.
+Cheap texts are rendered in the caller's process, others in a pool of processes with limits. A text that reaches these
+limits is shown as source.
 """
 
 import logging
+from collections import OrderedDict
+from threading import RLock
 
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, TooDear, end_of_markdown
 from chat.rendering.markdown import external_images
-from chat.rendering.markdown.blocks import draw_all
-from chat.rendering.markdown.cache import BlockCache
-from chat.rendering.markdown.source import normalise, plain_blocks
+from chat.rendering.markdown.blocks import draw_all, normalise, plain_blocks
 
 __all__ = ["blocks", "draw", "draw_all", "draw_soon", "remember", "render"]
 
 log = logging.getLogger(__name__)
-# A text that is longer goes to another process at once; with the most common Markdown it takes some 30 ms.
+# A longer text goes to another process at once. Common Markdown of this length takes about 30 ms.
 LONGEST_HERE = 20_000
-# A text that reaches one of these limits will do so again; otherwise its drawing is tried again.
+# Limits that a text reaches each time. After other failures it is rendered again.
 LASTING = ("cpu", "memory", "output", "time")
 
+
+class BlockCache:
+    """A least-recently-used cache of rendered texts, limited by characters. One text may take a sixteenth of it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._entries: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._lock = RLock()  # pages are rendered in threads
+
+    def get(self, text: str) -> tuple[str, ...] | None:
+        """Return the blocks of the text, None if they are not cached."""
+        with self._lock:
+            found = self._entries.get(text)
+            if found is not None:
+                self._entries.move_to_end(text)
+            return found
+
+    def put(self, text: str, blocks: tuple[str, ...]) -> None:
+        """Cache the blocks of the text, and drop the oldest texts."""
+        if _weight(text, blocks) > self._limit // 16:
+            return
+        with self._lock:
+            self._drop(text)
+            self._entries[text] = blocks
+            self._size += _weight(text, blocks)
+            while self._size > self._limit:
+                self._drop(next(iter(self._entries)))
+
+    def put_once(self, text: str, blocks: tuple[str, ...]) -> tuple[str, ...]:
+        """Cache the blocks of the text unless it has some already. Return the cached ones."""
+        with self._lock:
+            known = self.get(text)
+            if known is None:
+                self.put(text, blocks)
+        return known or blocks
+
+    def _drop(self, text: str) -> None:
+        blocks = self._entries.pop(text, None)
+        if blocks is not None:
+            self._size -= _weight(text, blocks)
+
+
+def _weight(text: str, blocks: tuple[str, ...]) -> int:
+    return len(text) + sum(map(len, blocks)) + 500  # and the size of the objects
+
+
 _cache = BlockCache(limit=32_000_000)
-# Two, so that one hostile text does not hold up all others. They keep what they have imported, which takes 0.3 s.
+# Two processes, so that one hostile text does not block all others. They stay, as importing takes 0.3 s.
 _processes = ProcessPool(
-    "chat.rendering.markdown.child",
+    "chat.rendering.markdown.blocks",
     Limits(cpu_seconds=1.0, seconds=10.0, memory_mb=256, output_bytes=10_000_000, queue_seconds=5.0),
     size=2,
     keep_seconds=60.0,
@@ -35,55 +82,55 @@ _processes = ProcessPool(
 
 
 def render(text: str) -> str:
-    """Return the safe HTML of a finished text, each block in `<div class="block">`. Not for the event loop."""
+    """Return the safe HTML of a finished text, each block in `<div class="block">`. Blocks the thread."""
     return in_blocks(blocks(text))
 
 
 def in_blocks(drawn: tuple[str, ...]) -> str:
-    """Put drawn blocks together as a page shows them."""
+    """Join rendered blocks as a page shows them."""
     return "".join(f'<div class="block">{block}</div>' for block in drawn)
 
 
 def blocks(text: str) -> tuple[str, ...]:
-    """Return the safe HTML of each top-level block of a finished text (MSG-12: whatever the text holds).
+    """Return the safe HTML of each top-level block of any finished text (MSG-12).
 
-    Not for the event loop: it waits for another process where drawing takes long.
+    Blocks the thread while another process renders.
     """
     head, rest = _split(text)
     drawn = _quickly(head, IN_THREAD)
     if drawn is None:
         try:
-            drawn = _taken(head, _processes.run("draw", external_images.key(), normalise(head)))
+            drawn = _taken(head, _processes.run("draw_in_process", external_images.key(), normalise(head)))
         except WorkFailed as failed:
             drawn = _shown_as_source(head, failed)
     return drawn + rest
 
 
 async def draw(text: str) -> tuple[str, ...]:
-    """Return what `blocks` does, for coroutines; cancelling it ends the work."""
+    """Return the same as `blocks`, for coroutines. Cancelling it ends the work."""
     head, rest = _split(text)
     drawn = _quickly(head, ON_LOOP)
     if drawn is None:
         try:
-            drawn = _taken(head, await _processes.run_async("draw", external_images.key(), normalise(head)))
+            drawn = _taken(head, await _processes.run_async("draw_in_process", external_images.key(), normalise(head)))
         except WorkFailed as failed:
             drawn = _shown_as_source(head, failed)
     return drawn + rest
 
 
 def draw_soon(text: str) -> tuple[str, ...] | None:
-    """Return the blocks of a text if they are known or drawn quickly enough for the event loop; else None."""
+    """Return the blocks of a text if they are cached or rendered within the event loop's allowance, else None."""
     return _quickly(text, ON_LOOP) if len(text) <= LONGEST_MARKDOWN else None
 
 
 def remember(text: str, drawn: tuple[str, ...]) -> None:
-    """Keep the blocks of a text, so that a page after a stream need not draw it again."""
+    """Cache the blocks of a text that was streamed, so that a page does not render it again."""
     if len(text) <= LONGEST_MARKDOWN:
         _cache.put(text, drawn)
 
 
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the Markdown of a text, and the blocks that show the rest of a very long one."""
+    """Return the Markdown of a text, and the blocks for the rest of a very long text."""
     if len(text) <= LONGEST_MARKDOWN:
         return text, ()
     source = normalise(text)
@@ -103,7 +150,7 @@ def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
 
 
 def _taken(head: str, pieces: list[bytes]) -> tuple[str, ...]:
-    # Near a limit one of two drawings at the same time can fail and the other succeed: pages show the first result.
+    # Near a limit, one of two simultaneous renderings can fail and the other succeed: all pages show the first result.
     return _cache.put_once(head, tuple(piece.decode() for piece in pieces))
 
 

@@ -1,9 +1,9 @@
-"""The allow-list that rendered Markdown passes last: our own tags, classes and link schemes, nothing else."""
+"""The allow-list for rendered Markdown: Parley's own tags, classes and link schemes only."""
 
 import nh3
 
 from chat.rendering.markdown.highlight import CODE_CLASSES
-from chat.rendering.markdown.mathml import ALLOWED as MATH
+from chat.rendering.markdown.math import ALLOWED as MATH
 
 _BLOCKS = {"p", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "input"}
 _TABLE = {"table", "thead", "tbody", "tr"}
@@ -30,7 +30,7 @@ _VALUES = {
     "pre": {"tabindex": {"0"}},
     "input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}, "aria-labelledby": {"w-task"}},
 }
-# Their values have been checked where the formula was written.
+# `math.py` checks the values.
 _MATH_ATTRIBUTES = {tag: {*names} - {"class"} for tag, names in MATH.items()}
 
 _cleaner = nh3.Cleaner(
@@ -46,10 +46,10 @@ _cleaner = nh3.Cleaner(
 
 
 def clean(html: str) -> str:
-    """Return the HTML with everything dropped that is not on the allow-list."""
+    """Return the HTML without anything that is not on the allow-list."""
     return _cleaner.clean(html)
 
 
 def escape(text: str) -> str:
-    """Write plain text exactly as `clean` writes the text inside an element."""
+    """Escape plain text exactly as `clean` writes text inside an element."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\xa0", "&nbsp;")

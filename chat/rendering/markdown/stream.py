@@ -23,10 +23,9 @@ from markdown_it.token import Token
 
 from chat.rendering.budget import UNLIMITED, Allowance, Expansions, Meter, TooDear, end_of_markdown, most_output
 from chat.rendering.markdown import parser
-from chat.rendering.markdown.blocks import draw_block
+from chat.rendering.markdown.blocks import PlainText, draw_block, normalise, plain
 from chat.rendering.markdown.highlight import Coloured, Colours
 from chat.rendering.markdown.parser import Drawing, References
-from chat.rendering.markdown.source import PlainText, normalise, plain
 from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
 
 
@@ -207,12 +206,8 @@ class _Frozen:
     def _freeze(self, source: str) -> set[int]:
         """Freeze a slice, return which earlier blocks changed. Raises TooDear: then no block has changed."""
         defined = len(self.references)
-        fresh = [
-            (block, *(self._draw_first(block) if block else (plain(source), False))) for block in self._parse(source)
-        ]
-        labels = [*self.references][defined:]
-        stale = [(index, block) for index, block in self._with_brackets.items() if self._may_use(block, labels)]
-        drawn = [(index, self._draw(block)[0]) for index, block in stale]
+        fresh = [(block, *self._draw_first(block, source)) for block in self._parse(source)]
+        drawn = [(index, self._draw(block)[0]) for index, block in self._users_of_definitions(defined)]
         changed = {index: html for index, html in drawn if html != self.html[index]}
         self._length += len(source)
         self._output += sum(len(html) for _block, html, _is_provisional in fresh)
@@ -241,12 +236,17 @@ class _Frozen:
             text = "\n".join(token.content for token in block if token.type == "inline" and "[" in token.content)
             yield _Block(block, lines, self._coloured, normalizeReference(text))
 
-    def _may_use(self, block: _Block, labels: Sequence[str]) -> bool:
-        if labels:
+    def _users_of_definitions(self, start: int) -> Iterator[tuple[int, _Block]]:
+        """Yield the blocks with brackets whose text has the label of a definition from number `start` on."""
+        labels = [*self.references][start:] if start < len(self.references) else []
+        for index, block in self._with_brackets.items() if labels else ():
             self._meter.tick()
-        return any(label in block.labels for label in labels)
+            if any(label in block.labels for label in labels):
+                yield index, block
 
-    def _draw_first(self, block: _Block) -> tuple[str, bool]:
+    def _draw_first(self, block: _Block | None, source: str) -> tuple[str, bool]:
+        if block is None:
+            return plain(source), False
         self._coloured = parser.coloured_after(block.tokens, self._coloured)
         try:
             return self._draw(block)

@@ -16,10 +16,9 @@ from markdown_it.token import Token
 
 from chat.rendering.budget import LONGEST_TAIL, Expansions, Meter, TooDear
 from chat.rendering.markdown import parser
-from chat.rendering.markdown.blocks import draw_block, is_plain
+from chat.rendering.markdown.blocks import draw_block, is_plain, plain
 from chat.rendering.markdown.parser import Drawing, References
 from chat.rendering.markdown.sanitize import clean, escape
-from chat.rendering.markdown.source import plain
 from chat.rendering.text import addresses
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -51,7 +50,7 @@ class TailDrawing:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all drawings, as the tail begins elsewhere now."""
+        """Forget all drawings, as the tail starts at another block now."""
         self._source = self._html = self._parsed_source = ""
         self._parsed = Parsed([], {})
         self._inlines: dict[str, str] = {}

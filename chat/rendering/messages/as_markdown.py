@@ -1,4 +1,4 @@
-"""A message as Markdown, for copying: texts to the letter, links to files, what a tool was asked and answered."""
+"""A message as Markdown, for copying: its exact text, links to its files, or a tool call with its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot
 
 
 def as_markdown(message: MessageSnapshot, site: str = "") -> str:
-    """Give a message the form in which it can be pasted elsewhere (MSG-12); its files follow, as links to a `site`."""
+    """Return a message as Markdown (MSG-12). Links to its files follow if `site` is given."""
     if message.tool:
         return _tool(message.tool)
     files = "\n".join(f"- {_link(file, site)}" for file in message.attachments if site)

@@ -1,4 +1,4 @@
-"""Attached files as messages show them: pictures in a size that is known before they load, the others by name."""
+"""Attachments as messages show them: images in a size that is known before they load, other files by name."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from chat.snapshots import AttachmentSnapshot
 
-# A picture that stands alone, in CSS pixels.
+# The largest size of a single image, in CSS pixels.
 LARGEST = (360, 320)
 LONGEST_ENDING = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image; `width` and `height` are those in which it is shown where it stands alone."""
+    """An image. `width` and `height` are its size on the page if it is the only one."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Any other file. Of a long name the middle goes: `stem` may be cut, `ending` never."""
+    """A file that is no image. The page may shorten the `stem` of its name, but not its `ending`."""
 
     id: str
     name: str
@@ -37,14 +37,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """All files of a message, in the order of the sender."""
+    """All files of a message, in the sender's order."""
 
     pictures: list[Picture]
     documents: list[Document]
 
 
 def attached(files: Iterable[AttachmentSnapshot]) -> Attached:
-    """Sort a message's files into what is shown as a picture and what is not."""
+    """Split the files of a message into images and others."""
     files = list(files)
     return Attached(
         [_picture(file) for file in files if file.kind == "image"],

@@ -1,4 +1,4 @@
-"""What a model gets, as the panel shows it: short enough to be looked through, with the beginning of each text."""
+"""The context of a model request as the panel shows it, with an excerpt of each text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.messages import File, Part, Text, Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageRevision, MessageStatus
 from chat.projections.context_view import Block, ExclusionReason, Line
 
-# Characters of a text at first sight, and of what opens below it.
+# Characters of an excerpt, and of the text that opens below it.
 LENGTH = 180
 WHOLE = 2_000
 Tokens = Callable[[float], int]
@@ -18,7 +18,10 @@ Tokens = Callable[[float], int]
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A text: how it begins, in one paragraph; more of it, as it is, where that says more; characters left beyond."""
+    """The beginning of a text in one paragraph, `whole` with more of the text, and the number of characters `beyond`.
+
+    `whole` is "" where the excerpt is the text.
+    """
 
     excerpt: str
     whole: str = ""
@@ -35,7 +38,10 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class LineView:
-    """What a message holds of one row. `by` is the record of its being left out; `since` what has become of it."""
+    """The part of a message that comes from one row.
+
+    `by` is the revision that excluded the row, `since` tells what happened to it after the request.
+    """
 
     id: str
     kind: str
@@ -56,7 +62,7 @@ class LineView:
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A message, or rows of which nothing is sent: `role` is "" then, "results" for those of tools."""
+    """A message of the request, or rows that are not sent. `role` is "results" for tool results, "" for unsent rows."""
 
     role: str
     name: str
@@ -67,7 +73,7 @@ class BlockView:
 def block_view(
     block: Block, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool = True
 ) -> BlockView:
-    """Draw a block; `tokens` says what an estimate comes to."""
+    """Return the view of a block. `tokens` rounds an estimate."""
     lines = tuple(_line(line, tokens, left_out, may_switch=may_switch) for line in block.lines)
     role = "results" if block.is_results else block.role or ""
     return BlockView(role, _name(role, block.lines[0].row), tokens(block.tokens) if role else 0, lines)
@@ -80,13 +86,13 @@ def _name(role: str, row: ChatMessage) -> str:
 def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool) -> LineView:
     row = line.row
     is_call = row.type == "tool_group"
-    said = line.parts or _kept(row)
+    parts = line.parts or _unsent_parts(row)
     return LineView(
         id=row.pk,
         kind=_kind(line),
         name=(row.tool_name or "unknown") if is_call else "",
-        words=Excerpt.of(_said(said) if line.why != ExclusionReason.AT_WORK or not line.is_result else ""),
-        files=tuple(part.name for part in said if isinstance(part, File)),
+        words=Excerpt.of(_joined_text(parts) if line.why != ExclusionReason.AT_WORK or not line.is_result else ""),
+        files=tuple(part.name for part in parts if isinstance(part, File)),
         tokens=tokens(line.tokens),
         why=line.why.value,
         is_cut=row.status == MessageStatus.INTERRUPTED and row.type == "text",
@@ -104,24 +110,24 @@ def _kind(line: Line) -> str:
     return line.row.type
 
 
-def _kept(row: ChatMessage) -> Sequence[Part]:
-    """What a row holds of which the model gets nothing."""
+def _unsent_parts(row: ChatMessage) -> Sequence[Part]:
+    """Return the parts of a row that is not sent to the model."""
     if row.type == "tool_group":
         return (ToolCall("", row.tool_name, row.arguments if isinstance(row.arguments, dict) else {}),)
     return (Text(row.text),)
 
 
 def text_of_row(row: ChatMessage, *, is_result: bool) -> str:
-    """What stands in a row, of a tool's call or of its result."""
-    return row.result if is_result else _said(_kept(row))
+    """Return the text of a row: of a tool call, or of its result."""
+    return row.result if is_result else _joined_text(_unsent_parts(row))
 
 
-def _said(parts: Sequence[Part]) -> str:
+def _joined_text(parts: Sequence[Part]) -> str:
     return "\n\n".join(filter(None, map(text_of, parts)))
 
 
 def text_of(part: Part) -> str:
-    """A part as text; a file has none of its own."""
+    """Return the text of a part; "" for a file."""
     match part:
         case Text(text) | Thinking(text):
             return text

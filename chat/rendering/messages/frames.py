@@ -1,6 +1,6 @@
-"""Snapshots as the page shows them: the HTML of messages and session parts, and the frames that carry it.
+"""The HTML of messages and session parts, and the frames that carry it to pages.
 
-Pure: no database. What differs between viewers (mine or theirs, time zone) is decided in the browser.
+Pure, without the database. The browser decides what differs between users: own messages, time zone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EMPTY = SafeString("")
 
 
 class Usage(Protocol):
-    """Whatever knows the token figures: a session's snapshot, or the event that tells of them."""
+    """Token counts: a session snapshot, or the event of a change."""
 
     @property
     def context_used(self) -> int | None: ...
@@ -44,59 +44,59 @@ class Usage(Protocol):
 
 
 def message_frame(message: MessageSnapshot, body: SafeString | None = None) -> Json:
-    """Make the frame that puts a message into a page. A streaming one comes empty: its text follows by itself.
+    """Return the frame of one message. A streaming message has an empty body, as its text has frames of its own.
 
-    `body` is the HTML of its Markdown, where that has been drawn already.
+    `body` is the HTML of its Markdown if that is rendered already.
     """
     html = message_html(message, EMPTY if message.status == "streaming" else body)
     return {"op": "message", "revision": message.revision, "id": message.id, "sequence": message.sequence, "html": html}
 
 
 def context_frame(revision: int, included: bool, places: Sequence[Sequence[int]]) -> Json:
-    """Make the frame that marks what is said in these places as left out of the context, or as it was."""
+    """Return the frame that marks messages as excluded from the context or included. `places` are sequence ranges."""
     mark = EMPTY if included else _render("messages/left_out", {})
     return {"op": "context", "revision": revision, "included": included, "places": places, "mark": mark}
 
 
 def is_markdown(message: MessageSnapshot) -> bool:
-    """Tell whether a message shows its text as Markdown: what an agent says or thinks."""
+    """Tell whether a message shows its text as Markdown: answers and reasoning."""
     return message.type == "reasoning" or (message.type == "text" and message.role not in ("user", "system"))
 
 
 def is_quick(message: MessageSnapshot) -> bool:
-    """Tell whether a message that came whole in an event is drawn quickly enough for the event loop."""
+    """Tell whether a message is rendered quickly enough for the event loop."""
     if message.status in ("streaming", "queued") or not is_markdown(message):
         return True
     return render.draw_soon(message.text) is not None
 
 
 def body_of(blocks: tuple[str, ...]) -> SafeString:
-    """Return blocks of Markdown as the body of a message."""
+    """Return the body of a message from blocks of Markdown."""
     return mark_safe(render.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitised HTML
 
 
 def message_html(message: MessageSnapshot, body: SafeString | None = None) -> SafeString:
-    """Render one message; a card that says so where that fails, so that the rest of the page stands (MSG-10).
+    """Render one message, or an error card if that fails (MSG-10).
 
-    It may wait for another process to draw the body, unless that is given.
+    Without `body`, blocks the thread while another process renders the Markdown.
     """
     try:
         return _message_html(message, body)
-    except Exception:  # rows may be hand-made or older than this code: whatever is wrong with one is its own matter
+    except Exception:  # a faulty row must not break the rest of the page
         logger.exception("Message %s cannot be rendered", message.id)
         tool_name = (message.tool.name if message.tool else "unknown") if message.type == "tool_group" else ""
         return _render("messages/fallback", {"message": message, "speaker": "", "tool_name": tool_name})
 
 
 def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
-    """Make the frame that brings a page's session parts up to date."""
+    """Return the frame that updates the session parts of a page."""
     archived = session.status == Session.Status.ARCHIVED
     parts = session_parts(session)
     return {"op": "session", "revision": revision, "status": session.agent_status, "archived": archived, "parts": parts}
 
 
 def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
-    """Render what a page shows of its session, by the name of the place."""
+    """Render the session parts of a page, by name."""
     return {
         "title": _render("parts/title", {"session": session}),
         "agent": agent_html(session.agent_title),
@@ -107,7 +107,7 @@ def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
 
 
 def agent_html(title: str) -> SafeString:
-    """Render which agent answers; nothing where there is but one."""
+    """Render the name of the agent; nothing if there is only one."""
     return _render("parts/agent", {"title": title}) if title else EMPTY
 
 
@@ -116,7 +116,7 @@ def status_frame(status: str, tool_name: str) -> Json:
 
 
 def status_html(status: str, tool_name: str) -> SafeString:
-    """Render the line that says what the agent does; nothing while it is idle (UI-07)."""
+    """Render the status line of the agent; nothing while it is idle (UI-07)."""
     return _render("parts/status", {"status": status, "tool_name": tool_name}) if status != "idle" else EMPTY
 
 
@@ -125,23 +125,19 @@ def usage_frame(usage: Usage) -> Json:
 
 
 def usage_html(usage: Usage) -> SafeString:
-    """Render the token figures (UI-08)."""
+    """Render the token counts (UI-08)."""
     percent = usage.context_percent
     return _render(
         "parts/usage",
         {
             "context_percent": percent,
             "percent": f"{percent or 0:.1f}",
-            "level": _level(percent or 0),
+            "level": "low" if not percent or percent < 50 else "middle" if percent <= 80 else "high",
             "context_used": usage.context_used,
             "context_window": usage.context_window,
             "total": usage.session_total_tokens,
         },
     )
-
-
-def _level(percent: float) -> str:
-    return "low" if percent < 50 else "middle" if percent <= 80 else "high"
 
 
 def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeString:
@@ -156,7 +152,10 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "text", "system":
             return _render("messages/system", {"message": message, "text": translate(message.text, message.words)})
         case "text", "user":
-            return _row("user", message, **_person(message))
+            speaker = f"user:{message.user_id or message.sender}"
+            is_long = len(message.text) > LONG_TEXT_CHARS or message.text.count("\n") > LONG_TEXT_LINES
+            body = user_text_html(message.text)
+            return _row("user", message, name=message.sender, speaker=speaker, person=True, body=body, long=is_long)
         case "text", _:
             return _row("assistant", message, body=_body(message, body))
         case "reasoning", _:
@@ -169,28 +168,18 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
 
 
 def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
-    """Render a message that has a sender: a person, or else the model that the row names (UI-06)."""
+    """Render a message with its sender: a user, or the model of the row (UI-06)."""
     values = {"name": message.model, "speaker": f"model:{message.provider}/{message.model}", "person": False, **more}
     values.update(kind=kind, message=message, clock=message.timestamp[11:16])
     return _render(f"messages/{kind}", values)
-
-
-def _person(message: MessageSnapshot) -> Json:
-    speaker = f"user:{message.user_id or message.sender}"
-    words = {"body": user_text_html(message.text), "long": _is_long(message.text)}
-    return {"name": message.sender, "speaker": speaker, "person": True, **words}
 
 
 def _body(message: MessageSnapshot, body: SafeString | None) -> SafeString:
     return body_of(render.blocks(message.text)) if body is None else body
 
 
-def _is_long(text: str) -> bool:
-    return len(text) > LONG_TEXT_CHARS or text.count("\n") > LONG_TEXT_LINES
-
-
 def turn_words(message: MessageSnapshot) -> str:
-    """Say how a turn ended; nothing for a short one that went well (UI-04)."""
+    """Return how a turn ended; "" for a short turn that completed (UI-04)."""
     seconds = message.duration_seconds or 0
     is_long = seconds >= SHORT_TURN_SECONDS
     if message.status != "interrupted":
@@ -205,5 +194,5 @@ def turn_words(message: MessageSnapshot) -> str:
 
 
 def _render(name: str, values: Json) -> SafeString:
-    # The loader keeps compiled templates, except while somebody works on them (DEBUG).
+    # The loader caches compiled templates unless DEBUG is set.
     return SafeString(get_template(f"chat/{name}.html").render(values))

@@ -1,24 +1,30 @@
-"""A tool call as a card shows it: its icon, a line of its arguments, and both ends in full."""
+"""A tool call as a card: its icon and state, its arguments on one line and in full, and its result."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from html import escape
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from django.utils.functional import cached_property
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
-from chat.rendering.messages.output import Output, output
 from chat.rendering.text import terminal
+from chat.rendering.text.json_text import coloured, laid_out
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 LINE = 120
+# The part of long arguments and results that is shown at first.
+FIRST_LINES = 200
+FIRST_CHARACTERS = 10_000
 _ICONS = {"web_fetch": "globe", "web_search": "globe", "calculator": "calculator", "current_time": "clock"}
-# Of several arguments, the one that says most.
+# The most informative argument: the first of these that is given.
 _TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
     "pending": "waiting",
@@ -36,16 +42,28 @@ _MARKS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Safe HTML: `shown` at first, and the `rest` behind "show all"."""
+
+    shown: SafeString
+    rest: SafeString
+    lines: int
+
+    def __bool__(self) -> bool:
+        return bool(self.shown)
+
+
 @dataclass(frozen=True)
 class ToolCard:
-    """What the card's template asks for; the costly parts only when they are asked for."""
+    """The values of the card's template. Expensive values are computed when the template reads them."""
 
     tool: ToolSnapshot
     state: str  # waiting, running, interrupted, failed or done
 
     @classmethod
     def of(cls, message: MessageSnapshot) -> ToolCard:
-        """Take a tool_group. Raises ValueError for a message without a tool."""
+        """Return the card of a tool_group message. Raises ValueError for a message without a tool."""
         if message.tool is None:
             raise ValueError(f"{message.id} has no tool")
         state = "failed" if message.tool.is_error else "done"
@@ -61,7 +79,7 @@ class ToolCard:
 
     @property
     def mark(self) -> str:
-        """The icon of the state; `mark_name` is its word."""
+        """The icon of the state. `mark_name` is its label."""
         return _MARKS[self.state][0]
 
     @property
@@ -74,7 +92,7 @@ class ToolCard:
 
     @cached_property
     def line(self) -> str:
-        """The arguments on one line: the value alone when there is only one, or one that says most."""
+        """The arguments on one line: only the value if there is one argument, or one that is most informative."""
         value = _telling(self.tool.arguments)
         text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value)
         text = " ".join(text[: 4 * LINE].split())
@@ -82,7 +100,7 @@ class ToolCard:
 
     @cached_property
     def command(self) -> str:
-        """What a terminal shows after its prompt."""
+        """The command that a terminal shows after its prompt."""
         arguments = self.tool.arguments
         if isinstance(arguments, dict):
             for key in ("command", "cmd", "code", "script"):
@@ -92,7 +110,7 @@ class ToolCard:
 
     @cached_property
     def arguments(self) -> Output:
-        """The arguments in full; in colour once nothing changes any more."""
+        """The arguments in full, coloured once the call is over."""
         text = _json(self.tool.arguments) if self.tool.arguments not in ({}, None) else ""
         return output(text, in_colour=self.is_over)
 
@@ -116,5 +134,25 @@ def _telling(arguments: object) -> object:
 def _json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):  # hand-made snapshots may hold anything
+    except (TypeError, ValueError, RecursionError):  # hand-made rows may have anything here
         return str(value)
+
+
+def output(text: str, *, in_colour: bool) -> Output:
+    """Render text, indented if it is JSON. Only the part that is shown at first has colours."""
+    lines = laid_out(text).split("\n")
+    cut = _cut(lines)
+    first = "\n".join(lines[:cut])
+    is_json = in_colour and first[:1] in ("{", "[") and len(first) <= 2 * FIRST_CHARACTERS
+    shown = coloured(first) if is_json else _escaped(first)
+    return Output(shown, _escaped("\n".join(lines[cut:])), len(lines))
+
+
+def _cut(lines: list[str]) -> int:
+    """Return how many lines to show at first: whole lines, at least one."""
+    characters = accumulate(len(line) + 1 for line in lines[:FIRST_LINES])
+    return sum(1 for count in characters if count <= FIRST_CHARACTERS) or 1
+
+
+def _escaped(text: str) -> SafeString:
+    return mark_safe(escape(text, quote=False))  # noqa: S308  # escaped

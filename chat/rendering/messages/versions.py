@@ -1,4 +1,4 @@
-"""Histories as people read them: which version came when, by whom, what differs; and what was removed, by act."""
+"""The history of a message or system prompt as the page lists it, and removed messages, grouped by removal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 Kind = MessageRevision.Kind
-# The icon and the words of what was done; a system prompt is edited.
+# The icon and label of each kind of change. A system prompt has only edits.
 _DONE: dict[str, tuple[str, StrPromise]] = {
     Kind.ADD: ("plus", _("Added")),
     Kind.EDIT: ("pencil", _("Edited")),
@@ -34,7 +34,7 @@ _PARTS = {"arguments": _("Arguments"), "result": _("Result")}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How a part of a message changed, or what it was; `name` is "" where it is the only one."""
+    """The difference of one part of a message. `name` is "" if the message has only one part."""
 
     name: StrPromise | str
     pieces: list[Piece]
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A change as it is listed. `parts` are those that it changed; `number` names the version that it made."""
+    """A change in the list. `parts` are the changed parts, `number` is the version that it made."""
 
     icon: str
     done: StrPromise | str
@@ -63,8 +63,8 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """What somebody removed, or replaced by a retry, at once; `attempt` restores all of it."""
+class Removal:
+    """Messages that one user removed, or replaced by a retry, in one step. `attempt` restores all of them."""
 
     user: User | None
     at: datetime
@@ -73,35 +73,35 @@ class Act:
     attempt: str = ""
 
 
-def told(history: History) -> list[Version]:
-    """List a history's changes, the newest first."""
+def list_versions(history: History) -> list[Version]:
+    """Return the changes of a history, newest first."""
     return [_version(change, history.now) for change in history.changes]
 
 
-def first(history: History) -> Version:
-    """What there was before all changes: nobody's doing."""
+def first_version(history: History) -> Version:
+    """Return the version before all changes."""
     parts = [Part(_PARTS.get(name, ""), shown(text, text)) for name, text in history.first.items()]
     return Version("", "", None, None, parts, history.first_version, history.first == history.now)
 
 
-def in_full(words: Words) -> str:
-    """All that a version says, as one text."""
+def full_text(words: Words) -> str:
+    """Join all parts of a version."""
     return "\n\n".join(words.values())
 
 
 def last_writer(history: History) -> tuple[User | None, datetime | None]:
-    """Who wrote what is there now, and when; nobody where it has never been changed."""
+    """Return the author and time of the current version; None if it was never changed."""
     last = next((change for change in history.changes if change.before != change.after), None)
     return (last.user, last.at) if last else (None, None)
 
 
-def acts(rows: Sequence[Removed]) -> list[Act]:
-    """Put together what went at once, in the order in which it stood."""
+def group_removals(rows: Sequence[Removed]) -> list[Removal]:
+    """Group messages that were removed in one step, in the order of the conversation."""
     found = []
     for _when, group in groupby(rows, lambda row: (row.message.removed_at, row.comes_back)):
         together = list(group)
         last = together[0]
-        found.append(Act(last.user, last.at, last.comes_back, together[::-1], last.message.attempt))
+        found.append(Removal(last.user, last.at, last.comes_back, together[::-1], last.message.attempt))
     return found
 
 

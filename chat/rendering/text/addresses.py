@@ -1,7 +1,7 @@
-"""Web addresses written as plain text: where they begin and end, and where a link to one leads.
+"""Web addresses in plain text: where they start and end, and the URL of a link to them.
 
-The same rule holds for people's messages and for Markdown. linkify-it-py was measured and not taken: it needs minutes
-for 200 KB of `https://a/"` in a row, links file names such as `main.py`, and does not end at Chinese punctuation.
+User messages and Markdown use the same rules. linkify-it-py is not used: it takes minutes for 200 KB of `https://a/"`
+in a row, links file names such as `main.py`, and does not stop at Chinese punctuation.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# What no address holds: one ends here, and a growing text can have no address across it.
+# Characters that end an address.
 _ENDS = r"\s<>\"'`“”«»、。，；：？！（）「」【】《》"
 _ADDRESS = re.compile(
     rf"(?<![A-Za-z0-9_.@/-])(?<!blob:)(?:[hH][tT][tT][pP][sS]?://(?=[\w\[])|[wW]{{3}}\.(?=\w))[^{_ENDS}]+"
 )
 _HOST = re.compile(r"www(?:\.[\w-]+){2,}", re.IGNORECASE)
-# Text without one of these holds no address.
+# A text without one of these has no address.
 MARK = re.compile(r"://|www\.", re.IGNORECASE)
 _END = re.compile(f"[{_ENDS}]")
-# Most runs end within so many characters.
+# Most addresses are shorter.
 _NEAR = 256
 _TRAILING = ".,;:!?*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 class Address(NamedTuple):
-    """An address at `start` to `end` of a text, and where a link to it leads."""
+    """An address from `start` to `end` of a text, and the URL of its link."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ def find(text: str) -> Iterator[Address]:
 
 
 def _length(address: str) -> int:
-    """Leave out the punctuation after an address, and a closing bracket that was opened before it."""
+    """Return the length without trailing punctuation, and without a closing bracket that was opened before."""
     surplus = {closing: address.count(closing) - address.count(opening) for closing, opening in _PAIRS.items()}
     end = len(address)
     while address[end - 1] in _TRAILING or surplus.get(address[end - 1], 0) > 0:
@@ -54,7 +54,7 @@ def _length(address: str) -> int:
 
 
 def may_continue(text: str, delta: str) -> bool:
-    """Tell whether what is appended to a text may belong to an address that began in it, or begins in what is added."""
+    """Tell whether text that is appended may belong to an address, which starts in `text` or in `delta`."""
     for part in (text[-_NEAR:], text):
         end = _END.search(part[::-1])
         if end or len(part) == len(text):

@@ -1,4 +1,4 @@
-"""Figures as a person reads them: durations, token counts and what stands for a name (UI-02, UI-04, UI-08)."""
+"""Values as the page shows them: durations, token counts, effort levels and avatars (UI-02, UI-04, UI-08)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from zlib import crc32
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext_lazy
 
 COLOURS = 12
+EFFORT_LEVELS = {
+    "none": pgettext_lazy("reasoning effort", "None"),
+    "minimal": pgettext_lazy("reasoning effort", "Minimal"),
+    "low": pgettext_lazy("reasoning effort", "Low"),
+    "medium": pgettext_lazy("reasoning effort", "Medium"),
+    "high": pgettext_lazy("reasoning effort", "High"),
+    "xhigh": pgettext_lazy("reasoning effort", "Extra high"),
+    "max": pgettext_lazy("reasoning effort", "Max"),
+}
 
 
 def duration(milliseconds: int) -> str:
-    """Under a second `328ms`, under ten `1.2s`, under a minute `35s`, else `1m 23s` (UI-02). Cut, never rounded up."""
+    """Format as `328ms`, `1.2s` (under ten seconds), `35s` or `1m 23s`, never rounded up (UI-02)."""
     if milliseconds < 1000:
         return f"{milliseconds}ms"
     if milliseconds < 10_000:
@@ -22,7 +31,7 @@ def duration(milliseconds: int) -> str:
 
 
 def spelled_duration(seconds: float) -> str:
-    """`1 minute 30 seconds`, `2 hours 5 seconds`: parts that are nought are left out (UI-04)."""
+    """Format as `1 minute 30 seconds` or `2 hours 5 seconds`, without parts that are zero (UI-04)."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = (
@@ -34,7 +43,7 @@ def spelled_duration(seconds: float) -> str:
 
 
 def tokens(count: int) -> str:
-    """`950`, `28.5K`, `1.2M` (UI-08)."""
+    """Format as `950`, `28.5K` or `1.2M` (UI-08)."""
     for limit, divisor, unit in ((1000, 1, ""), (999_950, 1000, "K")):
         if count < limit:
             return f"{count / divisor:.1f}{unit}" if unit else str(count)
@@ -42,18 +51,18 @@ def tokens(count: int) -> str:
 
 
 def count(number: int) -> str:
-    """`15,234`, as the reader's language groups digits."""
+    """Format as `15,234`, with digits grouped as in the active language."""
     return number_format(number, force_grouping=True)
 
 
 def window(count: int) -> str:
-    """A context window: `16K`, `200K`, `1M`, `1.05M`."""
+    """Format the size of a context window as `16K`, `200K`, `1M` or `1.05M`."""
     thousands = round(count / 1000)
     return f"{thousands}K" if thousands < 1000 else f"{count / 1_000_000:.3g}M"
 
 
 def initials(name: str) -> str:
-    """Two letters for an avatar; one for scripts where a letter is a word."""
+    """Return two letters for an avatar, or one in scripts where a letter is a word."""
     words = [word for word in name.split() if word[0].isalnum()]
     if not words:
         return "?"
@@ -64,5 +73,10 @@ def initials(name: str) -> str:
 
 
 def colour(name: str) -> str:
-    """Name the avatar class that goes with a name: the same one everywhere, for ever."""
+    """Return the avatar class of a name. It never changes."""
     return f"c{crc32(name.encode()) % COLOURS}"
+
+
+def effort_level(effort: str) -> str:
+    """Return the name of a reasoning effort level in the active language; an unknown level is returned as it is."""
+    return str(EFFORT_LEVELS.get(effort, effort))

@@ -1,4 +1,4 @@
-"""JSON for reading: where lines break changes and tokens have colours, but each stays as it was written."""
+"""JSON for display: indented and coloured, with every token as it was written."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from django.utils.safestring import SafeString, mark_safe
 from chat.rendering.budget import LONGEST_STYLED
 
 INDENT = "  "
-# Deeper than this, the indentation would be more than the text.
+# With deeper nesting there would be more indentation than text.
 DEEPEST = 40
-# Line ends and indentation may come to this, and to so many times the text.
+# The most characters of line ends and indentation: a fixed number, and a multiple of the length of the text.
 MOST_INDENTATION = 10_000
 MOST_TIMES = 5
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-# A string that nothing closes ends with its line: text that only looks like JSON is not sought through again and again.
+# An unclosed string ends with its line, so that text that only looks like JSON takes linear time.
 _COLOURS = re.compile(r'("(?:[^"\\\n]|\\.)*(?:"|\\?$))(\s*:)?|\b(true|false|null)\b|(-?\b\d[\w.+-]*)', re.MULTILINE)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
 
 
 def laid_out(text: str) -> str:
-    """Break JSON into lines; anything else, and what is too long or nested too deeply, comes back as it is."""
+    """Indent JSON. Returns other text, and JSON that is too long or nested too deeply, as it is."""
     if text[:1] not in _OPENING or len(text) > LONGEST_STYLED:
         return text
     try:
-        json.loads(text, parse_int=str, parse_float=str)  # of numbers, the words alone are of interest
+        json.loads(text, parse_int=str, parse_float=str)  # only checks the syntax
     except (ValueError, RecursionError):
         return text
     return _indented(text) or text
 
 
 def coloured(text: str) -> SafeString:
-    """Write JSON with the classes of highlighted code: names, strings, numbers, words."""
+    """Return JSON as HTML with the classes of highlighted code for names, strings, numbers and words."""
     return mark_safe(_COLOURS.sub(_span, escape(text, quote=False)))  # noqa: S308  # escaped, then only our spans
 
 

@@ -1,17 +1,18 @@
-"""What a command printed, as a terminal shows it: ANSI colours, and the first lines of long output (UI-10)."""
+"""Terminal output as HTML: control sequences become classes, long output is split (UI-10)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
 from chat.rendering.budget import LONGEST_STYLED
-from chat.rendering.text.ansi import PLAIN, Style, styled
 
+# Tools whose cards show a terminal.
 TOOLS = frozenset({"bash", "shell", "execute", "run"})
 WHOLE_LINES = 500
 FIRST_LINES = 200
@@ -19,10 +20,21 @@ FIRST_LINES = 200
 _ESCAPE = re.compile(r"\x1b(?:\[([0-9;:?<=>!]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][0-9A-B]|[@-Z\\^_=>78])|\x07")
 _UP = re.compile(r"(?:\r|\x1b\[[0-9;]*[GHJK])*\x1b\[(\d{0,4})[AF]")
 
+Style = frozenset[str]
+PLAIN: Style = frozenset()
+
+_ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike", 21: "underline"}
+_OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",), 29: ("strike",)}
+_GROUND = {3: "fg", 9: "fg", 4: "bg", 10: "bg"}
+_STEPS = (0, 95, 135, 175, 215, 255)
+# Red, green, yellow, blue, magenta, cyan: numbers 1 to 6, and 9 to 14 where they are bright.
+_HUES = ((255, 0, 0), (0, 255, 0), (255, 255, 0), (0, 0, 255), (255, 0, 255), (0, 255, 255))
+_BRIGHT = 225
+
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Safe HTML of the output: what is shown at once, and the rest behind "show all"."""
+    """Safe HTML of the output: `shown` at first, and the `rest` behind "show all"."""
 
     shown: SafeString
     rest: SafeString
@@ -30,29 +42,25 @@ class Screen:
 
 
 def screen(output: str) -> Screen:
-    """Lay out `output`: up to 500 lines whole, of more the first 200 and the rest apart.
+    """Render `output`: up to 500 lines are shown whole, of longer output the first 200.
 
-    Beyond a length control sequences are left out, whatever they mean.
+    Control sequences after the first `LONGEST_STYLED` characters are dropped.
     """
-    text = _overwritten(output[:LONGEST_STYLED]) + "".join(_without_controls(output[LONGEST_STYLED:]))
+    # In pieces, as the interpreter cannot switch to another thread while a regular expression works.
+    starts = range(LONGEST_STYLED, len(output), LONGEST_STYLED)
+    rest = "".join(_ESCAPE.sub("", output[start : start + LONGEST_STYLED]) for start in starts)
+    text = _overwritten(output[:LONGEST_STYLED]) + rest
     lines = text.rstrip("\n").split("\n")
     cut = FIRST_LINES if len(lines) > WHOLE_LINES else len(lines)
     shown, style = _coloured("\n".join(lines[:cut]), PLAIN)
-    rest, _ = _coloured("\n".join(lines[cut:]), style)
-    return Screen(shown, rest, len(lines))
-
-
-def _without_controls(output: str) -> Iterator[str]:
-    # In pieces: the interpreter cannot switch to another thread while an expression works.
-    for start in range(0, len(output), LONGEST_STYLED):
-        yield _ESCAPE.sub("", output[start : start + LONGEST_STYLED])
+    return Screen(shown, _coloured("\n".join(lines[cut:]), style)[0], len(lines))
 
 
 def _overwritten(output: str) -> str:
-    """Keep what is left on the screen of lines that were written over: progress bars, spinners, counters."""
+    """Keep the last state of lines that the command wrote over, such as progress bars."""
     text = output.replace("\r\n", "\n")
     if "\b" in text:
-        text = _rubbed_out(text)
+        text = _without_backspaces(text)
     if "\r" not in text and "\x1b[" not in text:
         return text
     lines: list[str] = []
@@ -63,7 +71,7 @@ def _overwritten(output: str) -> str:
     return "\n".join(lines)
 
 
-def _rubbed_out(text: str) -> str:
+def _without_backspaces(text: str) -> str:
     kept: list[str] = []
     for character in text:
         if character != "\b":
@@ -80,7 +88,7 @@ def _coloured(text: str, style: Style) -> tuple[SafeString, Style]:
         parts.append(_span(text[position : match.start()], style))
         position = match.end()
         if match[2] == "m":
-            style = styled(style, match[1])
+            style = _styled(style, match[1])
     parts.append(_span(text[position:], style))
     return mark_safe("".join(parts)), style  # noqa: S308  # every part is escaped in _span
 
@@ -89,3 +97,73 @@ def _span(text: str, style: Style) -> str:
     if not text or not style:
         return escape(text, quote=False)
     return f'<span class="{" ".join(sorted(style))}">{escape(text, quote=False)}</span>'
+
+
+def _styled(style: Style, parameters: str) -> Style:
+    """Return the style after `ESC [ parameters m`."""
+    codes = iter(
+        [[int(part[:6]) if part.isdigit() else 0 for part in code.split(":")] for code in parameters.split(";")]
+    )
+    for code, *more in codes:
+        if code in (38, 48):
+            style = _with_colour(style, "fg" if code == 38 else "bg", _colour(more or _operands(codes)))
+        elif code != 4 or more != [0]:
+            style = _after(style, code)
+        else:  # 4:0 is no underline
+            style -= {"underline"}
+    return style
+
+
+def _after(style: Style, code: int) -> Style:
+    if code == 0:
+        return PLAIN
+    if code in _ON:
+        return style | {_ON[code]}
+    if code in _OFF:
+        return style.difference(_OFF[code])
+    ground, colour = _GROUND.get(code // 10), code % 10
+    if ground is None or colour == 8:
+        return style
+    return _with_colour(style, ground, None if colour == 9 else colour + (8 if code >= 90 else 0))
+
+
+def _with_colour(style: Style, ground: str, colour: int | None) -> Style:
+    others = frozenset(name for name in style if not name.startswith(ground))
+    return others if colour is None else others | {f"{ground}{colour}"}
+
+
+def _operands(codes: Iterator[list[int]]) -> list[int]:
+    """Take the operands of 38 or 48: 5 and a number, or 2 and red, green, blue."""
+    kind = next(codes, [0])[0]
+    return [kind, *(code[0] for _, code in zip(range({5: 1, 2: 3}.get(kind, 0)), codes, strict=False))]
+
+
+def _colour(operands: list[int]) -> int | None:
+    match operands:
+        case [5, number] if number < 16:
+            return number
+        case [5, number] if number < 232:
+            cube = number - 16
+            return _nearest(_STEPS[cube // 36], _STEPS[cube // 6 % 6], _STEPS[cube % 6])
+        case [5, number] if number < 256:
+            return _nearest(*[8 + 10 * (number - 232)] * 3)
+        case [2, *_, red, green, blue]:
+            return _nearest(min(red, 255), min(green, 255), min(blue, 255))
+    return None
+
+
+@lru_cache(maxsize=4_096)
+def _nearest(red: int, green: int, blue: int) -> int:
+    """Return the nearest of 16 colours by hue, so that a dark blue becomes a readable blue."""
+    most = max(red, green, blue)
+    if most - min(red, green, blue) < 32:
+        return 0 if most < 70 else 8 if most < 150 else 7 if most < 235 else 15
+    pure = (red * 255 // most, green * 255 // most, blue * 255 // most)
+    hue = 1 + min(range(6), key=lambda index: _distance(_HUES[index], pure))
+    return hue + 8 if most >= _BRIGHT else hue
+
+
+def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> int:
+    """Return the distance of two colours, weighted as the eye perceives them."""
+    red, green, blue = (a - b for a, b in zip(one, other, strict=True))
+    return 3 * red * red + 4 * green * green + 2 * blue * blue

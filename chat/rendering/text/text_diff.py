@@ -1,24 +1,27 @@
-"""What differs between two texts, word by word: pure, and bounded however long they are."""
+"""The difference of two texts, word by word, in bounded time for texts of any length."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import groupby, islice
 from typing import Literal
 
-Kind = Literal["same", "gone", "new"]
-# Words, or single letters of scripts that put no spaces between words; what is between them is kept as it is.
+# Texts are compared by lines, then changed lines by sentences, then changed sentences by words. In scripts without
+# spaces each letter is a word.
 _LETTER = r"[^\W\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-_WORDS = re.compile(rf"{_LETTER}+|\n|[^\S\n]+|.", re.DOTALL)
-_INSIDE = re.compile(rf"{_LETTER}{{2}}")
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
-# Beyond so many words, then lines, and so many changes among them, the rest is told as a whole: the costs grow with the
-# first and with the square of the second.
-MOST_PARTS = 20_000
-MOST_CHANGES = 500
-# What is shown: characters of unchanged text around a change, of a change, and changes in all.
+_LEVELS = (
+    re.compile(r"[^\n]*\n|[^\n]+"),
+    re.compile(r"[^.!?。！？\n]*[.!?。！？\n]+\s*|[^.!?。！？\n]+"),
+    re.compile(rf"{_LETTER}+|\n|[^\S\n]+|.", re.DOTALL),
+)
+# Parts of one text, and pairs of parts, that one call may compare. What exceeds this is one change. At worst a call
+# takes 0.6 s.
+MOST_PARTS = 100_000
+MOST_PAIRS = 4_000_000
+# Characters shown: of unchanged text next to a change, and of a change. Then the number of pieces shown.
 AROUND = 100
 LONGEST = 2_000
 MOST_PIECES = 200
@@ -26,161 +29,101 @@ MOST_PIECES = 200
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text that both have (same), the first alone (gone) or the second alone (new).
+    """A part of the text that is in both texts (same), only in the first (gone) or only in the second (new).
 
-    `left_out` counts the characters that it has between `text` and `end`, and that are not shown.
+    `left_out` counts the characters between `text` and `end` that are not shown.
     """
 
-    kind: Kind
+    kind: Literal["same", "gone", "new"]
     text: str
     left_out: int = 0
     end: str = ""
 
     @property
     def shown(self) -> str:
-        """The text; a change that is nothing but line breaks would not be seen without a mark."""
+        """The text, with marks if it is a change of nothing but line breaks."""
         return self.text if self.kind == "same" or self.text.strip() else self.text.replace("\n", "⏎\n")
 
 
 def difference(before: str, after: str) -> list[Piece]:
-    """Compare two texts: the same and gone pieces together are the first, the same and new ones the second."""
-    head = _shared(before, after)
-    tail = _shared(before[head:], after[head:], from_end=True)
-    middle = _middle(before[head : len(before) - tail], after[head : len(after) - tail])
-    return _joined([("same", before[:head]), *middle, ("same", before[len(before) - tail :])])
+    """Compare two texts: the same and gone pieces join to the first one, the same and new pieces to the second."""
+    return list(_pieces(_Comparison().changes(before, after)))
 
 
 def shown(before: str, after: str) -> list[Piece]:
-    """Compare two texts for somebody to read: long stretches are cut, and what nobody would read to the end."""
+    """Compare two texts for display: long pieces are shortened, and the pieces after the first 200 are counted."""
     pieces = difference(before, after)
-    kept = [_cut(piece, number, len(pieces)) for number, piece in enumerate(pieces[:MOST_PIECES])]
+    kept = [_shorten(piece, number, len(pieces)) for number, piece in enumerate(pieces[:MOST_PIECES])]
     rest = sum(len(piece.text) for piece in pieces[MOST_PIECES:])
     return [*kept, Piece("same", "", rest)] if rest else kept
 
 
-def _shared(one: str, other: str, *, from_end: bool = False) -> int:
-    """How many characters both begin (end) with, up to the edge of a word in both."""
-    least, most = 0, min(len(one), len(other))
-    while least < most:
-        middle = (least + most + 1) // 2
-        alike = one[-middle:] == other[-middle:] if from_end else one[:middle] == other[:middle]
-        least, most = (middle, most) if alike else (least, middle - 1)
-    # Beyond a hundred letters it is no word.
-    for count in range(least, max(least - 100, 0), -1):
-        if not any(_is_inside(text, len(text) - count if from_end else count) for text in (one, other)):
-            return count
-    return 0
+class _Comparison:
+    """Compares two texts within one budget of pairs."""
 
+    def __init__(self) -> None:
+        self._pairs = MOST_PAIRS
 
-def _is_inside(text: str, at: int) -> bool:
-    """Whether a place is inside a word."""
-    return at > 0 and _INSIDE.match(text, at - 1) is not None
-
-
-def _middle(before: str, after: str) -> list[tuple[Kind, str]]:
-    """Compare by words; by lines where too much has changed for that, and not at all where it still has."""
-    for parts in (_WORDS, _LINES):
-        one, other = _first(parts, before), _first(parts, after)
-        if len(one) + len(other) <= MOST_PARTS and (path := _path(one, other)) is not None:
-            return list(_walked(path, one, other))
-    return [("gone", before), ("new", after)]
-
-
-def _first(parts: re.Pattern[str], text: str) -> list[str]:
-    """The parts of a text; no more of them than show that there are too many."""
-    return [found.group() for found in islice(parts.finditer(text), MOST_PARTS + 1)]
-
-
-def _path(one: Sequence[str], other: Sequence[str]) -> list[dict[int, int]] | None:
-    """Find the shortest way from one to the other (Myers, "An O(ND) difference algorithm", 1986); None: it is long.
-
-    For each number of changes: how far into `one` one gets on each diagonal, which is the place in `one` less that in
-    `other`.
-    """
-    reached = {1: 0}
-    path = []
-    for changes in range(MOST_CHANGES + 1):
-        path.append(reached.copy())
-        for diagonal in range(-changes, changes + 1, 2):
-            at = _step(reached, diagonal, changes)
-            while at < len(one) and at - diagonal < len(other) and one[at] == other[at - diagonal]:
-                at += 1
-            reached[diagonal] = at
-            if at >= len(one) and at - diagonal >= len(other):
-                return path
-    return None
-
-
-def _is_new(reached: dict[int, int], diagonal: int, changes: int) -> bool:
-    """Whether one gets further to a diagonal by a part that is new than by one that is gone."""
-    return diagonal == -changes or (diagonal != changes and reached[diagonal - 1] < reached[diagonal + 1])
-
-
-def _step(reached: dict[int, int], diagonal: int, changes: int) -> int:
-    return reached[diagonal + 1] if _is_new(reached, diagonal, changes) else reached[diagonal - 1] + 1
-
-
-def _walked(path: list[dict[int, int]], one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[Kind, str]]:
-    """Go the way back from its end, and tell it from its beginning."""
-    at, told = (len(one), len(other)), list[tuple[Kind, str]]()
-    for changes in range(len(path) - 1, -1, -1):
-        diagonal = at[0] - at[1]
-        is_new = _is_new(path[changes], diagonal, changes)
-        start = _step(path[changes], diagonal, changes)
-        told += [("same", part) for part in reversed(one[start : at[0]])]
-        if changes:
-            told.append(("new", other[start - diagonal - 1]) if is_new else ("gone", one[start - 1]))
-        at = (start, start - diagonal - 1) if is_new else (start - 1, start - diagonal)
-    return reversed(told)
-
-
-def _joined(parts: Sequence[tuple[Kind, str]]) -> list[Piece]:
-    """Put together what belongs together; what is less than the changes around it is read sooner as a part of them."""
-    runs = [_Run.of(list(run)) for _same, run in groupby((p for p in parts if p[1]), lambda part: part[0] == "same")]
-    pieces: list[Piece] = []
-    change = _Run("", "")
-    for run, following in zip(runs, [*runs[1:], None], strict=False):
-        if run.same and not (change.size and following and run.is_swallowed(change, following)):
-            pieces += [*change.pieces(), Piece("same", run.same)]
-            change = _Run("", "")
+    def changes(self, before: str, after: str, level: int = 0) -> Iterator[tuple[str, str]]:
+        """Yield consecutive stretches of both texts, each as it is before and after."""
+        if not before or not after or level == len(_LEVELS):
+            yield before, after
+            return
+        one, other = (
+            [part.group() for part in islice(_LEVELS[level].finditer(text), MOST_PARTS + 1)] for text in (before, after)
+        )
+        if max(len(one), len(other)) > MOST_PARTS:
+            yield before, after
+            return
+        head = _count_same(one, other)
+        tail = _count_same(one[head:][::-1], other[head:][::-1])
+        middle, their_middle = one[head : len(one) - tail], other[head : len(other) - tail]
+        yield "".join(one[:head]), "".join(one[:head])
+        pairs = len(middle) * len(their_middle)
+        if pairs > self._pairs:
+            yield from self.changes("".join(middle), "".join(their_middle), level + 1)
         else:
-            change = _Run(change.gone + run.gone + run.same, change.new + run.new + run.same)
-    return [*pieces, *change.pieces()]
+            self._pairs -= pairs
+            for _tag, start, end, their_start, their_end in SequenceMatcher(None, middle, their_middle).get_opcodes():
+                old, new = "".join(middle[start:end]), "".join(their_middle[their_start:their_end])
+                yield from [(old, new)] if old == new else self.changes(old, new, level + 1)
+        yield "".join(one[len(one) - tail :]), "".join(one[len(one) - tail :])
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What stands together: what is gone and what is new, or what is the same."""
-
-    gone: str
-    new: str
-    same: str = ""
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[Kind, str]]) -> _Run:
-        texts = {kind: "".join(text for each, text in parts if each == kind) for kind in ("gone", "new", "same")}
-        return cls(**texts)
-
-    @property
-    def size(self) -> int:
-        return max(len(self.gone), len(self.new))
-
-    def is_swallowed(self, before: _Run, after: _Run) -> bool:
-        """Whether this is less than the changes before and after it; paragraphs stay apart."""
-        return "\n\n" not in self.same and len(self.same) <= min(before.size, after.size)
-
-    def pieces(self) -> list[Piece]:
-        return [piece for piece in (Piece("gone", self.gone), Piece("new", self.new)) if piece.text]
+def _count_same(one: list[str], other: list[str]) -> int:
+    """Count the parts that both lists start with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
 
 
-def _cut(piece: Piece, number: int, count: int) -> Piece:
-    """What is changed keeps its beginning, what is not keeps what stands beside changes."""
-    text = piece.text
-    start, end = LONGEST, 0
-    if piece.kind == "same":
+def _pieces(changes: Iterator[tuple[str, str]]) -> Iterator[Piece]:
+    """Join neighbours, and unchanged text that is shorter than both changes around it: one change reads more easily."""
+    groups = groupby(filter(any, changes), lambda change: change[0] == change[1])
+    runs = [(is_same, *("".join(texts) for texts in zip(*group, strict=True))) for is_same, group in groups]
+    gone = new = ""
+    for index, (is_same, old, their) in enumerate(runs):
+        shortest = min(max(len(gone), len(new)), max(map(len, runs[index + 1][1:])) if index + 1 < len(runs) else 0)
+        if is_same and ("\n\n" in old or len(old) > shortest):
+            yield from _change(gone, new)
+            yield Piece("same", old)
+            gone = new = ""
+        else:
+            gone, new = gone + old, new + their
+    yield from _change(gone, new)
+
+
+def _change(gone: str, new: str) -> Iterator[Piece]:
+    if gone:
+        yield Piece("gone", gone)
+    if new:
+        yield Piece("new", new)
+
+
+def _shorten(piece: Piece, number: int, count: int) -> Piece:
+    """Keep the beginning of a change, and of unchanged text what is next to changes."""
+    text, start, end = piece.text, LONGEST, 0
+    if piece.kind == "same" and count > 1:
         start, end = AROUND if number else 0, AROUND if number < count - 1 else 0
-        if count == 1:
-            start = LONGEST
     if len(text) <= start + end + AROUND:
         return piece
     return Piece(piece.kind, text[:start], len(text) - start - end, text[len(text) - end :])

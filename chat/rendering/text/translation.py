@@ -1,4 +1,4 @@
-"""What Parley itself has said in a row, in the language of who reads it now (UI-13)."""
+"""Texts of rows that Parley wrote itself, in the active language (UI-13)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ from django.utils.translation import gettext
 
 
 def translate(text: str, words: Any) -> str:
-    """Say a row's text in the active language. `words` is what agents.i18n.Words made of it.
+    """Translate a row's text. `words` is its stored template with values (`agents.i18n.Words.to_json`).
 
-    A text that is not made of such words is given back as it is: somebody has edited it, or it never was Parley's.
+    A text that was edited since, or that Parley did not write, is returned as it is.
     """
     try:
-        return _said(words, translate=True) if _said(words, translate=False) == text else text
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # hand-made, or a slip in a translation
+        return _filled_in(words, translate=True) if _filled_in(words, translate=False) == text else text
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+    ):  # hand-made rows, faulty translations
         return text
 
 
-def _said(words: Mapping[str, Any], *, translate: bool) -> str:
+def _filled_in(words: Mapping[str, Any], *, translate: bool) -> str:
     values = {
-        name: _said(value, translate=translate) if isinstance(value, Mapping) else str(value)
+        name: _filled_in(value, translate=translate) if isinstance(value, Mapping) else str(value)
         for name, value in words["values"].items()
     }
     template: str = words["template"]
-    # What gettext does not know it may change: "" becomes the catalogue's head, "\r" becomes "\n".
+    # gettext changes some texts that it does not know: "" becomes the header of the catalogue, "\r" becomes "\n".
     known = translate and template and "\r" not in template
     return (gettext(template) if known else template).format_map(values)

@@ -1,4 +1,4 @@
-"""What a person wrote, shown exactly as it is: addresses are links, code stands out, not a character is changed."""
+"""User messages as HTML: addresses become links and code is marked, but no character is changed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Part = Callable[[str], str]
 
 
 def user_text_html(text: str) -> SafeString:
-    """Make HTML whose text is the given one; beyond a length nothing in it stands out."""
+    """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
-    drawn = "".join(_split(head, _fenced(head), _fence, _outside))
+    drawn = "".join(_split(head, _fenced(head), lambda part: f'<code class="fence">{escape(part)}</code>', _with_code))
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 
 def _split(text: str, spans: Iterable[tuple[int, int]], inside: Part, outside: Part) -> Iterator[str]:
-    """Hand what lies in the spans to one function and what lies between to another."""
+    """Convert the text in the spans with `inside` and the text between them with `outside`."""
     before = 0
     for start, end in spans:
         yield outside(text[before:start])
@@ -37,7 +37,7 @@ def _split(text: str, spans: Iterable[tuple[int, int]], inside: Part, outside: P
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
-    """Where fenced code begins and ends; what nothing closes is none. However many there are, they are sought once."""
+    """Yield where closed fences begin and end, in time linear in the length of the text."""
     fences = list(_FENCE.finditer(text))
     closing = defaultdict[str, deque[re.Match[str]]](deque)
     for fence in fences:
@@ -53,8 +53,9 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
             yield fence.start(), end
 
 
-def _outside(text: str) -> str:
-    return "".join(_split(text, _found(_CODE, text), _code, _linked))
+def _with_code(text: str) -> str:
+    code = (found.span() for found in _CODE.finditer(text))
+    return "".join(_split(text, code, lambda part: f"<code>{escape(part)}</code>", _linked))
 
 
 def _linked(text: str) -> str:
@@ -64,15 +65,3 @@ def _linked(text: str) -> str:
         html += [escape(text[before : address.start]), f'<a href="{url}" {_LINK_ATTRIBUTES}>{shown}</a>']
         before = address.end
     return "".join([*html, escape(text[before:])])
-
-
-def _found(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    return (found.span() for found in pattern.finditer(text))
-
-
-def _fence(text: str) -> str:
-    return f'<code class="fence">{escape(text)}</code>'
-
-
-def _code(text: str) -> str:
-    return f"<code>{escape(text)}</code>"

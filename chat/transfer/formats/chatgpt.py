@@ -10,10 +10,10 @@ from functools import partial
 
 from agents.messages import Json
 from chat.projections.fences import fenced
-from chat.transfer.entries import NO_ENTRIES, Entries
 from chat.transfer.formats.chatgpt_content import Said, has_content, said_in
+from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
 from chat.transfer.formats.turns import Turns, collected
-from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
+from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 # What of a conversation is read.
 KEYS = (
@@ -24,7 +24,7 @@ KEYS = (
 _UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
 
 
-def read(conversation: Json, entries: Entries = NO_ENTRIES) -> Found:
+def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
     """Read one conversation along the path that was shown last, with the files in its archive."""
     return collected(
         Source.CHATGPT,
@@ -49,7 +49,7 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
     while at in nodes:
         path.append(nodes.pop(at))
         at = as_text(path[-1].get("parent"))
-    left[Left.BRANCHES] += sum(_is_said(as_dict(node.get("message"))) for node in nodes.values())
+    left[Loss.BRANCHES] += sum(_is_said(as_dict(node.get("message"))) for node in nodes.values())
     return [as_dict(node.get("message")) for node in reversed(path)]
 
 
@@ -66,7 +66,7 @@ def _is_said(message: Json) -> bool:
 def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries, model: str) -> None:
     content, author = as_dict(message.get("content")), as_dict(message.get("author"))
     if not _is_said(message):
-        left[Left.HIDDEN] += content.get("content_type") not in _UNSEEN and has_content(message)
+        left[Loss.HIDDEN] += content.get("content_type") not in _UNSEEN and has_content(message)
         return
     time, said = as_time(message.get("create_time")), said_in(message, entries, left)
     if not said.text and not said.files:

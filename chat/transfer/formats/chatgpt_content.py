@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agents.messages import Json
-from chat.transfer.entries import Entries
 from chat.transfer.formats.citations import titled_link, with_sources
-from chat.transfer.formats.turns import MOST_FILES, with_places
-from chat.transfer.parsed import Left, Losses, as_dict, as_list, as_text
+from chat.transfer.formats.parsed import Loss, Losses, as_dict, as_list, as_text
+from chat.transfer.formats.turns import MAX_FILES, with_places
+from chat.transfer.parsing.archive import Entries
 
 # Members of a content that say how it is to be read.
 _ABOUT = {"content_type", "language", "response_format_name", "model_set_context", "source_analysis_msg_id"}
@@ -87,14 +87,14 @@ class _Reader:
                 continue
             entry = self._entries.find(file_id, name)
             is_picture = (as_text(each.get("mime_type")) or as_text(each.get("mimeType"))).startswith("image/")
-            if entry and len(self.files) < MOST_FILES:
+            if entry and len(self.files) < MAX_FILES:
                 self.files.append({"name": name[:255], "entry": entry})
             elif entry:
                 surplus.append(name)
             elif not (is_picture and self._seen):  # an older export names pictures here, too
                 missing.append(name)
-        self._left[Left.FILES] += len(missing)
-        self._left[Left.SURPLUS] += len(surplus)
+        self._left[Loss.FILES] += len(missing)
+        self._left[Loss.SURPLUS] += len(surplus)
         return with_places(with_places(text, missing, "not in the export"), surplus, "left out")
 
     def _part(self, part: object) -> str:
@@ -130,10 +130,10 @@ class _Reader:
         name = self._names.get(file_id, "")
         self._seen.add(file_id)
         entry = self._entries.find(file_id, name)
-        if entry and len(self.files) < MOST_FILES:
+        if entry and len(self.files) < MAX_FILES:
             self.files.append({"name": (name or self._entries.name_of(entry))[:255], "entry": entry})
             return ""
-        self._left[Left.SURPLUS if entry else Left.FILES] += 1
+        self._left[Loss.SURPLUS if entry else Loss.FILES] += 1
         return f"[{' '.join(_described(data, name))}: {'left out' if entry else 'not in the export'}]"
 
     def _is_seen(self, file_id: str) -> bool:

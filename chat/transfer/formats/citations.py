@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agents.messages import Json
-from chat.transfer.parsed import Left, Losses, as_dict, as_list, as_text
+from chat.transfer.formats.parsed import Loss, Losses, as_dict, as_list, as_text
 
 Link = tuple[str, str]
 MOST_REFERENCES = 2_000
@@ -40,7 +40,7 @@ def with_sources(text: str, metadata: Json, left: Losses) -> str:
         if said is None:
             said = _self_explaining(found[0])
         if said is None:
-            left[Left.CITATIONS] += 1
+            left[Loss.CITATIONS] += 1
             return ""
         return f" {said}" if said and found.start() and not text[found.start() - 1].isspace() else said
 

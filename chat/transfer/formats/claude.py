@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 
 from agents.messages import Json
-from chat.transfer.entries import NO_ENTRIES, Entries
 from chat.transfer.formats.citations import cited_text, titled_link
+from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
 from chat.transfer.formats.turns import (
-    MOST_FILES,
+    MAX_FILES,
     Turns,
     collected,
     first_words,
@@ -20,7 +20,7 @@ from chat.transfer.formats.turns import (
     text_file,
     with_places,
 )
-from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
+from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 # What of a conversation is read.
 KEYS = (
@@ -31,7 +31,7 @@ KEYS = (
 _ABOUT = ("token_budget", "flag")
 
 
-def read(conversation: Json, entries: Entries = NO_ENTRIES) -> Found:
+def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
     """Read one conversation; of its branches the last one."""
     found = collected(
         Source.CLAUDE,
@@ -105,12 +105,12 @@ def _files(message: Json, entries: Entries, left: Losses) -> tuple[list[Json], s
             continue
         if not entry and not text.strip():
             missing.append(name)
-        elif len(kept) == MOST_FILES:
+        elif len(kept) == MAX_FILES:
             surplus.append(name)
         else:
             kept.append({"name": name[:255], "entry": entry} if entry else text_file(name, text))
-    left[Left.FILES] += len(missing)
-    left[Left.SURPLUS] += len(surplus)
+    left[Loss.FILES] += len(missing)
+    left[Loss.SURPLUS] += len(surplus)
     return kept, with_places(with_places("", missing, "not in the export"), surplus, "left out")
 
 
@@ -151,7 +151,7 @@ def _result_part(part: Json, left: Losses) -> str:
     if said := "\n".join(filter(None, (head, as_text(part.get("text"))))):
         return said
     if part.get("type") in ("image", "local_resource"):
-        left[Left.FILES] += 1
+        left[Loss.FILES] += 1
         name = as_text(part.get("name")) or as_text(part.get("file_name"))
         kind = "Image" if part["type"] == "image" else "File"
         return f"[{' '.join(filter(None, (kind, name)))}: not in the export]"

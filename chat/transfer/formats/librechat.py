@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from agents.messages import Json
-from chat.transfer.document import LONGEST_PROMPT
+from chat.transfer.document.schema import MAX_PROMPT_CHARS
 from chat.transfer.formats.citations import titled_link
-from chat.transfer.formats.turns import MOST_FILES, Turns, collected, data_file, path_to, with_places
-from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
+from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
+from chat.transfer.formats.turns import MAX_FILES, Turns, collected, data_file, path_to, with_places
 
 # What of a conversation is read.
 KEYS = ("conversationId", "title", "createdAt", "updatedAt", "messages", "messagesTree", "options")
@@ -25,7 +25,7 @@ _MARKS = re.compile(r"[\ue200-\ue206]|\\ue20[0-6]")
 _RESULTS = {"search": "organic", "news": "topStories", "ref": "references"}
 
 
-def read(conversation: Json) -> Found:
+def read(conversation: Json) -> ParsedConversation:
     """Read one conversation; of its branches the one with the last message."""
     options = as_dict(conversation.get("options"))
     found = collected(
@@ -38,7 +38,7 @@ def read(conversation: Json) -> Found:
         read=partial(_read_message, model=as_text(options.get("model"))),
     )
     session = found.document["session"]
-    session["system_prompt"] = as_text(options.get("promptPrefix"))[:LONGEST_PROMPT]
+    session["system_prompt"] = as_text(options.get("promptPrefix"))[:MAX_PROMPT_CHARS]
     times = [each["timestamp"] for each in found.document["messages"] if each["timestamp"]]
     session["created_at"] = session["created_at"] or next(iter(times), None)
     session["updated_at"] = session["updated_at"] or next(reversed(times), None)
@@ -71,7 +71,7 @@ def _flat(tree: Any) -> list[Json]:
 def _read_message(message: Json, turns: Turns, left: Losses, *, model: str) -> None:
     time, text = as_time(message.get("createdAt")), as_text(message.get("text"))
     names = [_name(each) for each in as_list(message.get("files"))]
-    left[Left.FILES] += len(names)
+    left[Loss.FILES] += len(names)
     parts = [as_dict(each) for each in as_list(message.get("content"))]
     if message.get("isCreatedByUser") is True or as_text(message.get("sender")).lower() == "user":
         said, files = _said(parts, left, text)
@@ -114,7 +114,7 @@ def _read_part(
             turns.fail(as_text(part.get("error")) or _text_of(part), time)
         case "image_file" | "image_url":
             files = [each] if (each := _picture(part)) else []
-            left[Left.FILES] += not files
+            left[Loss.FILES] += not files
             turns.answer("" if files else NO_PICTURE, time, model, files)
         case "agent_update":
             pass
@@ -130,9 +130,9 @@ def _said(parts: list[Json], left: Losses, text: str) -> tuple[str, list[Json]]:
             case "text":
                 lines.append("" if text else _text_of(part))
             case "image_file" | "image_url":
-                found = _picture(part) if len(files) < MOST_FILES else None
+                found = _picture(part) if len(files) < MAX_FILES else None
                 files += [found] if found else []
-                left[Left.FILES] += not found
+                left[Loss.FILES] += not found
                 lines.append("" if found else NO_PICTURE)
             case kind:
                 left.add_unknown(kind)
@@ -161,7 +161,7 @@ def _made(message: Json, left: Losses) -> list[str]:
             names.append(_name(each))
         elif each.get("type") != "web_search":
             left.add_unknown(each.get("type") or "attachment")
-    left[Left.FILES] += len(names)
+    left[Loss.FILES] += len(names)
     return names
 
 
@@ -182,7 +182,7 @@ def _with_sources(text: str, found: dict[tuple[str, str, str], str], left: Losse
 
     def replace(cited: re.Match[str]) -> str:
         link = found.get((cited[1], cited[2], cited[3]), "")
-        left[Left.CITATIONS] += not link
+        left[Loss.CITATIONS] += not link
         return f" ({link})" if link else ""
 
     return _MARKS.sub("", _CITED.sub(replace, text))

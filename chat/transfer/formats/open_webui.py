@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator
 
 from agents.messages import Json
-from chat.transfer.document import LONGEST_PROMPT
+from chat.transfer.document.schema import MAX_PROMPT_CHARS
 from chat.transfer.formats.citations import with_list
+from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
 from chat.transfer.formats.turns import (
-    MOST_FILES,
+    MAX_FILES,
     Turns,
     collected,
     data_file,
@@ -23,7 +24,6 @@ from chat.transfer.formats.turns import (
     text_file,
     with_places,
 )
-from chat.transfer.parsed import Found, Left, Losses, Source, as_dict, as_list, as_text, as_time
 
 # What of a chat is read.
 KEYS = ("title", "chat", "created_at", "updated_at", "archived", "pinned")
@@ -35,7 +35,7 @@ _SUMMARY = re.compile(r"\A\s*<summary>[^<]*</summary>\s*")
 _QUOTED = re.compile(r"^> ?", re.MULTILINE)
 
 
-def read(conversation: Json) -> Found:
+def read(conversation: Json) -> ParsedConversation:
     """Read one chat along the path that was shown last."""
     chat = as_dict(conversation.get("chat"))
     whole = {
@@ -56,7 +56,7 @@ def read(conversation: Json) -> Found:
         pinned=conversation.get("pinned") is True,
     )
     prompt = as_text(chat.get("system")) or as_text(as_dict(chat.get("params")).get("system"))
-    found.document["session"]["system_prompt"] = prompt[:LONGEST_PROMPT]
+    found.document["session"]["system_prompt"] = prompt[:MAX_PROMPT_CHARS]
     return found
 
 
@@ -207,10 +207,10 @@ def _files(message: Json, left: Losses) -> tuple[list[Json], str]:
         packed = data_file(name, as_text(each.get("url")))
         if packed is None and not text.strip():
             missing.append(name)
-        elif len(kept) == MOST_FILES:
+        elif len(kept) == MAX_FILES:
             surplus.append(name)
         else:
             kept.append(packed or text_file(name, text))
-    left[Left.FILES] += len(missing)
-    left[Left.SURPLUS] += len(surplus)
+    left[Loss.FILES] += len(missing)
+    left[Loss.SURPLUS] += len(surplus)
     return kept, with_places(with_places("", missing, "not in the export"), surplus, "left out")

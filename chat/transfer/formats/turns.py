@@ -11,12 +11,12 @@ from collections.abc import Callable
 from agents.messages import Json
 from agents.safe_text import clean
 from chat import ids
-from chat.transfer.entries import NO_ENTRIES, Entries
-from chat.transfer.parsed import Found, Left, Losses, Source, as_text, as_time, storable
+from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_text, as_time, storable
+from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
-LONGEST_NAME = 200
+MAX_NAME_CHARS = 200
 LONGEST_TITLE = 60
-MOST_FILES = 10
+MAX_FILES = 10
 _DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
 
 
@@ -32,7 +32,7 @@ def collected(
     archived: bool = False,
     pinned: bool = False,
     entries: Entries = NO_ENTRIES,
-) -> Found:
+) -> ParsedConversation:
     """Make one conversation of the messages that `path` finds in it and `read` takes in; the texts name its fields."""
     left = Losses()
     start = as_time(conversation.get(began))
@@ -45,7 +45,7 @@ def collected(
     session["updated_at"] = as_time(conversation.get(changed)) or start
     if archived:
         session |= {"status": "archived", "archived_at": session["updated_at"]}
-    return Found(source, {"session": session, "messages": turns.messages}, left, pinned, entries)
+    return ParsedConversation(source, {"session": session, "messages": turns.messages}, left, pinned, entries)
 
 
 def first_words(text: str) -> str:
@@ -74,7 +74,7 @@ def path_to(by_id: dict[str, Json], leaf: str, parent: str, left: Losses) -> lis
     while leaf in by_id:
         path.append(by_id.pop(leaf))
         leaf = as_text(path[-1].get(parent))
-    left[Left.BRANCHES] += len(by_id)
+    left[Loss.BRANCHES] += len(by_id)
     return path[::-1]
 
 
@@ -129,7 +129,7 @@ class Turns:
         """A tool is called; `call_id` is what its result will name, or its result only names the tool."""
         row = {
             "type": "tool_group",
-            "tool_name": clean(name)[:LONGEST_NAME],
+            "tool_name": clean(name)[:MAX_NAME_CHARS],
             "arguments": arguments_of(arguments),
             "status": "interrupted",
         }
@@ -165,7 +165,7 @@ class Turns:
     def _respond(self, row: Json, time: str | None, model: str) -> Json:
         self._is_asking = False
         self._response = self._response or ids.response_id()
-        whose = {"role": "assistant", "model": clean(model)[:LONGEST_NAME], "response_id": self._response}
+        whose = {"role": "assistant", "model": clean(model)[:MAX_NAME_CHARS], "response_id": self._response}
         return self._add({**row, **whose}, time)
 
     def first_words(self) -> str:

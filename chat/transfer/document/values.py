@@ -16,9 +16,9 @@ from pydantic_core import PydanticCustomError
 from agents.safe_text import clean
 from chat.snapshots import MessageSnapshot
 
-MOST_CHARS = 10_000_000
-LARGEST = 2**53
-DEEPEST = 100
+MAX_CHARS = 10_000_000
+MAX_INTEGER = 2**53
+MAX_DEPTH = 100
 # Times beyond are slips, and other time zones could not name them.
 YEARS = range(1970, 2200)
 
@@ -36,7 +36,7 @@ def _json(value: Any, depth: int = 0) -> Any:
             _storable(value)
         case float() if not math.isfinite(value):
             raise PydanticCustomError("not_a_number", "holds a number that is none")
-        case dict() | list() if depth >= DEEPEST:
+        case dict() | list() if depth >= MAX_DEPTH:
             raise PydanticCustomError("too_deep", "is nested too deeply")
         case dict():
             for key, item in value.items():
@@ -94,12 +94,12 @@ def among(values: Iterable[object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-Text = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(_storable)]
+Text = Annotated[str, Field(max_length=MAX_CHARS), AfterValidator(_storable)]
 # What the columns for names hold.
 Short = Annotated[str, Field(max_length=80), AfterValidator(_storable)]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_storable)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,32}$")]
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Time = Annotated[datetime, BeforeValidator(_time)]
 Json = Annotated[Any, AfterValidator(_json)]

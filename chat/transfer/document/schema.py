@@ -16,7 +16,7 @@ from chat.models import (
     Session,
     SessionRevision,
 )
-from chat.transfer.checks import (
+from chat.transfer.document.values import (
     Before,
     Count,
     Id,
@@ -30,12 +30,12 @@ from chat.transfer.checks import (
     Time,
     among,
 )
-from chat.transfer.export_json import FORMAT
+from chat.transfer.exporting.as_json import FORMAT
 
-MOST_MESSAGES = 50_000
-MOST_CHANGES = 100_000
-MOST_FILES = 10
-LONGEST_PROMPT = 200_000
+MAX_MESSAGES = 50_000
+MAX_CHANGES = 100_000
+MAX_FILES = 10
+MAX_PROMPT_CHARS = 200_000
 
 Column = Literal["system_prompt", "title", "agent", "config", "provider", "model", "context_window"]
 Mode = Annotated[str, among(Session.Mode.values)]
@@ -85,8 +85,8 @@ class RequestPart(Part):
     provider: Short = ""
     model: Name = ""
     tools: Annotated[list[Name], Field(max_length=1000)] = []
-    shared: Annotated[int, Field(ge=0, le=MOST_MESSAGES)] = 0
-    rows: Annotated[list[tuple[Id, Count]], Field(max_length=MOST_MESSAGES)] = []
+    shared: Annotated[int, Field(ge=0, le=MAX_MESSAGES)] = 0
+    rows: Annotated[list[tuple[Id, Count]], Field(max_length=MAX_MESSAGES)] = []
     created_at: Time
 
     @field_validator("rows", mode="before")
@@ -140,8 +140,8 @@ class MessagePart(Part):
     attempt_place: Count | None = None
     removed_at: Time | None = None
     created_at: Time | None = None
-    attachments: Annotated[list[AttachmentPart], Field(max_length=MOST_FILES)] = []
-    revisions: Annotated[list[RevisionPart], Field(max_length=MOST_CHANGES)] = []
+    attachments: Annotated[list[AttachmentPart], Field(max_length=MAX_FILES)] = []
+    revisions: Annotated[list[RevisionPart], Field(max_length=MAX_CHANGES)] = []
 
 
 class SessionPart(Part):
@@ -154,7 +154,7 @@ class SessionPart(Part):
     agent: Short = ""
     provider: Short = ""
     model: Name = ""
-    system_prompt: Annotated[Text, Field(max_length=LONGEST_PROMPT)] = ""
+    system_prompt: Annotated[Text, Field(max_length=MAX_PROMPT_CHARS)] = ""
     config: JsonObject = {}
     total_tokens: Count = 0
     context_used: Count | None = None
@@ -173,9 +173,9 @@ class Document(Part):
     format: Annotated[str, among([FORMAT])] = FORMAT
     version: Literal[1] = 1
     session: SessionPart
-    changes: Annotated[list[ChangePart], Field(max_length=MOST_CHANGES)] = []
-    requests: Annotated[list[RequestPart], Field(max_length=MOST_MESSAGES)] = []
-    messages: Annotated[list[MessagePart], Field(max_length=MOST_MESSAGES)] = []
+    changes: Annotated[list[ChangePart], Field(max_length=MAX_CHANGES)] = []
+    requests: Annotated[list[RequestPart], Field(max_length=MAX_MESSAGES)] = []
+    messages: Annotated[list[MessagePart], Field(max_length=MAX_MESSAGES)] = []
 
     def began(self) -> datetime | None:
         """When the first thing in it was said."""

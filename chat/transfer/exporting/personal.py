@@ -41,8 +41,8 @@ from chat.queries.attachments import stored_name
 from chat.services.batches import batches
 from chat.services.maintenance import leases
 from chat.services.people.security_log import Kind, record
-from chat.transfer import export_json as as_json
-from chat.transfer.exporting import export_json, export_markdown
+from chat.transfer.exporting import as_json
+from chat.transfer.exporting.sessions import export_json, export_markdown
 
 Entry = tuple[str, Iterable[bytes]]
 # For how long an export that has broken off keeps the next one out, in seconds; it is renewed as it is written.

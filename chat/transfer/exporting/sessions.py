@@ -38,8 +38,7 @@ from chat.queries.attachments import stored_name
 from chat.queries.messages import snapshots
 from chat.services.batches import batches
 from chat.services.people.security_log import Kind, record
-from chat.transfer import export_json as as_json
-from chat.transfer import export_markdown as as_markdown
+from chat.transfer.exporting import as_json, as_markdown
 
 T = TypeVar("T")
 BATCH = 200
@@ -50,18 +49,20 @@ _TOKEN = secrets.token_hex(16)
 _MARK = re.compile(f'"{_TOKEN}:([^"]*)"')
 
 
-class Form(StrEnum):
+class ExportFormat(StrEnum):
     """What a session can be given away as."""
 
     JSON = "json"
     MARKDOWN = "markdown"
 
 
-ENDINGS = {Form.JSON: "json", Form.MARKDOWN: "md"}
-MEDIA_TYPES = {Form.JSON: "application/json", Form.MARKDOWN: "text/markdown"}
+EXTENSIONS = {ExportFormat.JSON: "json", ExportFormat.MARKDOWN: "md"}
+MEDIA_TYPES = {ExportFormat.JSON: "application/json", ExportFormat.MARKDOWN: "text/markdown"}
 
 
-def exported(session: Session, author: User | None, role: SessionRole, form: Form, zone: tzinfo = UTC) -> Iterator[str]:
+def export_session(
+    session: Session, author: User | None, role: SessionRole, form: ExportFormat, zone: tzinfo = UTC
+) -> Iterator[str]:
     """Write a session for an author with a role in it: viewers get what they see, others all there is.
 
     Without an author it is an operator's command. Raises RateLimited.
@@ -69,7 +70,7 @@ def exported(session: Session, author: User | None, role: SessionRole, form: For
     if author is not None:
         spend("exports", author.pk)
     record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
-    if form == Form.MARKDOWN:
+    if form == ExportFormat.MARKDOWN:
         return export_markdown(session, zone=zone)
     return export_json(session, whole=role.covers(SessionRole.EDITOR))
 

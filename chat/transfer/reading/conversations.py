@@ -1,7 +1,7 @@
 """A file of conversations, read part by part: a list of what is in it, or everything of those that are chosen.
 
 A part is a letter that says what it is, and behind it JSON of the types below, since parts may come from another
-process. For a new format write a module that makes a `Found` of a value, and name it in `recognising`.
+process. For a new format write a module that makes a `ParsedConversation` of a value, and name it in `recognising`.
 
     outlines        an OUTLINE of each conversation.
     conversations   of each that is chosen HEAD; IDS, CHANGES, batches of MESSAGES, each with its REVISIONS and with a
@@ -22,7 +22,9 @@ from typing import IO, Any, Literal
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from chat.models import MessageRole, MessageType
-from chat.transfer.document import (
+from chat.transfer.document.normalise import normalise
+from chat.transfer.document.remap_ids import DuplicateId, named_ids, require_unique
+from chat.transfer.document.schema import (
     AttachmentPart,
     ChangePart,
     Document,
@@ -31,21 +33,19 @@ from chat.transfer.document import (
     RevisionPart,
     SessionPart,
 )
-from chat.transfer.entries import Entries
-from chat.transfer.formats.recognise import KEYS, recognised
-from chat.transfer.normalise import at_rest
-from chat.transfer.parsed import Found, Left, Source, as_text
-from chat.transfer.remap_ids import DoubledId, ids_in, require_unique
-from chat.transfer.values import TooMuch, Unreadable, values_in
+from chat.transfer.formats.detect import KEYS, parse_conversation
+from chat.transfer.formats.parsed import Loss, ParsedConversation, Source, as_text
+from chat.transfer.parsing.archive import Entries
+from chat.transfer.parsing.values import TooLargeToRead, Unreadable, values_in
 
 OUTLINE, HEAD, IDS, CHANGES, MESSAGES, REVISIONS, FILE, DATA, REQUESTS, END, PROBLEM, ERROR = (
     bytes([letter]) for letter in b"OHICMVFDREPX"
 )
 # Rows in one part, and bytes of them if they are more than one: what one short transaction writes.
-MOST_ROWS = 500
-MOST_BYTES = 1_000_000
-MOST_IDS = 5_000
-LONGEST_EXPLANATION = 300
+MAX_ROWS = 500
+MAX_BYTES = 1_000_000
+MAX_IDS = 5_000
+MAX_EXPLANATION_CHARS = 300
 WAITING = ("queued",)
 AT_WORK = ("streaming", "pending", "running", "waiting")
 
@@ -66,7 +66,7 @@ class Head(BaseModel):
 
     index: int
     source: Source
-    left: dict[Left, int]
+    left: dict[Loss, int]
     kinds: list[str] = []
     pinned: bool = False
     session: SessionPart
@@ -148,13 +148,13 @@ def conversations(
 
 def _found(
     file: IO[bytes], most: int, chosen: Collection[int] | None
-) -> Iterator[tuple[int, int, Found] | Problem | Error]:
+) -> Iterator[tuple[int, int, ParsedConversation] | Problem | Error]:
     last = None if chosen is None else max(chosen, default=-1)
     try:
         for index, value in enumerate(values_in(file, most, KEYS, chosen)):
-            found: Found | Problem | None
+            found: ParsedConversation | Problem | None
             try:
-                found = recognised(value.members, value.entries) if value.members is not None else None
+                found = parse_conversation(value.members, value.entries) if value.members is not None else None
             except RecursionError:
                 found = Problem(index=index, title=_title(value.members or {}), reason="deep")
             if isinstance(found, Problem):
@@ -165,7 +165,7 @@ def _found(
                 yield Problem(index=index, title=_title(value.members), reason="unknown")
             if index == last:  # the rest of a large file need not be looked through
                 return
-    except TooMuch:
+    except TooLargeToRead:
         yield Error(reason="too_much")
     except Unreadable:
         yield Error(reason="unreadable")
@@ -179,39 +179,39 @@ def _title(members: dict[str, Any]) -> str:
     return (as_text(members.get("title")) or as_text(members.get("name")))[:200]
 
 
-def _conversation(index: int, found: Found, longest: int, largest_file: int) -> Iterator[bytes]:
+def _conversation(index: int, found: ParsedConversation, longest: int, largest_file: int) -> Iterator[bytes]:
     try:
         document = Document.model_validate(found.document)
         if long := next((place for place, text in _texts(document) if len(text) > longest), ""):
             yield _part(PROBLEM, Problem(index=index, title=found.title, reason="long", place=long))
             return
-        rested = at_rest(document, datetime.now(UTC))
-        require_unique(rested)
-    except (ValidationError, DoubledId, RecursionError) as error:
+        normalised = normalise(document, datetime.now(UTC))
+        require_unique(normalised)
+    except (ValidationError, DuplicateId, RecursionError) as error:
         yield _part(PROBLEM, _problem(index, found.title, error))
         return
-    yield _part(HEAD, _head(index, found, document, rested))
-    yield from (IDS + each for each, _ in _lists(map(_json, ids_in(rested)), MOST_IDS))
-    yield from (CHANGES + each for each, _ in _lists(map(_json, rested.changes)))
+    yield _part(HEAD, _head(index, found, document, normalised))
+    yield from (IDS + each for each, _ in _lists(map(_json, named_ids(normalised)), MAX_IDS))
+    yield from (CHANGES + each for each, _ in _lists(map(_json, normalised.changes)))
     done = 0
-    for encoded, count in _lists(_json(each.model_copy(update=APART)) for each in rested.messages):
+    for encoded, count in _lists(_json(each.model_copy(update=APART)) for each in normalised.messages):
         yield MESSAGES + encoded
-        batch = rested.messages[done : done + count]
+        batch = normalised.messages[done : done + count]
         done += count
         records = (MessageRecord(message=n, revision=each) for n, row in enumerate(batch) for each in row.revisions)
         yield from (REVISIONS + each for each, _ in _lists(map(_json, records)))
         for number, row in enumerate(batch):
             yield from _files(number, row, found.entries, largest_file)
-    yield from (REQUESTS + each for each, _ in _lists(map(_json, rested.requests)))
+    yield from (REQUESTS + each for each, _ in _lists(map(_json, normalised.requests)))
     yield END
 
 
-def _lists(items: Iterable[bytes], most: int = MOST_ROWS) -> Iterator[tuple[bytes, int]]:
+def _lists(items: Iterable[bytes], most: int = MAX_ROWS) -> Iterator[tuple[bytes, int]]:
     """Put encoded items together into lists, with their counts."""
     batch: list[bytes] = []
     size = 0
     for item in items:
-        if batch and (len(batch) == most or size + len(item) > MOST_BYTES):
+        if batch and (len(batch) == most or size + len(item) > MAX_BYTES):
             yield b"[" + b",".join(batch) + b"]", len(batch)
             batch, size = [], 0
         batch.append(item)
@@ -228,16 +228,16 @@ def _part(kind: bytes, value: BaseModel) -> bytes:
     return kind + _json(value)
 
 
-def _head(index: int, found: Found, document: Document, rested: Document) -> Head:
+def _head(index: int, found: ParsedConversation, document: Document, normalised: Document) -> Head:
     return Head(
         index=index,
         source=found.source,
         left={kind: count for kind, count in found.left.items() if count},
         kinds=found.left.kinds,
         pinned=found.pinned,
-        session=rested.session,
-        began=rested.began(),
-        shown=sum(map(_is_shown, rested.messages)),
+        session=normalised.session,
+        began=normalised.began(),
+        shown=sum(map(_is_shown, normalised.messages)),
         waiting=_count(document.messages, WAITING),
         at_work=_count(document.messages, AT_WORK),
     )
@@ -281,6 +281,6 @@ def _decoded(file: AttachmentPart, largest: int) -> bytes:
 def _problem(index: int, title: str, error: Exception) -> Problem:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))[:LONGEST_EXPLANATION]
+        place = ".".join(map(str, first["loc"]))[:MAX_EXPLANATION_CHARS]
         return Problem(index=index, title=title, reason="invalid", place=place, kind=first["type"])
-    return Problem(index=index, title=title, reason="doubled" if isinstance(error, DoubledId) else "deep")
+    return Problem(index=index, title=title, reason="doubled" if isinstance(error, DuplicateId) else "deep")

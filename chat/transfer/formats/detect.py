@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from chat.transfer.entries import NO_ENTRIES, Entries
-from chat.transfer.export_json import FORMAT
+from chat.transfer.exporting.as_json import FORMAT
 from chat.transfer.formats import chatgpt, claude, librechat, open_webui
-from chat.transfer.parsed import Found, Source
+from chat.transfer.formats.parsed import ParsedConversation, Source
+from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 OWN_KEYS = ("format", "version", "session", "changes", "requests", "messages")
 # The members of a conversation that any format reads; no others are built.
 KEYS = frozenset([*OWN_KEYS, *chatgpt.KEYS, *claude.KEYS, *open_webui.KEYS, *librechat.KEYS])
 
 
-def recognised(value: Any, entries: Entries = NO_ENTRIES) -> Found | None:
+def parse_conversation(value: Any, entries: Entries = NO_ENTRIES) -> ParsedConversation | None:
     """Read a value as a conversation; None: it is none that is known here. `entries` are the files in its archive."""
     match value:
         case {"format": str() as name} if name == FORMAT:
-            return Found(Source.PARLEY, value)
+            return ParsedConversation(Source.PARLEY, value)
         case {"mapping": dict()}:
             return chatgpt.read(value, entries)
         case {"chat_messages": list()}:

@@ -1,5 +1,7 @@
-"""A process that reads files of conversations (`chat.transfer.import_files`): `chat.transfer.reading`, with as
-much of Django as its types need, and no settings of the server."""
+"""The child process in which `chat.transfer.importing.files` reads large files.
+
+It configures as much of Django as the models need, without the settings of the server.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ class Models(AppConfig):
     """The app without what its start does for a server."""
 
     name = "chat"
-    path = str(Path(__file__).resolve().parents[1])
+    path = str(Path(__file__).resolve().parents[2])
     default_auto_field = "django.db.models.BigAutoField"
 
 
@@ -28,7 +30,7 @@ if not settings.configured:
     )
     django.setup()
 
-from chat.transfer import reading  # noqa: E402  # it needs the models
+from chat.transfer.reading import conversations as reading  # noqa: E402  # it needs the models
 
 
 def outlines(file: IO[bytes], most: int) -> Iterator[bytes]:

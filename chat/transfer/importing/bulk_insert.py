@@ -11,7 +11,7 @@ from django.db.models import AutoField, Model
 
 
 @dataclass(frozen=True, slots=True)
-class Insertion:
+class PreparedInsert:
     """Rows that are ready to be written: making them so takes longer than writing them, and holds nobody up."""
 
     statement: str
@@ -23,17 +23,17 @@ class Insertion:
                 cursor.executemany(self.statement, self.values)
 
 
-def insertion(rows: Sequence[Model]) -> Insertion:
+def prepare_insert(rows: Sequence[Model]) -> PreparedInsert:
     """Make rows of one model ready.
 
     Unlike `bulk_create` it leaves alone what Django would set when a row is added.
     """
     if not rows:
-        return Insertion("", [])
+        return PreparedInsert("", [])
     options = rows[0]._meta
     fields = [field for field in options.concrete_fields if not isinstance(field, AutoField)]
     quoted = connection.ops.quote_name
     columns = ", ".join(quoted(str(field.column)) for field in fields)
     statement = f"INSERT INTO {quoted(options.db_table)} ({columns}) VALUES ({', '.join(['%s'] * len(fields))})"  # noqa: S608  # names of the model's own
     prepared = [[field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields] for row in rows]
-    return Insertion(statement, prepared)
+    return PreparedInsert(statement, prepared)

@@ -8,13 +8,13 @@ from datetime import datetime
 from chat import ids
 from chat.models import UNFINISHED, MessageRevision, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.context import TOOL_INTERRUPTED
-from chat.transfer.document import Document, MessagePart
+from chat.transfer.document.schema import Document, MessagePart
 
 _UNFINISHED = {str(status) for status in (*UNFINISHED, MessageStatus.WAITING)}
 _SAYS = {MessageType.REASONING.value, MessageType.TOOL_GROUP.value}
 
 
-def at_rest(document: Document, now: datetime) -> Document:
+def normalise(document: Document, now: datetime) -> Document:
     """Mend what a session without a run cannot hold. A session at rest stays as it is.
 
     What was still growing or running is interrupted; what was queued is as if its sender had taken it back. `now` is

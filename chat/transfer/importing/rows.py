@@ -20,7 +20,7 @@ from chat.models import (
     User,
     Workspace,
 )
-from chat.transfer.document import ChangePart, MessagePart, RequestPart, RevisionPart, SessionPart
+from chat.transfer.document.schema import ChangePart, MessagePart, RequestPart, RevisionPart, SessionPart
 
 
 def session_row(

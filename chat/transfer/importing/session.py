@@ -31,19 +31,19 @@ from chat.models import (
 from chat.services.deletion import sessions
 from chat.services.messages import attachments
 from chat.services.sessions import incomplete
-from chat.transfer import reading
-from chat.transfer.agent_mapping import fitted
-from chat.transfer.bulk_insert import insertion
-from chat.transfer.imported_rows import change_row, message_row, request_row, revision_row, session_row
-from chat.transfer.reading import FilePart, Head
-from chat.transfer.remap_ids import Names, renamed_message, renamed_request, renamed_revision
+from chat.transfer.document.remap_ids import IdMap, remap_message, remap_request, remap_revision
+from chat.transfer.importing.agent_mapping import map_agent
+from chat.transfer.importing.bulk_insert import prepare_insert
+from chat.transfer.importing.rows import change_row, message_row, request_row, revision_row, session_row
+from chat.transfer.reading import conversations as reading
+from chat.transfer.reading.conversations import FilePart, Head
 
 # Files of all conversations of one import, and the time for reading them.
-MOST_FILES = 200
-MOST_SECONDS = 60.0
+MAX_FILES = 200
+MAX_SECONDS = 60.0
 # Names of files in a note.
-MOST_NAMED = 5
-LONGEST_NAME = 80
+MAX_NAMED = 5
+MAX_NAME_CHARS = 80
 TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
 
 
@@ -52,7 +52,7 @@ class IdsTaken(Exception):  # named for the ids
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedSession:
     """A session that has come in; `messages` are those that it shows, `notes` say what is not as it was in the file."""
 
     session: Session
@@ -72,7 +72,7 @@ class FileReader:
 
     @property
     def is_spent(self) -> bool:
-        return self._is_bounded and (self._count >= MOST_FILES or self._seconds >= MOST_SECONDS)
+        return self._is_bounded and (self._count >= MAX_FILES or self._seconds >= MAX_SECONDS)
 
     def read(self, data: bytes) -> Contents | None:
         """Return what a file is; None if it cannot be used."""
@@ -87,7 +87,7 @@ class FileReader:
 
 
 class SessionImport:
-    """Takes the parts of one conversation (`chat.transfer.reading`) in their order and writes them batch by batch.
+    """Write the parts of one conversation (`chat.transfer.reading.conversations`) in their order, batch by batch.
 
     `keep_ids`: with the file's ids if none of them is in use here, else with new ones.
     """
@@ -100,27 +100,27 @@ class SessionImport:
         self._workspace = workspace
         self._files = files
         self._is_own = is_own
-        self._keep = keep_ids
-        self._fitted = fitted(head.session)
-        self._names = Names()
+        self._keep_ids = keep_ids
+        self._mapped = map_agent(head.session)
+        self._ids = IdMap()
         self._session: Session | None = None
         self._rows: list[ChatMessage] = []
         self._file: FilePart | None = None
         self._lost: list[str] = []
         self._left_out = 0
 
-    def take(self, kind: bytes, body: bytes) -> None:
+    def add(self, kind: bytes, body: bytes) -> None:
         """Take a part. Raises IdsTaken, or NoSuchSession after too long. What is written stays until `discard`."""
         if kind == reading.IDS:
-            self._keep = self._keep and not _is_in_use(reading.Ids.validate_json(body))
+            self._keep_ids = self._keep_ids and not _is_in_use(reading.Ids.validate_json(body))
             return
-        session = self._session or self._begin()
-        with self._noticing_taken_ids():
+        session = self._session or self._create_session()
+        with self._detecting_taken_ids():
             self._write(kind, body, session)
 
-    def finish(self) -> Imported:
-        """Show the session to its owner. Raises IdsTaken and NoSuchSession as `take` does."""
-        session = self._session or self._begin()
+    def finish(self, notes: Sequence[str] = ()) -> ImportedSession:
+        """Show the session to its owner. Raises IdsTaken and NoSuchSession as `add` does."""
+        session = self._session or self._create_session()
         with transaction.atomic():
             incomplete.complete(session, self._head.session.status)
             SessionRun.objects.create(session=session)
@@ -129,55 +129,53 @@ class SessionImport:
                 session=session, user=session.owner, read_revision=session.revision, pinned_at=pinned_at
             )
             transaction.on_commit(lambda: stirred(sessions=[session.pk]))
-        kept = self._keep and session.pk == self._head.session.id
-        return Imported(session, self._head.shown, kept, [*self._fitted.notes, *self._notes()])
+        kept = self._keep_ids and session.pk == self._head.session.id
+        return ImportedSession(session, self._head.shown, kept, [*self._mapped.notes, *self._notes(), *notes])
 
     def discard(self) -> None:
         """Delete what is written, unless it is finished."""
         if self._session is not None:
             sessions.discard(self._session.pk)
 
-    def _begin(self) -> Session:
-        self._names = Names(keep=self._keep)
-        columns = self._fitted.columns | incomplete.new_columns()
+    def _create_session(self) -> Session:
+        self._ids = IdMap(keep=self._keep_ids)
+        columns = self._mapped.columns | incomplete.new_columns()
         session = session_row(
             self._head.session,
             {**columns, "config": {**columns["config"], IMPORTED: True}},
-            session_id=self._names.session(self._head.session.id) or ids.session_id(),
+            session_id=self._ids.session(self._head.session.id) or ids.session_id(),
             owner=self._owner,
             workspace=self._workspace,
             began=self._head.began,
         )
-        with self._noticing_taken_ids():
-            insertion([session]).run()
+        with self._detecting_taken_ids():
+            prepare_insert([session]).run()
         self._session = session  # not before: another import's session of this id is not ours to discard
         return session
 
     @contextmanager
-    def _noticing_taken_ids(self) -> Iterator[None]:
+    def _detecting_taken_ids(self) -> Iterator[None]:
         try:
             yield
         except IntegrityError:
-            if not self._keep:
+            if not self._keep_ids:
                 raise
             raise IdsTaken from None
 
     def _write(self, kind: bytes, body: bytes, session: Session) -> None:
-        names = self._names
+        names = self._ids
         if kind == reading.MESSAGES:
-            parts = [renamed_message(each, names) for each in reading.Messages.validate_json(body)]
+            parts = [remap_message(each, names) for each in reading.Messages.validate_json(body)]
             self._rows = [message_row(each, session, is_own=self._is_own) for each in parts]
             _insert(session, self._rows)
         elif kind == reading.REVISIONS:
             records = reading.Revisions.validate_json(body)
-            revised = [
-                (renamed_revision(each.revision, names, session.pk), self._rows[each.message]) for each in records
-            ]
+            revised = [(remap_revision(each.revision, names, session.pk), self._rows[each.message]) for each in records]
             _insert(session, [revision_row(part, row) for part, row in revised])
         elif kind == reading.CHANGES:
             _insert(session, [change_row(each, session) for each in reading.Changes.validate_json(body)])
         elif kind == reading.REQUESTS:
-            requests = [renamed_request(each, names) for each in reading.Requests.validate_json(body)]
+            requests = [remap_request(each, names) for each in reading.Requests.validate_json(body)]
             _insert(session, [request_row(each, session) for each in requests])
         elif kind == reading.FILE:
             self._file = FilePart.model_validate_json(body)
@@ -190,7 +188,7 @@ class SessionImport:
             return
         contents = self._files.read(data)
         if contents is None:
-            self._lost.append(file.name[:LONGEST_NAME])
+            self._lost.append(file.name[:MAX_NAME_CHARS])
             return
         incomplete.touch(session)
         attachments.keep_with(
@@ -198,7 +196,7 @@ class SessionImport:
             author=session.owner,
             name=file.name,
             contents=contents,
-            pk=self._names.attachments(file.id) or ids.attachment_id(),
+            pk=self._ids.attachments(file.id) or ids.attachment_id(),
             position=file.position,
         )
 
@@ -209,7 +207,7 @@ class SessionImport:
             "%(count)s files could not be used: %(names)s.",
             len(self._lost),
         )
-        left_out = ngettext(
+        loss_notes = ngettext(
             "%(count)s file was left out: an import takes up to %(most)s files, and a minute to read them.",
             "%(count)s files were left out: an import takes up to %(most)s files, and a minute to read them.",
             self._left_out,
@@ -226,17 +224,17 @@ class SessionImport:
         )
         told = (
             (lost, len(self._lost)),
-            (left_out, self._left_out),
+            (loss_notes, self._left_out),
             (queued, self._head.waiting),
             (unfinished, self._head.at_work),
         )
-        names = ", ".join([*self._lost[:MOST_NAMED], *(["…"] if len(self._lost) > MOST_NAMED else [])])
-        return [words % {"count": count, "most": MOST_FILES, "names": names} for words, count in told if count]
+        names = ", ".join([*self._lost[:MAX_NAMED], *(["…"] if len(self._lost) > MAX_NAMED else [])])
+        return [words % {"count": count, "most": MAX_FILES, "names": names} for words, count in told if count]
 
 
 def _insert(session: Session, rows: Sequence[Model]) -> None:
     """Write some of a session's rows in a transaction of their own, prepared before it locks anything."""
-    prepared = insertion(rows)
+    prepared = prepare_insert(rows)
     with transaction.atomic():
         incomplete.touch(session)
         prepared.run()

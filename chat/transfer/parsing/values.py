@@ -14,10 +14,10 @@ from io import BytesIO
 from itertools import count
 from typing import IO, Any
 
-from chat.transfer.entries import NO_ENTRIES, Entries, Room
-from chat.transfer.json_parts import Data, Unreadable, objects
+from chat.transfer.parsing.archive import NO_ENTRIES, Budget, Entries
+from chat.transfer.parsing.json_parts import Data, Unreadable, objects
 
-__all__ = ["TooMuch", "Unreadable", "Value", "values_in"]
+__all__ = ["TooLargeToRead", "Unreadable", "Value", "values_in"]
 
 # One list may be split into several files.
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?!_asset)[-_.\w]*\.json", re.IGNORECASE)
@@ -32,9 +32,9 @@ _BROKEN_ZIP = (
     lzma.LZMAError,
 )
 # OpenAI's privacy portal gives an archive of archives.
-DEEPEST_ARCHIVE = 2
+MAX_ARCHIVE_DEPTH = 2
 # What an archive says of its entries may take so many bytes: some 50,000 of them.
-MOST_DIRECTORY = 5_000_000
+MAX_DIRECTORY = 5_000_000
 _ARCHIVE_END = b"PK\x05\x06"
 _LONGEST_ARCHIVE_END = 22 + 65_535
 
@@ -43,7 +43,7 @@ class NothingInside(Unreadable):
     """An archive without JSON."""
 
 
-class TooMuch(ValueError):  # an answer about a file, not a failure of ours
+class TooLargeToRead(ValueError):  # an answer about a file, not a failure of ours
     """More than is taken in at once, perhaps only once it is unpacked."""
 
 
@@ -72,7 +72,7 @@ def values_in(
     is_wanted = None if chosen is None else lambda: next(indexes) in chosen
     file.seek(0)
     if file.read(4).startswith(b"PK"):
-        for data, is_conversations, entries in _unpacked(file, Room(most, most)):
+        for data, is_conversations, entries in _unpacked(file, Budget(most, most)):
             yield from _values(data, wanted, is_wanted, entries, is_listed=is_conversations)
         return
     file.seek(0)
@@ -93,17 +93,17 @@ def _mapped(file: IO[bytes], most: int) -> Data:
     except (OSError, ValueError):  # it is in memory, or empty
         return _bounded(file, most)
     if len(found) > most:
-        raise TooMuch
+        raise TooLargeToRead
     return found
 
 
-def _unpacked(file: IO[bytes], room: Room, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
+def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
     """Unpack the JSON in an archive, or in the archives in it: with whether it is named as conversations are."""
     try:
         _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
             names = list(dict.fromkeys(archive.namelist()))  # of several entries with one name, the last is read
-            if depth < DEEPEST_ARCHIVE and not any(map(_CONVERSATIONS.fullmatch, names)):
+            if depth < MAX_ARCHIVE_DEPTH and not any(map(_CONVERSATIONS.fullmatch, names)):
                 inner = sorted(name for name in names if name.lower().endswith(".zip"))
                 for name in inner:
                     with archive.open(name) as entry:
@@ -122,7 +122,7 @@ def _unpacked(file: IO[bytes], room: Room, depth: int = 0) -> Iterator[tuple[byt
         raise Unreadable from None
 
 
-def _readable(file: IO[bytes], room: Room, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
+def _readable(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
     """Unpack an archive in another; one without JSON is one of the others that a portal gives."""
     try:
         yield from _unpacked(file, room, depth)
@@ -136,8 +136,8 @@ def _require_short_directory(file: IO[bytes]) -> None:
     file.seek(max(0, size - _LONGEST_ARCHIVE_END))
     end = file.read()
     at = end.rfind(_ARCHIVE_END)
-    if at >= 0 and len(end) >= at + 16 and struct.unpack_from("<L", end, at + 12)[0] > MOST_DIRECTORY:
-        raise TooMuch
+    if at >= 0 and len(end) >= at + 16 and struct.unpack_from("<L", end, at + 12)[0] > MAX_DIRECTORY:
+        raise TooLargeToRead
 
 
 def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
@@ -152,7 +152,7 @@ def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
 def _bounded(file: IO[bytes], most: int) -> bytes:
     data = file.read(most + 1)
     if len(data) > most:
-        raise TooMuch
+        raise TooLargeToRead
     return data
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 
 from agents.messages import Json
 from chat import ids
-from chat.transfer.document import Document, MessagePart, RequestPart, RevisionPart
+from chat.transfer.document.schema import Document, MessagePart, RequestPart, RevisionPart
 
 
-class DoubledId(ValueError):  # named for what the document has
+class DuplicateId(ValueError):  # named for what the document has
     """Two things in a document have one id."""
 
 
-class Names:
+class IdMap:
     """New ids by old ones; each kind of thing has its own. `keep`: an id that Parley could have made stays (MSG-02)."""
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -39,10 +39,10 @@ def require_unique(document: Document) -> None:
     for named in ([each.id for each in document.messages], [each.response_id for each in document.requests], files):
         given = [name for name in named if name]
         if len(set(given)) != len(given):
-            raise DoubledId
+            raise DuplicateId
 
 
-def ids_in(document: Document) -> Iterator[tuple[str, str]]:
+def named_ids(document: Document) -> Iterator[tuple[str, str]]:
     """What is named in a document: ("session" | "message" | "attachment" | "request", id)."""
     yield "session", document.session.id
     for each in document.messages:
@@ -51,31 +51,33 @@ def ids_in(document: Document) -> Iterator[tuple[str, str]]:
     yield from (("request", each.response_id) for each in document.requests)
 
 
-def renamed_message(message: MessagePart, names: Names) -> MessagePart:
+def remap_message(message: MessagePart, new_ids: IdMap) -> MessagePart:
     """Give a message the new ids; it gets one if it has none."""
     new = {
-        "id": names.messages(message.id) or ids.message_id(),
-        "run_id": names.turns(message.run_id),
-        "response_id": names.responses(message.response_id),
-        "attempt": names.attempts(message.attempt),
+        "id": new_ids.messages(message.id) or ids.message_id(),
+        "run_id": new_ids.turns(message.run_id),
+        "response_id": new_ids.responses(message.response_id),
+        "attempt": new_ids.attempts(message.attempt),
     }
     return message.model_copy(update=new)
 
 
-def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> RevisionPart:
+def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> RevisionPart:
     """Give a record of what a message was the new ids."""
     before = revision.before
     if not before:
         return revision
-    after = {name: names.messages(before[name]) for name in ("after", "anchor") if name in before}
+    after = {name: new_ids.messages(before[name]) for name in ("after", "anchor") if name in before}
     if "id" not in before:
         return revision.model_copy(update={"before": {**before, **after}})
-    files = {"attachments": [_file(each, names) for each in before["attachments"]]} if before.get("attachments") else {}
+    files = (
+        {"attachments": [_file(each, new_ids) for each in before["attachments"]]} if before.get("attachments") else {}
+    )
     new = {
-        "id": names.messages(before["id"]),
+        "id": new_ids.messages(before["id"]),
         "session_id": session_id,
-        "turn_id": names.turns(before["turn_id"]),
-        "response_id": names.responses(before["response_id"]),
+        "turn_id": new_ids.turns(before["turn_id"]),
+        "response_id": new_ids.responses(before["response_id"]),
         # A user of the other server is nobody here.
         "user_id": None,
         **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
@@ -83,11 +85,11 @@ def renamed_revision(revision: RevisionPart, names: Names, session_id: str) -> R
     return revision.model_copy(update={"before": {**before, **new, **after, **files}})
 
 
-def renamed_request(request: RequestPart, names: Names) -> RequestPart:
+def remap_request(request: RequestPart, new_ids: IdMap) -> RequestPart:
     """Give a record of a request the new ids."""
-    rows = [(names.messages(name), revision) for name, revision in request.rows]
-    return request.model_copy(update={"response_id": names.responses(request.response_id), "rows": rows})
+    rows = [(new_ids.messages(name), revision) for name, revision in request.rows]
+    return request.model_copy(update={"response_id": new_ids.responses(request.response_id), "rows": rows})
 
 
-def _file(file: Json, names: Names) -> Json:
-    return {**file, "id": names.attachments(file["id"])}
+def _file(file: Json, new_ids: IdMap) -> Json:
+    return {**file, "id": new_ids.attachments(file["id"])}

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.errors import ServiceError
-from chat.transfer.parsed import Left
-from chat.transfer.reading import Problem
+from chat.transfer.formats.parsed import Loss
+from chat.transfer.reading.conversations import Problem
 
 
-def nothing_known() -> ServiceError:
+def no_conversations() -> ServiceError:
     words = _(
         "There is no conversation in this file that Parley knows. It reads exports of Parley, ChatGPT, Claude, "
         "Open WebUI and LibreChat."
@@ -21,7 +21,7 @@ def nothing_known() -> ServiceError:
     return ServiceError("nothing_known", words)
 
 
-def problem_words(problem: Problem) -> str:
+def problem_message(problem: Problem) -> str:
     """Say which conversation was not imported, and why."""
     name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
     words = _("“%(title)s” was not imported: %(reason)s")
@@ -65,34 +65,34 @@ def _rule(kind: str) -> str:
     return _("its value cannot be used.")
 
 
-def left_out(left: Mapping[Left, int], kinds: Sequence[str]) -> list[str]:
+def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
     """Say what other programs' conversations have that sessions here do not; `kinds` are the names of unknown parts."""
     words = {
-        Left.BRANCHES: ngettext(
+        Loss.BRANCHES: ngettext(
             "%(count)s message of another branch was left out.",
             "%(count)s messages of other branches were left out.",
-            left.get(Left.BRANCHES, 0),
+            left.get(Loss.BRANCHES, 0),
         ),
-        Left.FILES: ngettext(
+        Loss.FILES: ngettext(
             "%(count)s file or picture is not in the export. Its place is marked.",
             "%(count)s files or pictures are not in the export. Their places are marked.",
-            left.get(Left.FILES, 0),
+            left.get(Loss.FILES, 0),
         ),
-        Left.SURPLUS: ngettext(
+        Loss.SURPLUS: ngettext(
             "%(count)s file was left out, because a message takes up to ten. Its place is marked.",
             "%(count)s files were left out, because a message takes up to ten. Their places are marked.",
-            left.get(Left.SURPLUS, 0),
+            left.get(Loss.SURPLUS, 0),
         ),
-        Left.CITATIONS: ngettext(
+        Loss.CITATIONS: ngettext(
             "%(count)s citation was left out, because its source is not in the export.",
             "%(count)s citations were left out, because their sources are not in the export.",
-            left.get(Left.CITATIONS, 0),
+            left.get(Loss.CITATIONS, 0),
         ),
-        Left.UNKNOWN: _unknown(left.get(Left.UNKNOWN, 0), bool(kinds)),
-        Left.HIDDEN: ngettext(
+        Loss.UNKNOWN: _unknown(left.get(Loss.UNKNOWN, 0), bool(kinds)),
+        Loss.HIDDEN: ngettext(
             "%(count)s hidden message was left out.",
             "%(count)s hidden messages were left out.",
-            left.get(Left.HIDDEN, 0),
+            left.get(Loss.HIDDEN, 0),
         ),
     }
     return [words[kind] % {"count": count, "kinds": ", ".join(kinds)} for kind, count in left.items() if count]

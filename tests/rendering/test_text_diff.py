@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from chat.rendering.text.text_diff import AROUND, LONGEST, MOST_PIECES, Piece, difference, shown
 
 Told = tuple[str, str]
+SENTENCES = "".join(f"Sentence {number}. " for number in range(1_000))
 TEXTS = st.text(st.sampled_from("ab \n中文é.，😀"), max_size=60)
 
 
@@ -50,6 +51,18 @@ def test_both_texts_are_in_their_difference(before: str, after: str) -> None:
         ),
         ("请简短回答", "请详细回答", [("same", "请"), ("gone", "简短"), ("new", "详细"), ("same", "回答")]),
         ("请" * 30_000 + "简", "请" * 30_000 + "详", [("same", "请" * 30_000), ("gone", "简"), ("new", "详")]),
+        (
+            "Old words. " + SENTENCES + "More old words.",
+            "New words. " + SENTENCES + "More new words.",
+            [
+                ("gone", "Old"),
+                ("new", "New"),
+                ("same", " words. " + SENTENCES + "More "),
+                ("gone", "old"),
+                ("new", "new"),
+                ("same", " words."),
+            ],
+        ),
         ("same", "same", [("same", "same")]),
         ("", "new", [("new", "new")]),
         ("", "", []),

@@ -10,24 +10,26 @@ from agents.messages import Json
 from agents.registry import AgentPreset
 from chat.agents_setup import registry
 from chat.queries import presets
-from chat.transfer.document import SessionPart
+from chat.transfer.document.schema import SessionPart
 
 
 @dataclass(slots=True)
-class Fitted:
+class MappedAgent:
     """Columns of a session, and in words what was changed in them."""
 
     columns: Json
     notes: list[str] = field(default_factory=list)
 
 
-def fitted(part: SessionPart) -> Fitted:
+def map_agent(part: SessionPart) -> MappedAgent:
     """Choose the agent, the model and the tools with which a session goes on; those of its file where they are here."""
     agent = presets.offered(part.agent) or presets.preset()
     if not part.agent:  # it comes from another program
         prompt = {"system_prompt": part.system_prompt or agent.system_prompt}
-        return Fitted({**_agent(agent), **_model(agent.provider, agent.model), **prompt})
-    made = Fitted({"agent": part.agent, "config": _config(part.config, agent), "system_prompt": part.system_prompt})
+        return MappedAgent({**_agent(agent), **_model(agent.provider, agent.model), **prompt})
+    made = MappedAgent(
+        {"agent": part.agent, "config": _config(part.config, agent), "system_prompt": part.system_prompt}
+    )
     if missing := _missing(part.config, made.columns["config"]):
         words = _("These tools are not on offer here and were left out: %(tools)s.")
         made.notes.append(words % {"tools": ", ".join(missing)})

@@ -12,13 +12,13 @@ from typing import Any
 
 from agents.messages import Json
 from agents.safe_text import clean
-from chat.transfer.checks import DEEPEST, YEARS
-from chat.transfer.entries import NO_ENTRIES, Entries
+from chat.transfer.document.values import MAX_DEPTH, YEARS
+from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
-MOST_KINDS = 10
+MAX_KINDS = 10
 # Later times are in milliseconds.
-LARGEST_SECONDS = 1e11
-LONGEST_KIND = 40
+MAX_SECONDS_VALUE = 1e11
+MAX_KIND_CHARS = 40
 
 
 class Source(StrEnum):
@@ -31,7 +31,7 @@ class Source(StrEnum):
     LIBRECHAT = "librechat"
 
 
-class Left(StrEnum):
+class Loss(StrEnum):
     """What a conversation had that did not come along."""
 
     BRANCHES = "branches"
@@ -42,7 +42,7 @@ class Left(StrEnum):
     HIDDEN = "hidden"
 
 
-class Losses(Counter[Left]):
+class Losses(Counter[Loss]):
     """How much of each kind a conversation lost; `kinds` are the names of parts that are not known here."""
 
     def __init__(self) -> None:
@@ -51,14 +51,14 @@ class Losses(Counter[Left]):
 
     def add_unknown(self, kind: object) -> None:
         """Count a part of a kind that is not known here."""
-        self[Left.UNKNOWN] += 1
-        name = as_text(kind)[:LONGEST_KIND].strip()
-        if name and name not in self.kinds and len(self.kinds) < MOST_KINDS:
+        self[Loss.UNKNOWN] += 1
+        name = as_text(kind)[:MAX_KIND_CHARS].strip()
+        if name and name not in self.kinds and len(self.kinds) < MAX_KINDS:
             self.kinds.append(name)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedConversation:
     """One conversation: a document of Parley's that is not checked yet, and what is missing in it.
 
     `entries` are the files beside it in its archive, which attachments of the document may name.
@@ -108,7 +108,7 @@ def as_time(value: object) -> str | None:
     """ISO 8601 in UTC, of seconds or milliseconds since 1970 or of such a text; None where it is no time."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            time = datetime.fromtimestamp(value / 1000 if value > LARGEST_SECONDS else value, UTC)
+            time = datetime.fromtimestamp(value / 1000 if value > MAX_SECONDS_VALUE else value, UTC)
         else:
             time = datetime.fromisoformat(as_text(value))
         time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
@@ -124,7 +124,7 @@ def storable(value: object, depth: int = 0) -> Any:
             return clean(value)
         case float() if not math.isfinite(value):
             raise ValueError("not a number")
-        case dict() | list() if depth >= DEEPEST:
+        case dict() | list() if depth >= MAX_DEPTH:
             raise ValueError("too deep")
         case dict():
             return {clean(str(key)): storable(each, depth + 1) for key, each in value.items()}

@@ -1,7 +1,7 @@
 """Files of conversations that people bring: what is in them, and the sessions that are made of what they choose.
 
 Small files are read here; larger ones in a process with limits, part by part, so that neither the size of a file nor
-what is in it matters to the server (`chat.transfer.reading`).
+what is in it matters to the server (`chat.transfer.reading.conversations`).
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from chat.disconnects import Disconnect
 from chat.errors import NoSuchSession, ServiceError
 from chat.limits.quotas import require_storage
 from chat.limits.rates import spend
-from chat.models import Session, User, Workspace
+from chat.models import User, Workspace
 from chat.services.deletion import sessions
 from chat.services.messages import attachments
 from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import incomplete
-from chat.transfer import reading
-from chat.transfer.import_messages import left_out, nothing_known, problem_words
-from chat.transfer.importing import FileReader, IdsTaken, Imported, SessionImport
-from chat.transfer.parsed import Source
-from chat.transfer.reading import Error, Head, Outline, Problem
+from chat.transfer.formats.parsed import Source
+from chat.transfer.importing.notices import loss_notes, no_conversations, problem_message
+from chat.transfer.importing.session import FileReader, IdsTaken, ImportedSession, SessionImport
+from chat.transfer.reading import conversations as reading
+from chat.transfer.reading.conversations import Error, Head, Outline, Problem
 
 # What of a file is listed to be chosen from.
-MOST_LISTED = 20_000
-MOST_PROBLEMS = 100
+MAX_LISTED = 20_000
+MAX_PROBLEMS = 100
 # Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
-SMALL_FILE = 250_000
-SMALL_UNPACKED = 1_000_000
+SMALL_FILE_BYTES = 250_000
+SMALL_UNPACKED_BYTES = 1_000_000
 # Other compression methods may need gigabytes of memory for a small entry.
-CHEAP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+CHEAP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Twice the unpacked size goes through the pipe at most: text that is escaped, and ids.
 _processes = ProcessPool(
-    "chat.transfer.child",
+    "chat.transfer.reading.child",
     Limits(cpu_seconds=60.0, seconds=180.0, memory_mb=512, output_bytes=1 << 30, queue_seconds=60.0),
     size=2,
 )
@@ -59,24 +59,14 @@ class TooLarge(ServiceError):
 
 
 @dataclass(frozen=True, slots=True)
-class OfOperators:
+class OperatorLimits:
     """What an operator's own file may take: it is read in the operator's process, up to `most` bytes unpacked."""
 
     most: int
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """A session that has come in; `notes` say in words what of it did not, or is not as it was."""
-
-    session: Session
-    messages: int
-    kept_ids: bool
-    notes: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
+class FileContents:
     """What a file holds: its conversations, and in words what cannot be read as one."""
 
     conversations: list[Outline]
@@ -84,10 +74,10 @@ class Contents:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ImportResult:
     """What became of a file: the sessions, and in words what could not be brought in."""
 
-    brought: list[Brought] = field(default_factory=list)
+    imported: list[ImportedSession] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -97,20 +87,22 @@ def limit_bytes() -> int:
     return megabytes * 1024 * 1024
 
 
-def contents(file: IO[bytes], client: Disconnect | None = None, limits: OfOperators | None = None) -> Contents:
+def list_conversations(
+    file: IO[bytes], client: Disconnect | None = None, limits: OperatorLimits | None = None
+) -> FileContents:
     """List the conversations in a file. Raises ServiceError: it is too large, or nothing that can be read."""
-    found: list[Outline] = []
+    outlines: list[Outline] = []
     problems: list[str] = []
     for kind, body in _parts("outlines", file, client=client, limits=limits):
         if kind == reading.ERROR:
             raise _refusal(Error.model_validate_json(body))
         if kind == reading.PROBLEM:
-            problems.append(problem_words(Problem.model_validate_json(body)))
+            problems.append(problem_message(Problem.model_validate_json(body)))
         else:
-            found.append(Outline.model_validate_json(body))
-    if not found:
-        raise nothing_known()
-    return Contents(found[:MOST_LISTED], problems[:MOST_PROBLEMS])
+            outlines.append(Outline.model_validate_json(body))
+    if not outlines:
+        raise no_conversations()
+    return FileContents(outlines[:MAX_LISTED], problems[:MAX_PROBLEMS])
 
 
 def import_file(
@@ -121,30 +113,30 @@ def import_file(
     chosen: Sequence[int] | None = None,
     keep_ids: bool = True,
     client: Disconnect | None = None,
-    limits: OfOperators | None = None,
-    is_kept: bool = False,
-) -> Outcome:
+    limits: OperatorLimits | None = None,
+    is_stored: bool = False,
+) -> ImportResult:
     """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
 
-    `workspace` has been fetched for the owner; without one it is that which they are in. When the client goes, the
-    import ends. `is_kept`: the file was uploaded before, and counted then. Raises ServiceError: nothing can be read, or
-    nothing was chosen; RateLimited.
+    The caller has checked that the owner may use `workspace`; None is the owner's current one. The import ends when
+    the client disconnects. `is_stored`: the file was uploaded, and counted for the rate limit, by an earlier request.
+    Raises RateLimited, and ServiceError when nothing could be imported.
     """
     if limits is None:
-        spend("import_requests" if is_kept else "imports", owner.pk)
+        spend("import_requests" if is_stored else "imports", owner.pk)
         require_storage(owner, 0)
     for session_id in incomplete.abandoned().filter(owner=owner).values_list("pk", flat=True):
         sessions.discard(session_id)  # its ids are free again
     run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
-        run.bring(chosen, keep_ids=keep_ids)
+        run.run(chosen, keep_ids=keep_ids)
     except ServiceError as refused:  # a file that breaks off: what has come in is told all the same
-        if not run.outcome.brought:
+        if not run.outcome.imported:
             raise
         run.outcome.problems.append(refused.message)
-    if not run.outcome.brought:
+    if not run.outcome.imported:
         problems = "\n".join(run.outcome.problems)
-        raise ServiceError("nothing_imported", problems) if problems else nothing_known()
+        raise ServiceError("nothing_imported", problems) if problems else no_conversations()
     return run.outcome
 
 
@@ -157,9 +149,9 @@ class _Import:
         workspace: Workspace,
         file: IO[bytes],
         client: Disconnect | None,
-        limits: OfOperators | None,
+        limits: OperatorLimits | None,
     ) -> None:
-        self.outcome = Outcome()
+        self.outcome = ImportResult()
         self._owner = owner
         self._workspace = workspace
         self._file = file
@@ -167,14 +159,14 @@ class _Import:
         self._limits = limits
         self._files = FileReader(owner, is_bounded=limits is None)
 
-    def bring(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
+    def run(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
         """Take in the chosen conversations, or all."""
         arguments = (
             None if chosen is None else sorted(set(chosen)),
             settings.MAX_MESSAGE_CHARS,
             attachments.limit_bytes(),
         )
-        again: list[int] = []
+        retry: list[int] = []
         with closing(
             _parts("conversations", self._file, *arguments, client=self._client, limits=self._limits)
         ) as parts:
@@ -182,15 +174,15 @@ class _Import:
                 if kind == reading.ERROR:
                     raise _refusal(Error.model_validate_json(body))
                 if kind == reading.PROBLEM:
-                    self.outcome.problems.append(problem_words(Problem.model_validate_json(body)))
+                    self.outcome.problems.append(problem_message(Problem.model_validate_json(body)))
                     continue
                 head = Head.model_validate_json(body)
-                if not self._bring_one(head, parts, keep_ids=keep_ids):
-                    again.append(head.index)
-        if again:  # their ids were taken after they were looked for
-            self.bring(again, keep_ids=False)
+                if not self._import_session(head, parts, keep_ids=keep_ids):
+                    retry.append(head.index)
+        if retry:  # their ids were taken after they were looked for
+            self.run(retry, keep_ids=False)
 
-    def _bring_one(self, head: Head, parts: Iterator[tuple[bytes, bytes]], *, keep_ids: bool) -> bool:
+    def _import_session(self, head: Head, parts: Iterator[tuple[bytes, bytes]], *, keep_ids: bool) -> bool:
         """Take in one conversation; False if its ids are taken."""
         is_own = head.source != Source.PARLEY
         made = SessionImport(
@@ -204,9 +196,9 @@ class _Import:
                 if kind == reading.ERROR:
                     raise _refusal(Error.model_validate_json(body))
                 if not taken:
-                    taken = self._take(made, kind, body)
+                    taken = self._add_part(made, kind, body)
             if not taken:
-                self.outcome.brought.append(_brought(head, made.finish()))
+                self.outcome.imported.append(made.finish(loss_notes(head.left, head.kinds)))
         except IdsTaken:
             return False
         except NoSuchSession:  # it was so slow that it was taken for abandoned
@@ -215,10 +207,10 @@ class _Import:
             made.discard()
         return not taken
 
-    def _take(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
+    def _add_part(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
         """Take a part; True if its ids are taken."""
         try:
-            made.take(kind, body)
+            made.add(kind, body)
         except IdsTaken:
             made.discard()
             return True
@@ -230,7 +222,7 @@ def _parts(
     file: IO[bytes],
     *arguments: int | list[int] | None,
     client: Disconnect | None,
-    limits: OfOperators | None,
+    limits: OperatorLimits | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
     """Read a file here or in a process; yields each part's kind and what it holds. Raises ServiceError."""
     with ExitStack() as stack:
@@ -255,15 +247,16 @@ def _parts(
 
 
 def _is_small(file: IO[bytes]) -> bool:
-    if file.seek(0, 2) > SMALL_FILE:
+    if file.seek(0, 2) > SMALL_FILE_BYTES:
         return False
     try:
         with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says, but for archives in it
             entries = archive.infolist()
             is_plain = all(
-                entry.compress_type in CHEAP and not entry.filename.lower().endswith(".zip") for entry in entries
+                entry.compress_type in CHEAP_METHODS and not entry.filename.lower().endswith(".zip")
+                for entry in entries
             )
-            return is_plain and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED
+            return is_plain and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED_BYTES
     except Exception:  # it is no archive, or a broken one
         return True
 
@@ -302,7 +295,3 @@ def _refusal(error: Error) -> ServiceError:
         return TooLarge()
     words = _("This is no file of conversations: neither JSON nor a ZIP archive with JSON in it.")
     return ServiceError("unreadable", words)
-
-
-def _brought(head: Head, made: Imported) -> Brought:
-    return Brought(made.session, made.messages, made.kept_ids, [*made.notes, *left_out(head.left, head.kinds)])

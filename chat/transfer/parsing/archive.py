@@ -15,11 +15,11 @@ from agents.safe_text import clean
 _ID = re.compile(r"(file[-_][A-Za-z0-9]+)(?![A-Za-z0-9])[-_]?(.*)")
 # Newer archives of ChatGPT list the names of their files apart.
 NAMES = "conversation_asset_file_names.json"
-LARGEST_NAMES = 5_000_000
+MAX_NAMES_BYTES = 5_000_000
 
 
 @dataclass(slots=True)
-class Room:
+class Budget:
     """How many bytes of JSON, and of other files, may still be unpacked from an archive and the archives inside it."""
 
     json: int = 0
@@ -29,9 +29,9 @@ class Room:
 class Entries:
     """Files in one archive."""
 
-    def __init__(self, archive: zipfile.ZipFile | None = None, room: Room | None = None) -> None:
+    def __init__(self, archive: zipfile.ZipFile | None = None, room: Budget | None = None) -> None:
         self._archive = archive
-        self._room = room or Room()
+        self._room = room or Budget()
         self._names: Mapping[str, str] = {}
         self._by_id: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
@@ -77,7 +77,7 @@ NO_ENTRIES = Entries()
 def _read_names(archive: zipfile.ZipFile, entry: str) -> Mapping[str, str]:
     try:
         with archive.open(entry) as file:
-            found = json.loads(file.read(LARGEST_NAMES))
+            found = json.loads(file.read(MAX_NAMES_BYTES))
     except Exception:  # damaged, or not JSON: files keep the names that they have
         return {}
     pairs = found.items() if isinstance(found, dict) else ()

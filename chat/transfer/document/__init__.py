@@ -1,0 +1,1 @@
+"""Parley's own form of a conversation, validated, and changed for the import."""

@@ -1,0 +1,1 @@
+"""Write sessions, and all data of one user, as files."""

@@ -1,0 +1,1 @@
+"""Write the conversations of a file as sessions."""

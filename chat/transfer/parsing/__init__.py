@@ -1,0 +1,1 @@
+"""Parse JSON and ZIP archives from untrusted files in bounded memory."""
