@@ -27,10 +27,10 @@ DEFAULT_PROMPT = (
 )
 # What the demo agent understands, for somebody who has configured nothing yet.
 DEMO_PROMPTS = (
-    _("Help: what can I try here?"),
-    _("Use your tools"),
-    _("Show me a table, lists and code"),
-    _("Think before you answer"),
+    _("What can you do?"),
+    _("Try your tools"),
+    _("Format a table, a list and some code"),
+    _("Think step by step"),
 )
 
 

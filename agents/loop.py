@@ -184,7 +184,7 @@ class _Turn:
         if self.pauses <= MAX_PAUSES:
             return None
         return TurnFailed(
-            ProviderError(_("The model paused {count} times without an answer. Retry to go on.", count=self.pauses))
+            ProviderError(_("The model paused {count} times without an answer. Retry to continue.", count=self.pauses))
         )
 
     async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:

@@ -281,11 +281,11 @@ async def _answered(outbox: SocketQueue, command: AnyCommand, work: Coroutine[An
 
 
 def _read_only() -> str:
-    return _("This token may only read.")
+    return _("This token is read-only.")
 
 
 def _internal() -> str:
-    return _("Something went wrong inside Parley. It has been logged.")
+    return _("Something went wrong. The error was logged.")
 
 
 def _refuse(outbox: SocketQueue, ref: str | None, code: str, message: str, **details: Any) -> None:

@@ -86,7 +86,7 @@ def unarchive(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> N
     _apply_to_each(request, chosen, unarchive_session)
 
 
-@admin.action(description=gettext_lazy("Bring back what was deleted"), permissions=["change"])
+@admin.action(description=gettext_lazy("Restore deleted sessions"), permissions=["change"])
 def undelete(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
     _apply_to_each(request, chosen, undelete_session, are_deleted=True)
 
@@ -107,7 +107,7 @@ def _apply_to_each(
     """Apply an action to each chosen session, one transaction each, and report how many changed and the errors."""
     ids = list(chosen.values_list("pk", flat=True)[: MAX_SESSIONS + 1])
     if len(ids) > MAX_SESSIONS:
-        text = _("These are more than %(count)s sessions: it was done with the first %(count)s of them.")
+        text = _("Only the first %(count)s sessions were changed.")
         messages.warning(request, text % {"count": MAX_SESSIONS})
         ids = ids[:MAX_SESSIONS]
     errors: list[ServiceError] = []
@@ -120,7 +120,7 @@ def _apply_to_each(
         except ServiceError as error:
             errors.append(error)
     if changed:
-        text = ngettext("Done with %(count)s session.", "Done with %(count)s sessions.", changed)
+        text = ngettext("Updated %(count)s session.", "Updated %(count)s sessions.", changed)
         messages.success(request, text % {"count": changed})
     if unchanged := len(ids) - len(errors) - changed:
         text = ngettext("%(count)s session needed no change.", "%(count)s sessions needed no change.", unchanged)
@@ -194,7 +194,9 @@ def _change_message(request: StaffRequest, session: Session, action: MessageActi
         messages.error(request, error.message)
         return HttpResponseRedirect(_return_url(request, session))
     if action == MessageAction.RETRY:
-        messages.success(request, _("The agent answers again. What was replaced is among the removed messages."))
+        messages.success(
+            request, _("The agent is answering again. You can find the replaced messages under Removed messages.")
+        )
     row.refresh_from_db(fields=["sequence"])
     return HttpResponseRedirect(_return_url(request, session, row))
 
@@ -205,7 +207,7 @@ def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResp
     # The user owns the fork, so reading it is not logged. Log that they read the original.
     audit_log.log_reading(request.user, session, is_new=False)
     audit_log.log_change(request.user, session, audit_log.FORKED)
-    messages.success(request, _("This is the fork, a session of your own."))
+    messages.success(request, _("This is your fork of the session."))
     return HttpResponseRedirect(session_page.url_of(fork.pk))
 
 

@@ -92,7 +92,7 @@ def erase_users(
     model_admin: admin.ModelAdmin[User], request: StaffRequest, chosen: QuerySet[User]
 ) -> HttpResponse | None:
     def erase(user: User) -> Erasure:
-        message = gettext("Asked for the account to be erased.")
+        message = gettext("Requested to erase the account.")
         LogEntry.objects.log_actions(request.user.pk, [user], CHANGE, change_message=message, single_object=True)
         return requests.request_user(user=user, author=request.user)
 
@@ -117,7 +117,7 @@ def erase_users(
 
     rows = [user for user in chosen[: MAX_ROWS + 1] if model_admin.has_change_permission(request, user)]
     if not rows:
-        messages.error(request, gettext("Those whom you may not change were left out."))
+        messages.error(request, gettext("Items that you can’t change were skipped."))
         return None
     return _confirm(model_admin, request, rows, describe, erase)
 

@@ -67,7 +67,7 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text or "{}", parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
     except json.JSONDecodeError as error:
-        message = _("This is no JSON, from line %(line)s, column %(column)s on: %(problem)s.")
+        message = _("Invalid JSON at line %(line)s, column %(column)s: %(problem)s.")
         details = {"line": error.lineno, "column": error.colno, "problem": error.msg}
         raise forms.ValidationError(message % details, code="json") from error
     except RecursionError as error:
@@ -77,7 +77,7 @@ def _parse(text: str) -> Any:
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise forms.ValidationError(_("JSON has no %(constant)s.") % {"constant": constant}, code="json")
+    raise forms.ValidationError(_("JSON doesn’t allow %(constant)s.") % {"constant": constant}, code="json")
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -85,6 +85,6 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise forms.ValidationError(_("The name “%(name)s” stands there twice.") % {"name": name}, code="json")
+            raise forms.ValidationError(_("The name “%(name)s” appears twice.") % {"name": name}, code="json")
         values[name] = value
     return values

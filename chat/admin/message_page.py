@@ -94,9 +94,7 @@ class TextForm(MessageForm):
 
 class ToolForm(MessageForm):
     arguments = ArgumentsField(label=gettext_lazy("Arguments"), help_text=gettext_lazy("A JSON object."))
-    result = LongTextField(
-        label=gettext_lazy("Result"), help_text=gettext_lazy("What the model is told that came of it.")
-    )
+    result = LongTextField(label=gettext_lazy("Result"), help_text=gettext_lazy("The result that the model gets."))
     is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False)
 
     def save(self, row: ChatMessage, author: User) -> None:
@@ -113,9 +111,9 @@ class AddForm(forms.Form):
 
     role = forms.ChoiceField(
         choices=ROLES,
-        label=gettext_lazy("Whose words"),
+        label=gettext_lazy("Author"),
         help_text=gettext_lazy(
-            "A user’s are said in your name. The system’s stand for the system prompt if they come before all."
+            "A user message is sent in your name. A system message before all others replaces the system prompt."
         ),
     )
     text = LongTextField(rows=12, label=gettext_lazy("Text"))
@@ -178,12 +176,12 @@ def _kind_names() -> dict[str, str]:
     return {
         kinds.ADD: _("Added"),
         kinds.EDIT: _("Edited"),
-        kinds.WITHDRAW: _("Taken back"),
+        kinds.WITHDRAW: _("Removed from queue"),
         kinds.REMOVE: _("Removed"),
-        kinds.RETRY: _("Withdrawn by a retry"),
+        kinds.RETRY: _("Replaced by a retry"),
         kinds.RESTORE: _("Restored"),
-        kinds.EXCLUDE: _("Left out of the context"),
-        kinds.INCLUDE: _("Included in the context"),
+        kinds.EXCLUDE: _("Excluded from context"),
+        kinds.INCLUDE: _("Included in context"),
     }
 
 
@@ -266,9 +264,9 @@ def _add(request: StaffRequest, session: Session, after: ChatMessage | None, for
 def _error_text(row: ChatMessage | None, error: ServiceError) -> str:
     """Return the text of an error, with what the user can do about it on this page."""
     if isinstance(error, NoSuchMessage) and row is not None:
-        return _("The message has been removed meanwhile. What you have written is still here: put it back first.")
+        return _("The message was removed while you were editing. Your text is safe: restore the message first.")
     if error.code == "stale":
-        return _("Somebody else has changed this message meanwhile. Save again to replace what stands there now.")
+        return _("Someone else edited this message while you were typing. Save again to replace their version.")
     return error.message
 
 

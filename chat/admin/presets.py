@@ -32,12 +32,12 @@ else:
 MAX_PROMPT_LENGTH = 500
 MAX_PROMPTS = 12
 HELP_TEXTS = {
-    "name": _("Letters, digits, dots, - and _. One that the configuration file has, too, stands before it."),
-    "title": _("What people see; the name where it is empty."),
-    "thinking_budget": _("In tokens, for models that take it; empty for the model’s default."),
-    "max_rounds": _("So many times a turn may use tools; then the model sums up."),
-    "is_offered": _("Whether new sessions may begin with it."),
-    "position": _("Agents of the configuration file stand at place 0, in their order."),
+    "name": _("Letters, digits, dots, - and _. Overrides the agent of the same name in the configuration file."),
+    "title": _("The name that people see. If empty, the name above."),
+    "thinking_budget": _("In tokens, for models that support it. Empty: the model’s default."),
+    "max_rounds": _("How often a turn can use tools before the model sums up."),
+    "is_offered": _("Whether new sessions can use it."),
+    "position": _("Agents of the configuration file are at place 0, in their order."),
 }
 
 
@@ -86,7 +86,7 @@ class PresetForm(Form):
         required=False,
         max_length=281,
         widget=ModelInput({"class": "vTextField"}),
-        help_text=_("As provider/model; empty for the default one."),
+        help_text=_("As provider/model. Empty: the default model."),
     )
     system_prompt = forms.CharField(
         label=_("System prompt"),
@@ -224,8 +224,8 @@ class PresetAdmin(BoundedSearch, Admin):
             None,
             {
                 "description": _(
-                    "New sessions begin with what is saved here. A session that has begun keeps its own copy: what "
-                    "you change or delete changes nothing in it."
+                    "New sessions use what is saved here. Existing sessions keep their own copy, so "
+                    "changing or deleting an agent doesn’t affect them."
                 ),
                 "fields": (
                     "name",

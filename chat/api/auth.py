@@ -39,9 +39,9 @@ class Bearer(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
         found = api_tokens.recognised(token)
         if found is None:
-            raise ServiceError("bad_token", _("This token is not valid, or not any more."))
+            raise ServiceError("bad_token", _("This token is invalid or has expired."))
         if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
-            raise ServiceError("read_only_token", _("This token may only read."))
+            raise ServiceError("read_only_token", _("This token is read-only."))
         request.user = found.user
         note_token(found.pk)
         _count(request, "token", found.pk)
@@ -67,7 +67,7 @@ class Cookie(APIKeyCookie):
             words = _("This server requires two-step verification for your account. Set it up in your settings.")
             raise ServiceError("second_factor_required", words)
         if check_csrf(request) is not None:
-            raise ServiceError("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
+            raise ServiceError("untrusted_form", _("The X-CSRFToken header is missing or invalid."))
         _count(request, "user", user.pk)
         return user
 

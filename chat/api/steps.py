@@ -147,7 +147,7 @@ def stream_steps(
     session, role = session_for(request.user, session_id)
     known = (last_event if last_event is not None else query.since) or 0
     if not knows_history(session, known):
-        words = _("The session has no such revision. Forget all steps and start again without one.")
+        words = _("The session has no such revision. Discard all steps and start without a revision.")
         raise ServiceError("stale", words, revision=session.revision)
     require_room(request.user.pk)
     stream = StepStream(request.user, known, role, entry_of(request))

@@ -422,7 +422,7 @@ class Migration(migrations.Migration):
                     model_name="user",
                     name="can_own_workspace",
                     field=models.BooleanField(
-                        db_default=True, default=True, verbose_name="may have a workspace of their own"
+                        db_default=True, default=True, verbose_name="can have their own workspace"
                     ),
                 ),
                 migrations.AlterField(

@@ -53,7 +53,7 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
-    can_own_workspace = models.BooleanField(_("may have a workspace of their own"), default=True, db_default=True)
+    can_own_workspace = models.BooleanField(_("can have their own workspace"), default=True, db_default=True)
     # What staff did with this account, {"kind", "by", "at"} each, until dismissed. A column: every page asks for it.
     account_notices = models.JSONField(null=True, editable=False)
 

@@ -33,12 +33,10 @@ from chat.services.runs.recording import Job, Recorded
 
 logger = logging.getLogger(__name__)
 
-BROKEN = _(
-    "Something went wrong inside Parley. It has been logged. Retry, and tell your administrator if it happens again."
-)
+BROKEN = _("Something went wrong. The error was logged. Retry, and contact your administrator if it happens again.")
 EXHAUSTED = _(
-    "The server stopped several times while it worked on this answer, so it has not tried again. "
-    "Retry, and tell your administrator if it happens again."
+    "The server stopped several times during this answer, so Parley didn’t try again. "
+    "Retry, and contact your administrator if it happens again."
 )
 
 

@@ -162,7 +162,7 @@ def default_prompts() -> tuple[str, ...]:
     """What shows a new agent's worth, where its preset suggests nothing."""
     return (
         _("Plan a project with me, step by step"),
-        _("Explain a piece of code that I paste"),
+        _("Explain a piece of code"),
         _("Compare two options in a table"),
         _("Draft a message to my team"),
     )
