@@ -47,7 +47,7 @@ class AgentPreset:
     prompts: tuple[str, ...]
     reasoning: Reasoning = UNCHOSEN
     allowed_hosts: tuple[str, ...] = ()
-    # Whether the conversation that it goes on with comes from a file.
+    # Whether the conversation so far comes from a file.
     is_imported: bool = False
 
 

@@ -131,7 +131,7 @@ def _free(base: str, taken: Iterable[str]) -> str:
 
 
 def rounds_begun(history: Iterable[Message]) -> int:
-    """The tool rounds since somebody last said something, with one whose results may be owed (RUN-09)."""
+    """Return the tool rounds since the last user message, including one that may lack results (RUN-09)."""
     rounds = 0
     for message in history:
         if message.role == "user" and message.text:

@@ -27,7 +27,7 @@ def amend(
     deeds: Sequence[SessionAction] = (),
     seen: Collection[int] | None = None,
 ) -> list[Json]:
-    """Change a session as commands say, and where it stands in lists; returns what each command answers.
+    """Apply commands and list actions to a session; return the result of each command.
 
     ServiceError as "stale", with the present `revision`, when the session's revision is none of those `seen`; and as
     each of the commands would be.

@@ -49,9 +49,9 @@ class Bearer(HttpBearer):
 
 
 class Cookie(APIKeyCookie):
-    """The cookie of somebody who is signed in; writing needs the page's token in `X-CSRFToken`, too.
+    """The cookie of a signed-in user. Writing also needs the page's token in `X-CSRFToken`.
 
-    Nobody comes this far with a token: one that is not valid has been refused.
+    Requests with a token do not get here: an invalid token was refused before.
     """
 
     param_name: str = settings.SESSION_COOKIE_NAME

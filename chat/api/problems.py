@@ -114,7 +114,7 @@ def refusal(refused: ServiceError, status: int = 0) -> JsonResponse:
 
 
 def words(status: int) -> str:
-    """What to say of a status that nobody has said anything of."""
+    """Return the text of a status that has no text of its own."""
     known = {
         404: _("Page not found."),
         405: _("Method not allowed."),

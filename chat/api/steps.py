@@ -122,7 +122,7 @@ class SegmentPage(Schema):
 
 @router.get("/sessions/{session_id}/steps", response=StepPage, operation_id="listSteps", summary="List steps")
 def list_steps(request: ApiRequest, session_id: str, query: Query[StepQuery]) -> HttpResponse:
-    """One for each message that the model is told, with metrics."""
+    """One for each message that the model gets, with metrics."""
     session = session_of(request, session_id)
     return answer(request, asdict(reading.page_of_steps(session, query.after, query.limit)))
 

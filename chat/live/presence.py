@@ -12,7 +12,7 @@ from agents.messages import Json
 from chat.live.event_types import PresenceEvent, PresentPerson
 from chat.live.presence_tracker import Present
 
-# So many faces stand in the header; who does not find room is counted.
+# The number of avatars in the header. Further users are counted.
 MOST_FACES = 4
 MOST_ON_PHONES = 2
 

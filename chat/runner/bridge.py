@@ -74,11 +74,11 @@ class Bridge:
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
-            if self._stream is not None:  # it is another worker's, or nobody's, to publish now
+            if self._stream is not None:  # another worker may publish now
                 self._pump.drop(self._stream)
 
     def stop(self, turn_id: str) -> None:
-        """Stop a turn: commit what there is (RUN-08). Harmless when it is over; kept when it is not opened yet."""
+        """Stop a turn and commit what exists (RUN-08). Harmless if it is over; remembered if it has not begun."""
         self._stop_turn = turn_id
         if self._work is not None and self._state.turn_id == turn_id:
             self._work.cancel()
@@ -240,7 +240,7 @@ class Bridge:
                 self._last.add_done_callback(self._stream.announce)
 
     def _with_request(self, changes: Sequence[Change]) -> Sequence[Change]:
-        """Keep what a response was asked with along with its first row; of one that has none nobody can ask."""
+        """Store what a response was requested with, along with its first row. A response without rows is not stored."""
         request = self._request
         if request is None or not any(_is_row_of(change, request.response_id) for change in changes):
             return changes
@@ -248,7 +248,7 @@ class Bridge:
         return [request, *changes]
 
     def _ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
-        """Take the last words of the stream that these changes end: they are told before its end is."""
+        """Take the last text of the stream that these changes end. It is published before the end."""
         stream = self._stream
         if stream is None or not any(
             isinstance(change, UpdateMessage) and change.compact and change.id == stream.id for change in changes

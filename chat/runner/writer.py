@@ -1,7 +1,7 @@
 """The one batched writer of a process: everything that its runs write, several sessions per transaction.
 
 Durable changes are written as soon as the one thread is free; text waits up to 250 ms or 2 KB, which bounds what a
-crash can lose. Whoever streams never waits for the database.
+crash can lose. Streaming never blocks on the database.
 """
 
 from __future__ import annotations
@@ -238,6 +238,6 @@ def _deliver(waiting: _Waiting, recorded: Recorded) -> None:
 
 
 def _seen(done: asyncio.Future[Recorded]) -> None:
-    """Retrieve the exception: who waits gets it, and a future that nobody waits for logs no warning."""
+    """Retrieve the exception, so that a future without a waiter logs no warning."""
     if not done.cancelled():
         done.exception()

@@ -21,7 +21,7 @@ SLOW_SECONDS = 20.0
 _TOKEN = re.compile(r"\s*[^\s一-鿿]+|\s*[一-鿿]{1,2}|\s+")
 _CHINESE = re.compile(r"[一-鿿]")
 # CTX-06: in a shared session the projection puts the speaker before the words.
-# What stands before a file, or for one that came as text.
+# The label before a file, or the file itself when it came as text.
 _LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
 _SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
 
@@ -100,7 +100,7 @@ def _question(request: Request) -> _Question:
 
 
 def _last_text(message: Message) -> str:
-    """Return what somebody wrote; their words come after their files."""
+    """Return what the user wrote, which comes after their files."""
     last = [part.text for part in message.parts if isinstance(part, Text)][-1]
     return "" if _LABEL.match(last) else last
 

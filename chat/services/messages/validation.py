@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import Invalid, ServiceError
 
-# Nesting beyond this is nobody's tool; whoever walks the value again stays far from the recursion limit.
+# No tool nests deeper than this, and code that walks the value stays far from the recursion limit.
 MAX_DEPTH = 100
 
 
