@@ -1,4 +1,4 @@
-"""Who else may enter: shares of a session, invitations to it, and one-time sign-in links."""
+"""Access to a session besides its owner's: roles, shares and invitation links; and one-time sign-in links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.models.session import Session
 
 
 class SessionRole(models.TextChoices):
-    """What somebody may do in a session; each may do all that the ones before may."""
+    """What a user may do in a session. Each role includes the permissions of the roles before it."""
 
     VIEWER = "viewer"
     EDITOR = "editor"
@@ -28,7 +28,7 @@ SHARED_ROLES = [(role.value, role.label) for role in (SessionRole.VIEWER, Sessio
 
 
 class Share(models.Model):
-    """A session opened to one more member of its workspace."""
+    """Access to a session for one member or guest of its workspace, besides the owner."""
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="shares", verbose_name=_("session"))
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares", verbose_name=_("person"))
@@ -50,7 +50,8 @@ class Share(models.Model):
 class Invitation(models.Model):
     """A link that lets up to `max_uses` users into one session, as guests of its workspace.
 
-    Only the link's hash is kept. `max_uses` is null for links made before they were counted: they have no limit.
+    Only a hash of the link's token is stored. `max_uses` is null for links that were made before uses were counted:
+    these have no limit.
     """
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="invitations", verbose_name=_("session"))
@@ -73,12 +74,12 @@ class Invitation(models.Model):
 
     @property
     def uses_left(self) -> int | None:
-        """How many more users may join by it; None: any number."""
+        """How many more users can join with the link; None if there is no limit."""
         return None if self.max_uses is None else max(0, self.max_uses - self.uses)
 
 
 class SignInLink(models.Model):
-    """A link that signs one person in, once. Only its hash is kept."""
+    """A link that signs one user in, once. Only a hash of its token is stored."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True)

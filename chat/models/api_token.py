@@ -1,4 +1,4 @@
-"""Tokens by which a person's own programs use the REST API."""
+"""Tokens with which a user's programs call the REST API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ApiToken(models.Model):
-    """A named token of one person, who may end it at any time. Only its digest is kept: it is shown once."""
+    """A named API token of a user, who can revoke it at any time.
+
+    Only a digest of the secret is stored, so the secret can be shown only once, when the token is made.
+    """
 
     class Scope(models.TextChoices):
         READ = "read"

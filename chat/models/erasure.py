@@ -1,4 +1,4 @@
-"""Requests to erase, which are also the record of what was erased."""
+"""Requests to erase a session or a user, which are also the record of what was erased."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 class Erasure(models.Model):
     """A request to erase a session or a user for good.
 
-    The work is done in batches and resumed after a crash until `finished_at` is set. The row stays as the record of it:
-    `target` is an id, `counts` are numbers by kind, and nothing of the erased content is kept.
+    The work is done in batches, and resumed after a crash until `finished_at` is set. The row stays as a record:
+    `target` is an id, `counts` has the number of deleted rows by kind, and nothing of the erased content is kept.
     """
 
     class Kind(models.TextChoices):

@@ -1,4 +1,4 @@
-"""Agent presets that staff keep beside those of the configuration file."""
+"""Agent presets that staff edit, besides those of the configuration file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET
 
 
 class AgentPreset(models.Model):
-    """What a new session starts with. One of the same name stands before that of the configuration file.
+    """The settings of a new session. A row overrides the preset of the same name in the configuration file.
 
-    `model` is "provider/model", or empty for the default one; `tools` are names of the toolbox; `prompts` are
-    offered in an empty session. An empty `reasoning_effort` and a null `thinking_budget` leave it to the model. Without
-    `allowed_hosts` tools may fetch from all public hosts. A session keeps its own copy of what it started with.
+    `model` is "provider/model", or empty for the default model. `tools` are names of tools in the toolbox. `prompts`
+    are suggestions that an empty session shows. An empty `reasoning_effort` and a null `thinking_budget` use the
+    model's defaults. If `allowed_hosts` is empty, tools may fetch from all public hosts. A session keeps a copy of its
+    preset, so later changes of a row do not affect it.
     """
 
     name = models.CharField(

@@ -1,4 +1,4 @@
-"""The security log's rows."""
+"""The security log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 
 class SecurityEvent(models.Model):
-    """Who did what to whose object, when, from where. It holds no message content and no secrets.
+    """An entry of the security log: who did what, when and from where. It has no message content and no secrets.
 
-    `kind` is a services.security_log.Kind, `face` an origin.Face. `actor` is null for people who are not signed in, for
-    commands and for agents. `person` is whom it concerns, such as a session's owner. Both keep the id of somebody whose
-    account was deleted.
+    `kind` is a `chat.services.people.security_log.Kind`, `face` a `chat.origin.Face`. `actor` is null for users who are
+    not signed in, for commands and for agents. `person` is the user concerned, such as a session's owner. Both keep
+    their ids after the account is deleted.
     """
 
     at = models.DateTimeField(_("time"), default=timezone.now)

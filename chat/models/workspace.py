@@ -1,4 +1,4 @@
-"""Workspaces and who belongs to them."""
+"""Workspaces and their members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Workspace(models.Model):
-    """A team: its members may share their sessions with each other."""
+    """A team, whose members can share sessions with each other."""
 
     name = models.CharField(_("name"), max_length=120)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
@@ -23,10 +23,10 @@ class Workspace(models.Model):
 
 
 class Membership(models.Model):
-    """One user in one workspace.
+    """The membership of a user in a workspace.
 
-    A guest sees the sessions that are shared with them and the users in these, and nothing else of the workspace:
-    they start no sessions in it. Their membership ends with the last of their shares.
+    A guest sees only the sessions that are shared with them and the users in these, and cannot start sessions. Their
+    membership ends with their last share.
     """
 
     class Role(models.TextChoices):
