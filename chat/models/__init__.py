@@ -1,4 +1,4 @@
-"""The rows: what Parley knows, with the constraints that guard it and the state transitions that it allows."""
+"""The database models: all durable state, with the constraints that protect it."""
 
 from chat.models.access import Invitation, SessionRole, Share, SignInLink
 from chat.models.api_token import ApiToken

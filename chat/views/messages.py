@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, Session, SessionRole
-from chat.queries import find_in_session, history, messages, presets
+from chat.queries import history, messages, presets, search
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
@@ -79,7 +79,7 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
 def find(request: SignedInRequest, session_id: str) -> HttpResponse:
     """The ids of the messages that hold the words."""
     session, _role = session_for(request.user, session_id)
-    return JsonResponse(asdict(find_in_session.find(session, request.GET.get("q", ""))))
+    return JsonResponse(asdict(search.find_in_session(session, request.GET.get("q", ""))))
 
 
 def _message(request: SignedInRequest, session: Session) -> MessageSnapshot:
