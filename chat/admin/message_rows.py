@@ -13,8 +13,8 @@ from django.db.models.functions import Cast, Left
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
-from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Session
-from chat.services.messages.editing import MARKERS, SAID, WORDS, same_response
+from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageStatus, MessageType, Session
+from chat.services.messages.editing import SAID, WORDS, same_response
 
 if TYPE_CHECKING:
     Pages = Paginator[Any]
@@ -137,7 +137,7 @@ def _shown(row: Any, following: Any) -> Shown:
         asked=parts[1][:EXCERPT] if row.type == MessageType.TOOL_GROUP else "",
         result=parts[2][:EXCERPT],
         is_cut=any(len(part) > EXCERPT for part in parts),
-        is_marker=row.type in MARKERS,
+        is_marker=row.type in TURN_MARKERS,
         can_edit=row.type in (*WORDS, MessageType.TOOL_GROUP),
         can_exclude=row.type in SAID and row.status != MessageStatus.QUEUED,
         has_room_after=row.sequence is not None and not (following and same_response(row, following)),

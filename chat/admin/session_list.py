@@ -14,8 +14,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.states import RUN_STATES, STATUSES
-from chat.models import ChatMessage, Session
-from chat.services.messages.editing import MARKERS
+from chat.models import TURN_MARKERS, ChatMessage, Session
 
 if TYPE_CHECKING:
     Pages = Paginator[Session]
@@ -42,7 +41,7 @@ def in_order(ids: list[str]) -> list[Session]:
     """Read sessions for the list, with the number of their messages as `message_count`; three queries."""
     rows = Session.objects.select_related("owner", "workspace", "run").defer("system_prompt", "config")
     sessions = rows.in_bulk(ids)
-    live = ChatMessage.objects.filter(session__in=ids, sequence__isnull=False).exclude(type__in=MARKERS)
+    live = ChatMessage.objects.filter(session__in=ids, sequence__isnull=False).exclude(type__in=TURN_MARKERS)
     counts = dict(live.order_by().values_list("session").annotate(Count("pk")))
     for session in sessions.values():
         session.message_count = counts.get(session.pk, 0)  # type: ignore[attr-defined]  # as an annotation has it

@@ -22,7 +22,6 @@ from chat.projections.context import (
 # A call's result is not there before its tool is done; what the context says instead is for a model that goes on.
 AT_WORK = (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
 # What a model is told of a step.
-CONTEXT_OF_STEP = ("role", "content", "tool_calls", "tool_call_id", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +91,6 @@ def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[
     return found
 
 
-def as_context(found: Sequence[Step], system_prompt: str) -> list[Json]:
-    """Take steps as the messages of OpenAI's API: five of their fields.
-
-    The system prompt, as `context.system_prompt` has it, comes first when no step says it.
-    """
-    messages = [_without_nothing({name: getattr(step, name) for name in CONTEXT_OF_STEP}) for step in found]
-    prompt = {"role": "system", "content": system_prompt}
-    return messages if not system_prompt or messages[:1] == [prompt] else [prompt, *messages]
-
-
 def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
     """Name the steps whose content ends with a text that grows: that message, and its text so far."""
     ends = {each.step.id: [row for row in each.rows if row.type == "text"][-1:] for each in found}
@@ -123,11 +112,6 @@ def sequence_of(row: ChatMessage) -> int:
     It depends on the row's own place alone, so that a part of a session has the same numbers as the whole.
     """
     return 2 * (row.sequence or 0)
-
-
-def _without_nothing(message: Json) -> Json:
-    """Leave out what a message has not; the content of one that only calls tools is null."""
-    return {name: value for name, value in message.items() if value is not None or name == "content"}
 
 
 def _of_prompt(rows: Sequence[ChatMessage], around: Around) -> list[Sourced]:

@@ -11,14 +11,13 @@ from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, MessageType, Session, SessionRole, User
 from chat.queries import history
 from chat.rendering.messages import versions
 from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
-from chat.views.requests import SignedInRequest, number, signed_in
+from chat.views.requests import SignedInRequest, message_or_404, number_or_404, signed_in
 
 # What stands in the place of a message's id.
 PROMPT = "system_prompt"
@@ -115,17 +114,11 @@ def _row(request: SignedInRequest, session: Session, role: SessionRole) -> ChatM
     asked = (request.POST if request.method == "POST" else request.GET).get("id", "")
     if asked == PROMPT:
         return None
-    rows = ChatMessage.objects.filter(session=session)
-    row = rows.filter(pk=asked).select_related("user").first() if ids.may_be_one(asked) else None
-    if row is None or (row.removed_at is not None and not role.covers(SessionRole.EDITOR)):
+    row = message_or_404(ChatMessage.objects.filter(session=session).select_related("user"), asked)
+    if row.removed_at is not None and not role.covers(SessionRole.EDITOR):
         raise Http404
     return row
 
 
 def _number(request: SignedInRequest, name: str) -> int | None:
-    if name not in request.GET:
-        return None
-    found = number(request.GET[name])
-    if found is None:
-        raise Http404
-    return found
+    return number_or_404(request.GET[name]) if name in request.GET else None

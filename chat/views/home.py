@@ -24,7 +24,7 @@ from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import begin_session
-from chat.views.external_images import addresses
+from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 
 STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
@@ -116,7 +116,7 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
         "home": _address(places.here) if places.here and places.several else reverse("home"),
         "listing": found,
         "may_begin": may_begin,
-        "owners": json.dumps(addresses(found.owners)),
+        "owners": json.dumps(picture_urls(found.owners)),
         "archived": archived,
         "current": current,
     }

@@ -18,7 +18,7 @@ from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
 from chat.services.messages.suggestions import open_suggestions
 from chat.snapshots import MessageSnapshot
-from chat.views.requests import SignedInRequest, absolute, signed_in
+from chat.views.requests import SignedInRequest, absolute, message_or_404, signed_in
 
 
 @never_cache
@@ -53,13 +53,7 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
 def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show a message's open suggestions, each as what it would change."""
     session, role = session_for(request.user, session_id)
-    asked = request.GET.get("id", "")
-    rows = (
-        ChatMessage.objects.live(session.pk).filter(pk=asked) if ids.may_be_one(asked) else ChatMessage.objects.none()
-    )
-    row = rows.first()
-    if row is None:
-        raise Http404
+    row = message_or_404(ChatMessage.objects.live(session.pk), request.GET.get("id", ""))
     is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
     values = {
         "row": row,

@@ -11,7 +11,7 @@ from chat.rendering.text import formatting
 from chat.services.messages.senders import senders
 from chat.services.people import sharing
 from chat.services.people.sharing import Member
-from chat.views.external_images import address
+from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, signed_in
 
 
@@ -35,5 +35,5 @@ def _described(member: Member, name: str) -> dict[str, str | int | bool]:
         "guest": member.is_guest,
         "initials": formatting.initials(name),
         "colour": formatting.colour(name),
-        "picture": address(member.user),
+        "picture": picture_url(member.user),
     }

@@ -10,14 +10,16 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
 
+from chat import ids
 from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, ServiceError
-from chat.models import User
+from chat.models import ChatMessage, User
 
 P = ParamSpec("P")
 
@@ -77,6 +79,22 @@ def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
 def number(text: str) -> int | None:
     """Read a number that a form or an address gives; None where it is none, or none that a database keeps."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def number_or_404(text: str) -> int:
+    """Parse a number of an address. Raises Http404."""
+    parsed = number(text)
+    if parsed is None:
+        raise Http404
+    return parsed
+
+
+def message_or_404(rows: QuerySet[ChatMessage], message_id: str) -> ChatMessage:
+    """Return the message with an id that a client sent. Raises Http404 for text that cannot be an id, too."""
+    row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
+    if row is None:
+        raise Http404
+    return row
 
 
 def status_of(refused: ServiceError) -> int:

@@ -24,9 +24,9 @@ from chat.services.people import accounts, guests
 from chat.services.people import preferences as service
 from chat.transfer import public as transfer
 from chat.views import tokens
-from chat.views.external_images import address
 from chat.views.forms import password_form
 from chat.views.home import zone_of
+from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, signed_in
 
 Values = dict[str, Any]
@@ -156,13 +156,13 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
 def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
     """Return the guests of the user's workspaces, each with the number of sessions shared with them."""
     found = guests.guests_managed_by(request.user)
-    return [{"membership": each, "picture": address(each.user), "count": each.session_count} for each in found]
+    return [{"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in found]
 
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
     values = {
         "styles": ["css/settings.css"],
-        "picture": address(request.user),
+        "picture": picture_url(request.user),
         "languages": settings.LANGUAGES,
         "password": password_form(request.user),
         "password_help": password_validators_help_text_html(),

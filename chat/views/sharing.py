@@ -15,7 +15,7 @@ from chat.access import session_for
 from chat.errors import ServiceError
 from chat.models import Session, SessionRole, User
 from chat.services.people import sharing
-from chat.views.external_images import address
+from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, absolute, number, signed_in
 
 # So many people of a workspace are found sooner by name than by eye.
@@ -106,7 +106,7 @@ def _dialog(
     values = {
         "session": row,
         "candidates": [
-            {"user": user, "username": user.username, "picture": address(user)} for user in sharing.candidates(row)
+            {"user": user, "username": user.username, "picture": picture_url(user)} for user in sharing.candidates(row)
         ],
         "roles": sharing.GIVEN_ROLES,
         "uses": sharing.USES,
@@ -128,7 +128,7 @@ def _members(request: SignedInRequest, row: Session) -> HttpResponse:
 
 def _people(row: Session) -> list[dict[str, object]]:
     """Everybody in the session, with the address of their picture."""
-    return [{"member": member, "picture": address(member.user)} for member in sharing.members(row)]
+    return [{"member": member, "picture": picture_url(member.user)} for member in sharing.members(row)]
 
 
 def _person(request: SignedInRequest) -> User:

@@ -10,10 +10,8 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import escape
 from django.utils.translation import gettext as _
 
-from chat.models import Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
+from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
-
-_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
@@ -27,7 +25,7 @@ def head(session: Session, zone: tzinfo, now: datetime) -> str:
 
 def message(row: ChatMessage, text: str, files: Sequence[Attachment], zone: tzinfo) -> str:
     """Write one message, beginning with an empty line; nothing for a turn's markers."""
-    if row.type in _MARKERS:
+    if row.type in TURN_MARKERS:
         return ""
     parts = [f"### {' · '.join(_heading(row, zone))}", *_body(row, text), *_list(files)]
     return "\n" + "\n\n".join(parts) + "\n"
