@@ -1,4 +1,4 @@
-"""A session as Markdown for people to read: who said what and when, tool calls folded, nothing that runs on."""
+"""A session as readable Markdown, with tool calls folded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chat.projections.fences import contained, escaped, fenced
 
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
-    """Open the document: title, when and with which model, and the system prompt, folded."""
+    """Return the document's head: title, time, model, and the folded system prompt."""
     facts = [_("Exported from Parley on %(time)s") % {"time": _time(now, zone)}, escaped(_model(session))]
     parts = [f"# {escaped(session.title) or _('Untitled session')}", f"*{' · '.join(filter(None, facts))}*"]
     if session.system_prompt:
@@ -24,7 +24,7 @@ def head(session: Session, zone: tzinfo, now: datetime) -> str:
 
 
 def message(row: ChatMessage, text: str, files: Sequence[Attachment], zone: tzinfo) -> str:
-    """Write one message, beginning with an empty line; nothing for a turn's markers."""
+    """Return one message, starting with an empty line; "" for turn markers."""
     if row.type in TURN_MARKERS:
         return ""
     parts = [f"### {' · '.join(_heading(row, zone))}", *_body(row, text), *_list(files)]
