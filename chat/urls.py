@@ -1,4 +1,4 @@
-"""The pages' addresses."""
+"""The URLs of the pages."""
 
 from django.urls import path
 

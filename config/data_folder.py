@@ -1,4 +1,4 @@
-"""The data folder: readable by the account that runs Parley and by nobody else, with the key that signs sessions."""
+"""The data folder: private to the account that runs Parley, with the key that signs sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORTEST_KEY = 32
 
 
 def make_private(folder: Path, *files: Path) -> list[str]:
-    """Take the folder with its files and folders, and other `files`, away from other accounts.
+    """Remove the access of other accounts to the folder, its entries, and other `files`.
 
     Return what could not be changed. What the folders inside hold needs no change: nobody else can reach it. Files that
     this process creates from now on are private too.

@@ -1,4 +1,4 @@
-"""The context: what the model is told, made from the rows alone (CTX-01, CTX-03, CTX-06)."""
+"""Build the model's context from the rows alone (CTX-01, CTX-03, CTX-06)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def speaks(row: ChatMessage) -> bool:
 
 
 def speaker(row: ChatMessage) -> MessageRole:
-    """Whose a row is; one that does not say is the assistant's."""
+    """Return the role of a row; the default is the assistant."""
     if row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM):
         return MessageRole(row.role)
     return MessageRole.ASSISTANT
@@ -143,7 +143,7 @@ def prompt_row(rows: Iterable[ChatMessage]) -> ChatMessage | None:
 
 
 def who(row: ChatMessage) -> int | str:
-    """Tell people apart; rows without a user by the name alone."""
+    """Return the key of a row's author; rows without a user are identified by name."""
     return row.user_id if row.user_id is not None else row.sender or NOBODY
 
 
@@ -156,7 +156,7 @@ def call_ids(calls: Iterable[tuple[str, str]]) -> frozenset[str]:
 
 
 def labels(people: frozenset[Named]) -> dict[Named, str]:
-    """Return the names by which the model tells people apart (CTX-06); none where only one person speaks.
+    """Return the names that label users for the model (CTX-06); empty if only one user writes.
 
     Names that look the same are numbered in the order of the accounts: "Ana", "Ana (2)".
     """
@@ -253,7 +253,7 @@ def _names(message_id: str, call_id: str) -> Iterator[str]:
 
 
 def own_call_id(message_id: str) -> str:
-    """Name a call after its row."""
+    """Return the id of a call that is derived from its row."""
     return f"call_{message_id}"
 
 

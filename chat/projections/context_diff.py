@@ -1,4 +1,4 @@
-"""What was sent once beside what would be sent now: which of its rows have changed since, and which are new."""
+"""Compare a past request with the next one: which rows have changed since, and which are new."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.projections.context import speaks
 
 
 class Since(StrEnum):
-    """What has become of a row that was sent."""
+    """How a sent row has changed since."""
 
     SAME = ""
     EDITED = "edited"

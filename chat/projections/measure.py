@@ -1,4 +1,4 @@
-"""Estimates set right by what a model has really read: no tokenizer counts as the vendors' own do."""
+"""Correct token estimates by the counts that the vendor reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model was asked with, as names of rows; and from such names the rows as they were then."""
+"""Recorded requests to the model, as ids of rows, and the rows as they were then."""
 
 from __future__ import annotations
 

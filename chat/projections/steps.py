@@ -1,4 +1,4 @@
-"""Steps: a session in the form in which models are told of it, one step for each of their messages (CTX-04)."""
+"""Steps: a session in the form of the model's conversation, one step for each message (CTX-04)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A step with the rows that it is made of."""
+    """A step with the rows from which it is built."""
 
     step: Step
     rows: tuple[ChatMessage, ...]
@@ -98,7 +98,7 @@ def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
 
 
 def ids_of(row: ChatMessage) -> tuple[str, str]:
-    """Which steps a row may have been the beginning of."""
+    """Return the ids of the steps that may start with a row."""
     return row.pk, result_id(row)
 
 

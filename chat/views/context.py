@@ -1,4 +1,4 @@
-"""The context in the panel: what the next request will hold, message by message, and what an earlier one held."""
+"""The context in the panel: the messages of the next request to the model, or of a past one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from chat.views.requests import SignedInRequest, message_or_404, number, signed_
 @require_GET
 @signed_in
 def context(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show what the next request will hold, or the one behind the answer that the message `past` is of: a page of it,
-    up to the place `until`, or its end."""
+    """Show a page of the next request, or of the request behind the response of the message `past`, up to `until`."""
     session, role = session_for(request.user, session_id)
     until = number(request.GET.get("until", ""))
     if asked := request.GET.get("past", ""):

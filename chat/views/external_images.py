@@ -1,4 +1,4 @@
-"""Pictures that messages show from elsewhere: fetched by the server, so that a reader tells nobody of reading."""
+"""Proxy for external images in messages, so that other servers do not learn who reads a message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chat.files.contents import Contents, Unusable
 from chat.rendering.markdown.external_images import is_signed
 
 POLICY = Policy()
-# So many are fetched at once. Who asks for more, or of servers that never end, holds up nobody but others' pictures.
+# The maximum of concurrent fetches. Slow servers delay other images only.
 places = BoundedSemaphore(24)
 _HEADERS = {
     "Cache-Control": "private, max-age=86400",
@@ -29,7 +29,7 @@ _HEADERS = {
 @require_GET
 @login_required
 async def image(request: HttpRequest) -> HttpResponse:
-    """A picture that stands in a message; nothing else is fetched, and nothing but a picture is passed on."""
+    """Serve an image of a message. Only signed addresses are fetched, and only images are returned."""
     address = request.GET.get("address", "")
     if not is_signed(address, request.GET.get("signature", "")):
         raise Http404

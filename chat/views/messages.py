@@ -1,4 +1,4 @@
-"""Pages about single messages of a session: its source, its details, and where words are found."""
+"""Pages about single messages: source, details, suggestions, and search in a session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chat.views.requests import SignedInRequest, absolute, message_or_404, signe
 @require_GET
 @signed_in
 def source(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """The message as Markdown; its text alone unless `files` are wanted, too."""
+    """Return the message as Markdown; with `files`, links to its files too."""
     session, _role = session_for(request.user, session_id)
     message = _message(request, session)
     site = absolute(request, "") if "files" in request.GET else ""
@@ -36,7 +36,7 @@ def source(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def details(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Who and what made the message, when, how long it took, what it cost, and how often it was changed."""
+    """Show the author or model, time, duration, tokens and number of changes of a message."""
     session, _role = session_for(request.user, session_id)
     message = _message(request, session)
     values = {
@@ -51,7 +51,7 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a message's open suggestions, each as what it would change."""
+    """Show a message's open suggestions, each as a difference."""
     session, role = session_for(request.user, session_id)
     row = message_or_404(ChatMessage.objects.live(session.pk), request.GET.get("id", ""))
     is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
@@ -71,7 +71,7 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def find(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """The ids of the messages that hold the words."""
+    """Return the ids of the messages that match the query."""
     session, _role = session_for(request.user, session_id)
     return JsonResponse(asdict(find_in_session.find(session, request.GET.get("q", ""))))
 

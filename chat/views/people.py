@@ -1,4 +1,4 @@
-"""Who is in a session, for scripts that complete names."""
+"""The members of a session, for the completion of names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.views.requests import SignedInRequest, signed_in
 @require_GET
 @signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List everybody in a session, its owner first."""
+    """List the members of a session, the owner first."""
     row, _role = session_for(request.user, session_id)
     members = sharing.members(row)
     names = senders(member.user for member in members)

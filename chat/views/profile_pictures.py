@@ -1,4 +1,4 @@
-"""People's pictures, for those who work with them."""
+"""Profile pictures, for users who share a workspace or a session."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from chat.access import person_for
 from chat.models import User
 from chat.views.requests import SignedInRequest, signed_in
 
-# A new picture has a new address.
+# A new picture has a new URL.
 KEPT = "private, max-age=31536000, immutable"
 
 
 @require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Lead to Parley's icon those who ask for it where browsers look by themselves."""
+    """Redirect the default path of browsers to the site's icon."""
     return HttpResponseRedirect(static("favicon.svg"))
 
 
 @require_GET
 @signed_in
 def picture(request: SignedInRequest, user_id: int) -> HttpResponse:
-    """Send a user's picture to those who share a workspace or a session with them."""
+    """Serve a user's picture to users who share a workspace or a session with them."""
     person = person_for(request.user, user_id)
     if person is None or not person.picture:
         raise Http404
@@ -40,7 +40,7 @@ def picture(request: SignedInRequest, user_id: int) -> HttpResponse:
 
 
 def picture_url(person: User) -> str:
-    """Where a person's picture is; "" without one."""
+    """Return the URL of a user's picture; "" without one."""
     if not person.picture:
         return ""
     version = PurePath(person.picture.name or "").name.partition("-")[2]
@@ -48,5 +48,5 @@ def picture_url(person: User) -> str:
 
 
 def picture_urls(people: Iterable[User]) -> dict[str, str]:
-    """The pictures of people, by their ids, as faces.js knows them."""
+    """Return the picture URLs of users by their ids, for the page's scripts."""
     return {str(person.pk): found for person in people if (found := picture_url(person))}

@@ -31,9 +31,9 @@ from chat.views.requests import SignedInRequest, number_or_404, signed_in
 @require_GET
 @signed_in
 def session(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a session: its newest messages, and all that keeps them live."""
+    """Show a session with its newest messages; the page then keeps them up to date."""
     row, role = session_for(request.user, session_id)
-    # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
+    # The revision is read before the messages, so they are never older than it; the socket continues from it.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
     inside = members(row)
@@ -62,7 +62,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 
 def _places(request: SignedInRequest, row: Session) -> Places:
-    """Whoever opens a session of another workspace than theirs is in that one from now on."""
+    """Switch the user to the workspace of the session that they open."""
     places = places_of(request.user, row.workspace_id)
     if places.several and places.here and places.here.id != request.user.workspace_id:
         enter(user=request.user, workspace_id=places.here.id)
@@ -73,7 +73,7 @@ def _places(request: SignedInRequest, row: Session) -> Places:
 @require_GET
 @signed_in
 def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """A page of messages: `before` or `after` a sequence number, `around` a message, or the newest ones."""
+    """Render a page of messages: `before` or `after` a sequence number, `around` a message, or the newest."""
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
     return render(request, "chat/session/older.html", {"session": row, **_messages(page), **_ends(request.GET.dict())})
@@ -91,7 +91,7 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
 
 
 def _ends(asked: dict[str, str]) -> dict[str, bool]:
-    """Which ends of the list the page is at: an older page says nothing of newer ones, and the other way round."""
+    """Return which ends of the list the page may reach."""
     return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
 
 

@@ -1,4 +1,4 @@
-"""Putting sessions in order from the rail: one or many at once, and renaming. Scripts ask, and are answered in JSON."""
+"""Actions on one or many sessions from the sidebar, and renaming; the responses are JSON for scripts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def organise(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def rename(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Give a session a title."""
+    """Rename a session."""
     session, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     try:
         lifecycle.rename(session=session, author=request.user, title=request.POST.get("title", ""))
@@ -51,7 +51,7 @@ def _refusal(refused: ServiceError) -> HttpResponse:
 
 
 def _said(deed: SessionAction, done: Done) -> str:
-    """Say what was done, where that does not show by itself."""
+    """Return a message about the action, unless its effect is visible."""
     count = len(done.ids)
     sentences = {
         SessionAction.ARCHIVE: ngettext("Session archived", "%(count)s sessions archived", count),
