@@ -37,6 +37,7 @@ lint: dev-environment
 	$(PYTHON_ENV)/ruff format --check .
 	$(PYTHON_ENV)/mypy
 	$(PYTHON_ENV)/lint-imports
+	$(PYTHON_ENV)/python scripts/plain-words
 	$(PYTHON_ENV)/python manage.py makemigrations --check --dry-run
 	$(PYTHON_ENV)/python manage.py check
 

@@ -25,12 +25,12 @@ DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
     "person who asks. Use your tools where they make the answer better, and say so when you do not know something."
 )
-# What the demo agent understands, for somebody who has configured nothing yet.
+# What the demo agent understands, for users who have not configured anything yet.
 DEMO_PROMPTS = (
-    _("Help: what can I try here?"),
-    _("Use your tools"),
-    _("Show me a table, lists and code"),
-    _("Think before you answer"),
+    _("What can you do?"),
+    _("Try your tools"),
+    _("Format a table, a list and some code"),
+    _("Think step by step"),
 )
 
 
@@ -155,7 +155,7 @@ class Config(_Strict):
 
 
 def split_model(text: str, providers: Mapping[str, ProviderConfig]) -> tuple[str, str]:
-    """Split "provider/model"; ("", text) when what stands before the slash is no provider (models may have slashes)."""
+    """Split "provider/model"; ("", text) if the part before the slash is no provider (model names can have slashes)."""
     provider, slash, model = text.partition("/")
     return (provider, model) if slash and provider in providers else ("", text)
 

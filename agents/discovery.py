@@ -94,7 +94,7 @@ class Listing:
             self._failed(f"{self._name} did not list its models in a way that can be understood.")
         else:
             self._found = self._sorted(_chat_models(self._config, names))
-            self.problem = "" if self._found else _("{name} lists no chat models.", name=self._name)
+            self.problem = "" if self._found else _("{name} offers no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS
 
     def _failed(self, problem: str) -> None:

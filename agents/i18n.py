@@ -1,4 +1,4 @@
-"""Sentences for people that can be said in other languages later: the sentence, and what stands in its places."""
+"""Texts for users that can be translated later: a template and the values of its placeholders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.messages import Json
 class TranslatableText(str):
     """A sentence in English that remembers its `template` ("{name} is out of order.") and the `values` in it.
 
-    It is a plain str for whoever does not care. Values may be Words themselves.
+    It is a plain str for other code. Values can be TranslatableText themselves.
     """
 
     template: str

@@ -80,7 +80,7 @@ async def run(
     Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
     `check_pending` is asked once the last ToolReturned of a round was taken; True ends the turn (RUN-06).
-    The rounds that the history holds since somebody last spoke count towards `max_rounds` (RUN-09).
+    The rounds since the last user message in the history count towards `max_rounds` (RUN-09).
     `refresh` is asked before every LLM call but one that opens the turn, for the agent and the history as they are by
     now (RUN-16, ADM-02); without it the loop appends to its own copy.
 
@@ -184,7 +184,7 @@ class _Turn:
         if self.pauses <= MAX_PAUSES:
             return None
         return TurnFailed(
-            ProviderError(_("The model paused {count} times without an answer. Retry to go on.", count=self.pauses))
+            ProviderError(_("The model paused {count} times without an answer. Retry to continue.", count=self.pauses))
         )
 
     async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:

@@ -261,7 +261,7 @@ class _Process:
                 raise WorkFailed("memory" if kind == OUT_OF_MEMORY else "failed", body.decode(errors="replace"))
 
     def kill(self) -> None:
-        """Kill the child; whoever reads from it sees its end."""
+        """Kill the child. A pending read gets the end of its output."""
         self._popen.kill()
 
     def end(self) -> None:

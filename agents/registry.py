@@ -19,7 +19,7 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.providers.base import Provider
-from agents.providers.demo import DemoProvider
+from agents.providers.demo.provider import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
 from agents.toolbox import TOOLBOX
 
@@ -47,7 +47,7 @@ class AgentPreset:
     prompts: tuple[str, ...]
     reasoning: Reasoning = UNCHOSEN
     allowed_hosts: tuple[str, ...] = ()
-    # Whether the conversation that it goes on with comes from a file.
+    # Whether the conversation so far comes from a file.
     is_imported: bool = False
 
 
@@ -134,7 +134,7 @@ class Registry:
         provider, model = self._located(provider, model)
         if provider not in self._config.providers:
             words = _(
-                "The provider “{provider}” is not configured here (any more). Choose another model.", provider=provider
+                "The provider “{provider}” isn’t configured on this server. Choose another model.", provider=provider
             )
             raise ModelNotFound(words)
         model = model or self._default_model(provider)
@@ -228,9 +228,9 @@ class Registry:
         return ModelChoice(provider, model, self.context_window(provider, model))
 
     def _silence(self, provider: str) -> TranslatableText:
-        why = self._listings[provider].problem or _("It has not been asked yet.")
+        why = self._listings[provider].problem or _("It hasn’t been queried yet.")
         return _(
-            "“{provider}” has not told which models it offers. {why} Check the server, or choose a model.",
+            "Couldn’t get the list of models from “{provider}”. {why} Check the server, or choose a model.",
             provider=provider,
             why=why,
         )
@@ -254,9 +254,9 @@ def _make(name: str, config: ProviderConfig, key: str) -> Provider:
     }
     # The SDKs take a second to import, which commands that talk to no model should not wait for.
     if config.type == "anthropic":
-        from agents.providers.anthropic import AnthropicProvider
+        from agents.providers.anthropic.provider import AnthropicProvider
 
         return AnthropicProvider(name, key, **arguments)
-    from agents.providers.openai import OpenAIProvider
+    from agents.providers.openai.provider import OpenAIProvider
 
     return OpenAIProvider(name, key, api=config.openai_api, **arguments)

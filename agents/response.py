@@ -57,15 +57,15 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
                 if isinstance(event, ResponseDone):
                     await _run_out(stream)
                     return
-        response.error = ResponseBroken(_("The model's answer ended without its end mark. Retry to ask again."))
+        response.error = ResponseBroken(_("The model's answer was incomplete. Retry to ask again."))
     except ProviderError as error:
         response.error = error
     except Exception:  # a bug in an adapter or SDK must end the turn with words, not with a hanging session
         logger.exception("Provider %s failed unexpectedly", provider.name)
         response.error = ProviderError(
             _(
-                "Talking to {name} failed in an unexpected way; the server's log has the details. "
-                "Retry, or switch to another model.",
+                "Something went wrong while calling {name}. The server log has the details. Retry, or "
+                "switch to another model.",
                 name=provider.name,
             )
         )
@@ -99,8 +99,8 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
         case "max_tokens":
             return OutputLimitReached(
                 _(
-                    "The answer was cut at the model's output limit. Ask it to go on, or raise max_tokens for this "
-                    "model."
+                    "The answer reached the model's output limit. Ask it to continue, or raise max_tokens "
+                    "for this model."
                 )
             )
         case "refusal":
@@ -131,7 +131,7 @@ def _free(base: str, taken: Iterable[str]) -> str:
 
 
 def rounds_begun(history: Iterable[Message]) -> int:
-    """The tool rounds since somebody last said something, with one whose results may be owed (RUN-09)."""
+    """Return the tool rounds since the last user message, including one that may lack results (RUN-09)."""
     rounds = 0
     for message in history:
         if message.role == "user" and message.text:

@@ -1,4 +1,4 @@
-"""Blocking work off the event loop, in threads that nobody has to wait for."""
+"""Blocking work off the event loop, in threads that do not delay the end of the process."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def tool(
 
 
 async def call_tool(tools: Mapping[str, Tool], call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
-    """Run a call by the tool's name; a name that nobody has is a failed result that lists the names there are."""
+    """Run a call by the tool's name. An unknown name gives a failed result that lists the known ones."""
     chosen = tools.get(call.name)
     if chosen is None:
         known = ", ".join(sorted(tools)) or "none"

@@ -123,13 +123,13 @@ def session_for_staff(
     """
     permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
     if not isinstance(user, User) or not user.is_staff or not any(map(user.has_perm, permissions)):
-        raise Forbidden(_("The admin’s permissions that you have do not cover that."))
+        raise Forbidden(_("You don’t have permission to do that in the admin."))
     sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session").filter(building_until=None)
     session = sessions.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
     if needs_change and not is_deleted and session.status == Session.Status.DELETED:
-        raise Forbidden(_("This session has been deleted: it can be looked at, not changed."))
+        raise Forbidden(_("This session is deleted. It can be viewed but not changed."))
     return session
 
 

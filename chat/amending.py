@@ -27,14 +27,14 @@ def amend(
     deeds: Sequence[SessionAction] = (),
     seen: Collection[int] | None = None,
 ) -> list[Json]:
-    """Change a session as commands say, and where it stands in lists; returns what each command answers.
+    """Apply commands and list actions to a session; return the result of each command.
 
     ServiceError as "stale", with the present `revision`, when the session's revision is none of those `seen`; and as
     each of the commands would be.
     """
     session, _role = session_for(user, session_id)
     if seen is not None and (revision := _locked(session).revision) not in seen:
-        raise ServiceError("stale", _("The session has changed meanwhile."), revision=revision)
+        raise ServiceError("stale", _("The session was changed in the meantime."), revision=revision)
     for deed in set(deeds) - {SessionAction.ARCHIVE}:
         organise(user=user, deed=deed, session_ids=[session_id])
     answers = [execute(user, session_id, command) for command in commands]
@@ -68,6 +68,6 @@ def _require_unchanged(session: Session, message_id: str, seen: Collection[int])
         raise NoSuchMessage
     present = messages.message_snapshot(message_id)
     if present is None or present.revision not in seen:
-        words = _("The message has changed meanwhile.")
+        words = _("The message was changed in the meantime.")
         current, revision = (present.to_json(), present.revision) if present else (None, None)
         raise ServiceError("stale", words, current=current, revision=revision)

@@ -27,7 +27,7 @@ MOST_TOOLS = 200
 MOST_ROUNDS = 1000
 ToolName = Annotated[str, Field(max_length=200)]
 EffortName = Annotated[str, Field(max_length=10)]
-# What went wrong is told in so many characters; it may repeat what was sent.
+# The longest error message, in characters. It can repeat what was sent.
 LONGEST_EXPLANATION = 300
 
 
@@ -169,14 +169,14 @@ class Include(Command):
 
 
 class ExcludeBefore(Command):
-    """All that stands before the message."""
+    """Exclude everything before the message from context."""
 
     type: Literal["exclude_before"]
     id: Id
 
 
 class IncludeBefore(Command):
-    """All that stands before the message and, with `since`, was left out after that revision."""
+    """Include everything before the message; with `since`, only what was excluded after that revision."""
 
     type: Literal["include_before"]
     id: Id

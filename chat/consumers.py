@@ -52,7 +52,7 @@ CHARS_PER_FRAME = 200_000
 
 
 class AuthenticatedConsumer(AsyncWebsocketConsumer):
-    """One socket of somebody who is signed in. What it is for, subclasses say."""
+    """A socket of a signed-in user. Subclasses define what it is for."""
 
     face: ClassVar[Protocol] = "page"
     # The hub listens for all sockets of the process: a channel for each would cost every other one time.
@@ -76,7 +76,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
-        """Accept everybody; tell those who may not stay by close code why not."""
+        """Accept every socket. One that may not stay is closed with a code that says why."""
         await self.accept()
         self.hub = runtime.hub()
         try:
@@ -174,7 +174,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
 
 
 class NotificationConsumer(AuthenticatedConsumer):
-    """For pages that show no session: they are told when the lists of sessions have news (docs/protocol.md, 5)."""
+    """For pages that show no session: they are notified when a session list changed (docs/protocol.md, 5)."""
 
     async def enter(self) -> None:
         self.outbox = self.make_outbox()
@@ -191,7 +191,7 @@ class NotificationConsumer(AuthenticatedConsumer):
 
 @dataclass(slots=True)
 class Viewer:
-    """Somebody who was let into a session: what goes out to them, and their catching up."""
+    """A socket with access to a session: what is sent to it, and how it catches up."""
 
     outbox: SocketQueue
     feed: Feed
@@ -206,7 +206,7 @@ class SessionConsumer(AuthenticatedConsumer):
     viewer: Viewer | None = None
 
     async def enter(self) -> None:
-        """Let whoever may see the session watch it."""
+        """Subscribe a user who may see the session."""
         self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
         try:
             role, name = await self.hub.threads.run(_role_and_name, self.user, self.session_id)
@@ -281,11 +281,11 @@ async def _answered(outbox: SocketQueue, command: AnyCommand, work: Coroutine[An
 
 
 def _read_only() -> str:
-    return _("This token may only read.")
+    return _("This token is read-only.")
 
 
 def _internal() -> str:
-    return _("Something went wrong inside Parley. It has been logged.")
+    return _("Something went wrong. The error was logged.")
 
 
 def _refuse(outbox: SocketQueue, ref: str | None, code: str, message: str, **details: Any) -> None:
@@ -297,7 +297,7 @@ def _known(known: Known | int) -> Json:
 
 
 def _dump(answer: Json) -> str:
-    """Write an answer in ASCII: it may repeat what the client sent, and not all of that can be told in UTF-8."""
+    """Encode a response in ASCII: it can repeat what the client sent, and lone surrogates have no UTF-8 form."""
     return json.dumps(answer)
 
 
@@ -336,7 +336,7 @@ class PageConsumer(SessionConsumer):
     face = "page"
 
     async def enter(self) -> None:
-        """Let the page in, and have it drawn anew if the viewer is not what it was drawn for any more."""
+        """Accept the page, and reload it if the viewer's role or workspace changed since it was rendered."""
         await super().enter()
         if self.outbox is not None and self.asked("role") not in ("", self.outbox.role):
             self.outbox.answer(RELOAD)

@@ -62,7 +62,9 @@ class Threads:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: self._call(function, *args, **kwargs))
 
-    async def insist(self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False) -> T:
+    async def run_with_retry(
+        self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False
+    ) -> T:
         """Retry while the database is unavailable; once `unless` returns true, errors are raised."""
         delay = FIRST_DELAY
         while True:

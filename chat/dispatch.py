@@ -55,7 +55,7 @@ TURNS = (Retry, RunTools, RestoreAttempt, SendNow)
 
 
 def execute(user: User, session_id: str, command: Request) -> Json:
-    """Carry out a command for somebody; returns what its `ack` says. Raises ServiceError."""
+    """Execute a command for a user; return the contents of its `ack`. Raises ServiceError."""
     session, _role = session_for(user, session_id, command.needs)
     if (limit := _limit_of(command)) is not None:
         spend(limit, user.pk)

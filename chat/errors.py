@@ -36,40 +36,40 @@ class NoSuchSession(ServiceError):
     CODE: ClassVar[str] = "no_such_session"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("There is no such session."))
+        super().__init__(self.CODE, _("Session not found."))
 
 
 class NoSuchMessage(ServiceError):
     CODE: ClassVar[str] = "no_such_message"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("There is no such message in this session."))
+        super().__init__(self.CODE, _("Message not found in this session."))
 
 
 class NoSuchWorkspace(ServiceError):
     CODE: ClassVar[str] = "no_such_workspace"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("There is no such workspace, or you are not a member of it any more."))
+        super().__init__(self.CODE, _("Workspace not found, or you are no longer a member."))
 
 
 class Forbidden(ServiceError):
     CODE: ClassVar[str] = "forbidden"
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(self.CODE, message or _("Your role in this session does not allow that."))
+        super().__init__(self.CODE, message or _("Your role in this session doesn’t allow that."))
 
 
 class NotForGuests(Forbidden):
     def __init__(self) -> None:
-        super().__init__(_("Guests cannot do that. An owner or admin of the workspace can make you a member."))
+        super().__init__(_("Guests can’t do that. Ask an owner or admin of the workspace to make you a member."))
 
 
 class Busy(ServiceError):
     CODE: ClassVar[str] = "busy"
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(self.CODE, message or _("The agent is working. Stop it first, or wait until it is done."))
+        super().__init__(self.CODE, message or _("The agent is working. Stop it, or wait until it finishes."))
 
 
 class Invalid(ServiceError):

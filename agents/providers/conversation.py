@@ -32,7 +32,7 @@ def names_by_safe_name(names: Iterable[str], longest: int) -> dict[str, str]:
 class CallIds:
     """Ids of tool calls as a vendor takes them: of few characters, not too long, and once in a conversation.
 
-    Other vendors' models, whose calls may stand in the same conversation, begin again with `call_0` in each answer.
+    Models of other vendors, whose calls can be in the same conversation, start with `call_0` in each answer.
     """
 
     def __init__(self, longest: int) -> None:

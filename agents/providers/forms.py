@@ -20,7 +20,7 @@ from agents.providers.openai import responses_request
 DEFAULT = "openai"
 # Fields that hold a tool's own names, any of which may look like one of the vendor's.
 OF_TOOLS = ("input", "input_schema")
-# How an answer is delivered, which says nothing about what the model is told.
+# How an answer is delivered. The model does not get these.
 TRANSPORT = ("stream", "stream_options")
 
 

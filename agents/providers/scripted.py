@@ -39,7 +39,7 @@ class HangUp:
 
 
 class Gate:
-    """Hold the reply until somebody opens it. Single use, within one event loop."""
+    """Hold the reply until a test opens it. Single use, within one event loop."""
 
     def __init__(self) -> None:
         self._reached = asyncio.Event()
@@ -49,7 +49,7 @@ class Gate:
         self._opened.set()
 
     async def reached(self) -> None:
-        """Return once a reply stands at the gate."""
+        """Return once a reply waits at the gate."""
         await self._reached.wait()
 
     async def _pass(self) -> None:

@@ -23,7 +23,7 @@ _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](
 # What ends an address in running text, Chinese and Japanese punctuation too.
 _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》「」『』【】“”‘’]+")
 _SCHEME = re.compile(r"(?i)https?://")
-# What may stand behind an address without being part of it.
+# Characters that can follow an address without being part of it.
 _TRAILING = ".,;:!?)*_~&"
 
 
@@ -73,7 +73,7 @@ def _is_root(url: URL) -> bool:
 
 
 def _canonical(url: URL) -> tuple[str | None, int | None, str, str]:
-    """What a server is told by a request; http or https and a last slash make no difference."""
+    """Return what a request tells its server. The scheme and a trailing slash make no difference."""
     port = None if url.port in (80, 443) else url.port
     return url.raw_host, port, url.raw_path.rstrip("/"), url.raw_query_string
 

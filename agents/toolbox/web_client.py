@@ -1,6 +1,6 @@
 """One web page from the public internet: whatever the address says, only checked addresses are connected to.
 
-What a server says stands in the page alone, never in an error: errors are taken for Parley's own words.
+What a server says is only in the page, never in an error: errors are read as Parley's own words.
 """
 
 from __future__ import annotations

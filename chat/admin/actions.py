@@ -99,7 +99,9 @@ def _with_message(request: StaffRequest, session: Session, deed: Deed, message_i
         messages.error(request, refused.message)
         return HttpResponseRedirect(_back(request, session))
     if deed == Deed.RETRY:
-        messages.success(request, _("The agent answers again. What was replaced is among the removed messages."))
+        messages.success(
+            request, _("The agent is answering again. You can find the replaced messages under Removed messages.")
+        )
     row.refresh_from_db(fields=["sequence"])
     return HttpResponseRedirect(_back(request, session, row))
 
@@ -110,7 +112,7 @@ def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResp
     # A fork is the reader's own: reading it is not logged.
     audit_log.note_reading(request.user, session, opens=False)
     audit_log.note(request.user, session, audit_log.FORKED)
-    messages.success(request, _("This is the fork, a session of your own."))
+    messages.success(request, _("This is your fork of the session."))
     return HttpResponseRedirect(session_page.address(made.pk))
 
 

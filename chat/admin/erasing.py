@@ -103,7 +103,7 @@ def erase_people(
     model_admin: admin.ModelAdmin[User], request: StaffRequest, chosen: QuerySet[User]
 ) -> HttpResponse | None:
     def erase(user: User) -> Erasure:
-        words = gettext("Asked for the account to be erased.")
+        words = gettext("Requested to erase the account.")
         LogEntry.objects.log_actions(request.user.pk, [user], CHANGE, change_message=words, single_object=True)
         return requests.request_user(user=user, author=request.user)
 
@@ -126,7 +126,7 @@ def erase_people(
 
     rows = [user for user in chosen[: MOST + 1] if model_admin.has_change_permission(request, user)]
     if not rows:
-        messages.error(request, gettext("Those whom you may not change were left out."))
+        messages.error(request, gettext("Items that you can’t change were skipped."))
         return None
     return _confirmed(model_admin, request, rows, describe, erase)
 

@@ -69,7 +69,7 @@ def _read(text: str) -> Any:
     try:
         return json.loads(text or "{}", parse_constant=_refuse, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        words = _("This is no JSON, from line %(line)s, column %(column)s on: %(problem)s.")
+        words = _("Invalid JSON at line %(line)s, column %(column)s: %(problem)s.")
         where = {"line": error.lineno, "column": error.colno, "problem": error.msg}
         raise forms.ValidationError(words % where, code="json") from error
     except RecursionError as error:
@@ -79,7 +79,7 @@ def _read(text: str) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise forms.ValidationError(_("JSON has no %(constant)s.") % {"constant": constant}, code="json")
+    raise forms.ValidationError(_("JSON doesn’t allow %(constant)s.") % {"constant": constant}, code="json")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -87,6 +87,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise forms.ValidationError(_("The name “%(name)s” stands there twice.") % {"name": name}, code="json")
+            raise forms.ValidationError(_("The name “%(name)s” appears twice.") % {"name": name}, code="json")
         found[name] = value
     return found

@@ -72,7 +72,7 @@ def restore(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> Non
     _with_each(request, chosen, restore_one)
 
 
-@admin.action(description=gettext_lazy("Bring back what was deleted"), permissions=["change"])
+@admin.action(description=gettext_lazy("Restore deleted sessions"), permissions=["change"])
 def undelete(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
     _with_each(request, chosen, undelete_one, are_deleted=True)
 
@@ -100,7 +100,7 @@ def _with_each(request: StaffRequest, chosen: QuerySet[Session], deed: Deed, *, 
         except ServiceError as refusal:
             refused.append(refusal)
     if done:
-        words = ngettext("Done with %(count)s session.", "Done with %(count)s sessions.", done)
+        words = ngettext("Updated %(count)s session.", "Updated %(count)s sessions.", done)
         messages.success(request, words % {"count": done})
     if unchanged := len(ids) - len(refused) - done:
         words = ngettext("%(count)s session needed no change.", "%(count)s sessions needed no change.", unchanged)
@@ -112,7 +112,7 @@ def _with_each(request: StaffRequest, chosen: QuerySet[Session], deed: Deed, *, 
 def _ids(request: StaffRequest, chosen: QuerySet[Session]) -> list[str]:
     ids = list(chosen.values_list("pk", flat=True)[: MOST + 1])
     if len(ids) > MOST:
-        words = _("These are more than %(count)s sessions: it was done with the first %(count)s of them.")
+        words = _("Only the first %(count)s sessions were changed.")
         messages.warning(request, words % {"count": MOST})
     return ids[:MOST]
 

@@ -60,7 +60,7 @@ class TextForm(MessageForm):
 
 class ToolForm(MessageForm):
     arguments = ArgumentsField(label=_("Arguments"), help_text=_("A JSON object."))
-    result = BigField(label=_("Result"), help_text=_("What the model is told that came of it."))
+    result = BigField(label=_("Result"), help_text=_("The result that the model gets."))
     is_error = forms.BooleanField(label=_("The call failed"), required=False)
 
     def save(self, row: ChatMessage, author: User) -> None:
@@ -77,9 +77,9 @@ class AddForm(forms.Form):
 
     role = forms.ChoiceField(
         choices=ROLES,
-        label=_("Whose words"),
+        label=_("Author"),
         help_text=_(
-            "A user’s are said in your name. The system’s stand for the system prompt if they come before all."
+            "A user message is sent in your name. A system message before all others replaces the system prompt."
         ),
     )
     text = BigField(rows=12, label=_("Text"))

@@ -106,9 +106,9 @@ def _add(request: StaffRequest, session: Session, after: ChatMessage | None, for
 def _reason(row: ChatMessage | None, refused: ServiceError) -> str:
     """Why something was refused, and what to do about it where the service cannot know."""
     if isinstance(refused, NoSuchMessage) and row is not None:
-        return _("The message has been removed meanwhile. What you have written is still here: put it back first.")
+        return _("The message was removed while you were editing. Your text is safe: restore the message first.")
     if refused.code == "stale":
-        return _("Somebody else has changed this message meanwhile. Save again to replace what stands there now.")
+        return _("Someone else edited this message while you were typing. Save again to replace their version.")
     return refused.message
 
 

@@ -84,8 +84,8 @@ def label_of(row: ChatMessage) -> str:
         MessageType.REASONING: _("Reasoning"),
         MessageType.TOOL_GROUP: _("Tool call"),
         MessageType.ERROR: _("Error"),
-        MessageType.TURN_START: _("A turn begins"),
-        MessageType.TURN_DONE: _("A turn ends"),
+        MessageType.TURN_START: _("Turn started"),
+        MessageType.TURN_DONE: _("Turn ended"),
     }[MessageType(row.type)]
 
 
@@ -94,7 +94,7 @@ def status_of(row: ChatMessage) -> str:
     return {
         MessageStatus.QUEUED: _("Queued"),
         MessageStatus.STREAMING: _("Being written"),
-        MessageStatus.PENDING: _("Not begun"),
+        MessageStatus.PENDING: _("Not started"),
         MessageStatus.RUNNING: _("Running"),
         MessageStatus.WAITING: _("Waiting for a person"),
         MessageStatus.INTERRUPTED: _("Interrupted"),

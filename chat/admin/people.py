@@ -37,7 +37,7 @@ FOUND = 302
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 names.call(User, _("person"), _("people"))
-names.call_fields(User, display_name=_("display name"), can_own_workspace=_("may have a workspace of their own"))
+names.call_fields(User, display_name=_("display name"), can_own_workspace=_("can have their own workspace"))
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
@@ -47,7 +47,9 @@ class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub tak
         cleaned: dict[str, Any] = super().clean() or {}
         keeps = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
         if not keeps and staff.is_last_administrator(User.objects.get(pk=self.instance.pk)):
-            raise ValidationError(_("This is the last active administrator. Make another one first."))
+            raise ValidationError(
+                _("You can’t remove the last administrator. Make someone else an administrator first.")
+            )
         return cleaned
 
 
@@ -57,7 +59,7 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only it
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["usable_password"].help_text = _(
-            "Without a password somebody comes in by a one-time link: make it in the list of people."
+            "Without a password, people sign in with a one-time link. Create it in the list of people."
         )
 
 
@@ -208,12 +210,12 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
     def events(self, user: User) -> SafeString:
         return link_to_events_of(user)
 
-    @admin.action(description=_("Make a one-time sign-in link"), permissions=["become"])
+    @admin.action(description=_("Create a one-time sign-in link"), permissions=["become"])
     def sign_in_link(self, request: StaffRequest, people: QuerySet[User]) -> None:
         for user in self._changeable(request, people.filter(is_active=True)):
             path = reverse("sign-in-link", args=[accounts.sign_in_link(user=user, author=request.user)])
             link = f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
-            self.log_change(request, user, gettext("Made a sign-in link."))
+            self.log_change(request, user, gettext("Created a sign-in link."))
             words = gettext("This link signs {name} in, once, within a day: {link}")
             messages.success(request, format_html(words, name=user.sender, link=link))
 
@@ -228,7 +230,7 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
     def reset_second_factor(self, request: StaffRequest, people: QuerySet[User]) -> None:
         found = [user for user in people if may_touch(request, user)]
         if len(found) < people.count():
-            messages.warning(request, gettext("Those whom you may not change were left out."))
+            messages.warning(request, gettext("Items that you can’t change were skipped."))
         for user in found:
             name = {"name": user.sender}
             if second_factor.reset(user=user, author=request.user):
@@ -240,7 +242,7 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
     def _changeable(self, request: HttpRequest, people: QuerySet[User]) -> list[User]:
         found = [user for user in people if self.has_change_permission(request, user)]
         if len(found) < people.count():
-            messages.warning(request, gettext("Those whom you may not change were left out."))
+            messages.warning(request, gettext("Items that you can’t change were skipped."))
         return found
 
 

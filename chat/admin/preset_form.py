@@ -27,12 +27,12 @@ else:
 LONGEST_OPENING = 500
 MOST_OPENINGS = 12
 HELP = {
-    "name": _("Letters, digits, dots, - and _. One that the configuration file has, too, stands before it."),
-    "title": _("What people see; the name where it is empty."),
-    "thinking_budget": _("In tokens, for models that take it; empty for the model’s default."),
-    "max_rounds": _("So many times a turn may use tools; then the model sums up."),
-    "is_offered": _("Whether new sessions may begin with it."),
-    "position": _("Agents of the configuration file stand at place 0, in their order."),
+    "name": _("Letters, digits, dots, - and _. Overrides the agent of the same name in the configuration file."),
+    "title": _("The name that people see. If empty, the name above."),
+    "thinking_budget": _("In tokens, for models that support it. Empty: the model’s default."),
+    "max_rounds": _("How often a turn can use tools before the model sums up."),
+    "is_offered": _("Whether new sessions can use it."),
+    "position": _("Agents of the configuration file are at place 0, in their order."),
 }
 
 
@@ -81,7 +81,7 @@ class PresetForm(Form):
         required=False,
         max_length=281,
         widget=Suggesting({"class": "vTextField"}),
-        help_text=_("As provider/model; empty for the default one."),
+        help_text=_("As provider/model. Empty: the default model."),
     )
     system_prompt = forms.CharField(
         label=_("System prompt"),

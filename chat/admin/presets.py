@@ -46,8 +46,8 @@ class PresetAdmin(BoundedSearch, Admin):
             None,
             {
                 "description": _(
-                    "New sessions begin with what is saved here. A session that has begun keeps its own copy: what "
-                    "you change or delete changes nothing in it."
+                    "New sessions use what is saved here. Existing sessions keep their own copy, so "
+                    "changing or deleting an agent doesn’t affect them."
                 ),
                 "fields": (
                     "name",

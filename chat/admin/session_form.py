@@ -50,7 +50,7 @@ class SessionForm(forms.Form):
     )
     tools = WrittenField(
         label=gettext_lazy("Tools"),
-        help_text=gettext_lazy("Names, separated by commas. Choosing another agent brings its own tools."),
+        help_text=gettext_lazy("Names, separated by commas. Choosing another agent replaces them with its tools."),
         show_hidden_initial=True,
     )
     max_rounds = WrittenField(max_length=4, label=gettext_lazy("Tool rounds in one turn"), show_hidden_initial=True)
@@ -63,12 +63,12 @@ class SessionForm(forms.Form):
     thinking_budget = WrittenField(
         max_length=len(str(LARGEST_BUDGET)),
         label=gettext_lazy("Thinking budget"),
-        help_text=gettext_lazy("In tokens, for models that take it; empty for the model’s default."),
+        help_text=gettext_lazy("In tokens, for models that support it. Empty: the model’s default."),
         show_hidden_initial=True,
     )
     system_prompt = BigField(
         label=gettext_lazy("System prompt"),
-        help_text=gettext_lazy("What the model is told before all else, from its next response on."),
+        help_text=gettext_lazy("Instructions that the model gets before every answer."),
         show_hidden_initial=True,
     )
 
@@ -147,7 +147,7 @@ def knowing(form: SessionForm, clashes: list[Clash]) -> SessionForm:
     again = SessionForm(form.session, data, with_text="title" in form.fields)
     for clash in clashes:
         again.add_error(
-            clash.name, _("Somebody else has changed this meanwhile. Save again to replace what stands now.")
+            clash.name, _("Someone else changed this while you were editing. Save again to replace their version.")
         )
     return again
 

@@ -69,7 +69,7 @@ class TokenAdmin(LookedAt, Admin):
     def revoke(self, request: StaffRequest, tokens: QuerySet[ApiToken]) -> None:
         for token in tokens.select_related("user"):
             if not may_touch(request, token.user):
-                messages.warning(request, gettext("Those whom you may not change were left out."))
+                messages.warning(request, gettext("Items that you can’t change were skipped."))
                 continue
             words = {"name": token.name, "person": token.user.sender}
             try:

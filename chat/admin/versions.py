@@ -55,10 +55,10 @@ def _names() -> dict[str, str]:
     return {
         kinds.ADD: _("Added"),
         kinds.EDIT: _("Edited"),
-        kinds.WITHDRAW: _("Taken back"),
+        kinds.WITHDRAW: _("Removed from queue"),
         kinds.REMOVE: _("Removed"),
-        kinds.RETRY: _("Withdrawn by a retry"),
+        kinds.RETRY: _("Replaced by a retry"),
         kinds.RESTORE: _("Restored"),
-        kinds.EXCLUDE: _("Left out of the context"),
-        kinds.INCLUDE: _("Included in the context"),
+        kinds.EXCLUDE: _("Excluded from context"),
+        kinds.INCLUDE: _("Included in context"),
     }

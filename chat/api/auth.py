@@ -39,9 +39,9 @@ class Bearer(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
         found = api_tokens.recognised(token)
         if found is None:
-            raise ServiceError("bad_token", _("This token is not valid, or not any more."))
+            raise ServiceError("bad_token", _("This token is invalid or has expired."))
         if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
-            raise ServiceError("read_only_token", _("This token may only read."))
+            raise ServiceError("read_only_token", _("This token is read-only."))
         request.user = found.user
         note_token(found.pk)
         _count(request, "token", found.pk)
@@ -49,9 +49,9 @@ class Bearer(HttpBearer):
 
 
 class Cookie(APIKeyCookie):
-    """The cookie of somebody who is signed in; writing needs the page's token in `X-CSRFToken`, too.
+    """The cookie of a signed-in user. Writing also needs the page's token in `X-CSRFToken`.
 
-    Nobody comes this far with a token: one that is not valid has been refused.
+    Requests with a token do not get here: an invalid token was refused before.
     """
 
     param_name: str = settings.SESSION_COOKIE_NAME
@@ -67,7 +67,7 @@ class Cookie(APIKeyCookie):
             words = _("This server requires two-step verification for your account. Set it up in your settings.")
             raise ServiceError("second_factor_required", words)
         if check_csrf(request) is not None:
-            raise ServiceError("untrusted_form", _("The header X-CSRFToken is missing or not valid any more."))
+            raise ServiceError("untrusted_form", _("The X-CSRFToken header is missing or invalid."))
         _count(request, "user", user.pk)
         return user
 

@@ -92,7 +92,7 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
     if (part := _part(request, headers["ETag"], len(data))) is None:
         return HttpResponse(data, content_type=media_type, headers=headers)
     if not part:
-        refused = problem("range_not_satisfiable", _("The file has no such bytes."), 416)
+        refused = problem("range_not_satisfiable", _("The requested range is outside the file."), 416)
         refused["Content-Range"] = f"bytes */{len(data)}"
         return refused
     headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"

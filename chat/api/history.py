@@ -95,7 +95,7 @@ def restore_version(request: ApiRequest, session_id: str, message_id: str, versi
     row = _row(request, session_id, message_id)
     words = history.version_of(row, version) if 0 <= version < 2**62 else None
     if words is None:
-        raise ServiceError("no_such_version", _("There is no such version."))
+        raise ServiceError("no_such_version", _("Version not found."))
     obey_about(request, session_id, message_id, "edit", text=words.get("text", ""))
     message = messages.message_snapshot(row.pk)
     if message is None or message.session_id != session.pk:

@@ -89,7 +89,7 @@ class Problem(Schema):
     title: str = Field(examples=["Conflict"])
     status: int = Field(examples=[409])
     code: str = Field(examples=["busy"])
-    detail: str = Field(examples=["The agent is working. Stop it first, or wait until it is done."])
+    detail: str = Field(examples=["The agent is working. Stop it, or wait until it finishes."])
 
 
 def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResponse:
@@ -114,15 +114,15 @@ def refusal(refused: ServiceError, status: int = 0) -> JsonResponse:
 
 
 def words(status: int) -> str:
-    """What to say of a status that nobody has said anything of."""
+    """Return the text of a status that has no text of its own."""
     known = {
-        404: _("There is nothing at this address."),
-        405: _("This address does not take that method."),
-        413: _("This is too much for one request."),
+        404: _("Page not found."),
+        405: _("Method not allowed."),
+        413: _("The request is too large."),
         503: unavailable(),
     }
     if status in known:
         return known[status]
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _("Something went wrong inside Parley. It has been logged.")
-    return _("This request cannot be read.")
+        return _("Something went wrong. The error was logged.")
+    return _("The request is malformed.")

@@ -232,7 +232,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     session, role = session_for(request.user, session_id)
     past = past_request(session, response_id) if ids.may_be_one(response_id) else None
     if past is None:
-        raise ServiceError("no_such_request", _("There is no record of such a request."))
+        raise ServiceError("no_such_request", _("Request not found."))
     made, agent = past.made, _agent_of(session, past.made)
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]

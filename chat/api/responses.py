@@ -62,7 +62,7 @@ def seen_by(request: HttpRequest) -> Collection[int] | None:
     tags = [TAG.fullmatch(tag.removeprefix("W/")) for tag in parse_etags(header)]
     revisions = {int(tag[1]) for tag in tags if tag}
     if not revisions:
-        raise ServiceError("stale", _("If-Match takes the ETag of the object that is to be changed."))
+        raise ServiceError("stale", _("If-Match must be the ETag of the object to change."))
     return revisions
 
 

@@ -257,5 +257,5 @@ def place_of(cursor: str) -> tuple[datetime, str]:
     """Read a cursor. Raises Invalid."""
     count, _dot, session_id = cursor.partition(".")
     if not (count.isascii() and count.isdigit() and len(count) <= 16 and ids.may_be_one(session_id)):
-        raise Invalid(_("This cursor is not valid. Use `next` of the previous page."))
+        raise Invalid(_("Invalid cursor. Use `next` of the previous page."))
     return EPOCH + int(count) * MICROSECOND, session_id

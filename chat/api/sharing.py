@@ -214,6 +214,6 @@ def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpRespons
 
 
 def _user(user_id: int) -> User:
-    """Find a user. An unknown id is treated as a stranger's: nobody learns which ids exist."""
+    """Find a user. An unknown id is treated like a stranger's, so no one learns which ids exist."""
     found = User.objects.filter(pk=user_id).first() if 0 < user_id < LARGEST_ID else None
     return found or User(pk=0)

@@ -122,7 +122,7 @@ class SegmentPage(Schema):
 
 @router.get("/sessions/{session_id}/steps", response=StepPage, operation_id="listSteps", summary="List steps")
 def list_steps(request: ApiRequest, session_id: str, query: Query[StepQuery]) -> HttpResponse:
-    """One for each message that the model is told, with metrics."""
+    """One for each message that the model gets, with metrics."""
     session = session_of(request, session_id)
     return answer(request, asdict(reading.page_of_steps(session, query.after, query.limit)))
 
@@ -147,7 +147,7 @@ def stream_steps(
     session, role = session_for(request.user, session_id)
     known = (last_event if last_event is not None else query.since) or 0
     if not knows_history(session, known):
-        words = _("The session has no such revision. Forget all steps and start again without one.")
+        words = _("The session has no such revision. Discard all steps and start without a revision.")
         raise ServiceError("stale", words, revision=session.revision)
     require_room(request.user.pk)
     stream = StepStream(request.user, known, role, entry_of(request))

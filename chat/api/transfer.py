@@ -154,7 +154,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
     summary="List the conversations of an uploaded file",
 )
 def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
-    """Nobody but its uploader can read it."""
+    """Only its uploader can read it."""
     spend("import_requests", request.user.pk)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
         return answer(request, _upload(upload, transfer.list_conversations(file, disconnect_of(request))))

@@ -160,7 +160,7 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Restore an earlier attempt",
 )
 def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query: Query[Limits]) -> HttpResponse:
-    """Put it back in its place. What stands there now becomes an attempt, which the answer names."""
+    """Restore it in its place. What it replaces becomes an attempt, which the response names."""
     fields = {"attempt": known(attempt, NoSuchAttempt), **query.model_dump()}
     return answer(request, obey(request, session_id, "restore_attempt", **fields))
 

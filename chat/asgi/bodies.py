@@ -68,7 +68,7 @@ def limit_of(path: str) -> Limit:
 
 
 def _too_large() -> ServiceError:
-    return ServiceError("too_large", _("This request is too large."))
+    return ServiceError("too_large", _("The request is too large."))
 
 
 def _signed_out() -> ServiceError:
@@ -80,11 +80,11 @@ def _too_slow() -> ServiceError:
 
 
 def _malformed() -> ServiceError:
-    return ServiceError("malformed", _("This request cannot be read."))
+    return ServiceError("malformed", _("The request is malformed."))
 
 
 def _unavailable() -> ServiceError:
-    return ServiceError("unavailable", _("Parley cannot reach its database right now. Try again."))
+    return ServiceError("unavailable", _("Parley can’t reach its database right now. Try again."))
 
 
 class BodyRefusedError(Exception):

@@ -43,7 +43,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class UnavailableSockets:
-    """ASGI middleware for sockets that cannot be signed in: they are told by close code to come back later."""
+    """ASGI middleware for sockets that cannot be signed in: the close code asks the client to come back later."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

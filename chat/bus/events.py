@@ -1,4 +1,4 @@
-"""What viewers of a session are told: a closed union of events, with their form on the channel layer.
+"""The events of a session: a closed union, with their form on the channel layer.
 
 A durable event carries the session's `revision` that it made (LIVE-02); the others are hints that some durable
 event beside them, or the next look at the rows, makes good.
@@ -33,7 +33,7 @@ MessageEventName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class MessageChanged:
-    """A message came or changed. `message` is None when it is too large to travel: whoever needs it reads the row.
+    """A message was added or changed. `message` is None if it is too large to send: receivers then read the row.
 
     `details` are what the event says beside the row, such as the whole response's usage.
     """
@@ -72,7 +72,7 @@ class ContextChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """The session's title, model, prompt, sharing … changed. Whoever needs them reads the row."""
+    """The session's title, model, prompt, sharing … changed. Receivers read the row."""
 
     revision: int
 
@@ -111,14 +111,14 @@ class UsageChanged:
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
-    """agent_cancelled: somebody stopped the turn."""
+    """agent_cancelled: a user stopped the turn."""
 
     turn_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AccessChanged:
-    """Somebody's rights in the session changed: look again who may listen (LIVE-06)."""
+    """The rights of a user in the session changed: check again who may listen (LIVE-06)."""
 
 
 ChatEvent = (

@@ -34,10 +34,10 @@ Message = dict[str, Any]
 HUBS = "hubs"
 # Characters in one message of the layer: at most four bytes each, and room for the rest, below 64 KB.
 LARGEST_MESSAGE = 14_000
-# What one hub tells of a crowd.
+# The most people of whom one hub reports.
 MOST_PEOPLE = 100
 LONGEST_NAME = 80
-# Where much stirs it is told together, so many ids in one message.
+# Many changes are sent together, so many ids in one message.
 NEWS_INTERVAL = 0.1
 MOST_NEWS = 400
 NEWS = ("turn_start", "turn_done", "user_message")
@@ -151,7 +151,7 @@ async def _send(group: str, message: Message) -> None:
 
 
 def _send_without_loop(group: str, message: Message) -> None:
-    """Send from a process without a live loop (a command, a WSGI admin). In memory nobody could hear it."""
+    """Send from a process without a running loop (a command, a WSGI admin). In memory there are no receivers."""
     if not settings.REDIS_URL:
         return
     try:
@@ -209,7 +209,7 @@ def people(session_id: str, hub: str, here: dict[int, str], *, asks: bool) -> No
 
 
 def typing(session_id: str, user_id: int) -> None:
-    """Tell a session's viewers that somebody is typing (LIVE-05)."""
+    """Notify the viewers of a session that a user is typing (LIVE-05)."""
     publisher.put(group_of(session_id), {"type": "session.typing", "session": session_id, "user": user_id})
 
 
@@ -219,7 +219,7 @@ def sign_out(key_hash: str) -> None:
 
 
 def person_changed(user_id: int) -> None:
-    """Tell every hub to look again where somebody may listen (LIVE-06)."""
+    """Make every hub check again which sessions a user may listen to (LIVE-06)."""
     publisher.put(HUBS, {"type": "person.changed", "user": user_id})
 
 

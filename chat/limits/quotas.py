@@ -64,7 +64,7 @@ class DiskFull(ServiceError):
     CODE: ClassVar[str] = "disk_full"
 
     def __init__(self) -> None:
-        words = _("The server is almost out of disk space. Only short messages can be sent until there is more.")
+        words = _("The server is almost out of disk space. Only short messages can be sent.")
         super().__init__(self.CODE, words)
 
 
@@ -108,12 +108,12 @@ def require_turn(user: User, *, starts: bool = True) -> None:
         used = DailyUsage.objects.filter(user=user, day=now.date(), tokens__gte=limits.tokens_per_day)
         if used.exists():
             seconds = round((_next_midnight(now) - now).total_seconds()) + 1
-            words = _("You have used your tokens for today. Try again in %(wait)s.") % {"wait": waiting(seconds)}
+            words = _("You’ve used today’s tokens. Try again in %(wait)s.") % {"wait": waiting(seconds)}
             raise QuotaExceeded("tokens_per_day", words, limit=limits.tokens_per_day, retry_after=seconds)
     if starts and limits.running_turns and _running_turns(user.pk).count() >= limits.running_turns:
         words = ngettext(
-            "You have %(count)d agent at work, which is the limit. Wait until it is done, or stop it.",
-            "You have %(count)d agents at work, which is the limit. Wait until one is done, or stop one.",
+            "You have %(count)d agent working, which is the limit. Wait until it finishes, or stop it.",
+            "You have %(count)d agents working, which is the limit. Wait until one finishes, or stop one.",
             limits.running_turns,
         )
         details = {"limit": limits.running_turns}
@@ -136,7 +136,7 @@ def require_storage(user: User, size: int) -> None:
     require_disk()
     limit = quotas().stored_megabytes
     if limit and _stored_bytes(user.pk) + size > limit * MEGABYTE:
-        words = _("Your files take all of the %(count)d MB that you may store here. Delete some first.")
+        words = _("Your files use all of your %(count)d MB. Delete some first.")
         raise QuotaExceeded("stored_megabytes", words % {"count": limit}, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""By what somebody was let in who listens, and which of that is over (LIVE-06)."""
+"""The credentials of subscribers, and which of them have ended (LIVE-06)."""
 
 from __future__ import annotations
 

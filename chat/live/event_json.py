@@ -105,7 +105,7 @@ def changes_frames(changes: Changes, since: int, have: dict[str, int], *, anew: 
     client's revision.
 
     Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on, which
-    replaces what the client has from there. `anew`: this is all, and what the client has is of another history.
+    replaces what the client has from there. `anew`: this is everything, and what the client has is discarded.
     """
     parts = list(_parts([_rest(message, have.get(message.id, 0)) for message in changes.messages])) or [[]]
     frames = [
@@ -272,7 +272,7 @@ def _error(event: MessageChanged, message: MessageSnapshot, row: Json) -> ErrorE
 
 
 def _gone(event: MessageChanged) -> MessageRemovedEvent:
-    """A message that was removed before it could be told of: its removal follows."""
+    """A message that was removed before it could be sent: its removal follows."""
     return MessageRemovedEvent(type="message_removed", revision=event.revision, id=event.id)
 
 

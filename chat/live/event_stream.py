@@ -63,7 +63,7 @@ class EventStream(SocketQueue):
         self._ask_to_sync()
 
     def close(self, code: int) -> None:
-        """End the stream; the client comes again and is told why it is refused, if it is."""
+        """End the stream. The client reconnects and then gets the reason if it is refused."""
         self.leave()
 
     def leave(self) -> None:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 
 BEACON_INTERVAL = 3.0
-# A feed outlives its last viewer by this: whoever reloads the page finds the growing text in memory.
+# A feed outlives its last viewer by this many seconds, so that a reloaded page finds the streaming text in memory.
 LINGER = 10.0
 # Commands and checks have threads of their own, and so do the commands that nothing should hold up: Stop must not wait
 # until viewers have caught up, or a session of 10,000 messages is forked.
@@ -96,7 +96,7 @@ class Hub:
         return self._quick_threads if isinstance(command, QUICK_COMMANDS) else self.threads
 
     def watch(self, session_id: str, listener: Subscriber) -> Feed:
-        """Let somebody listen. What happens is held back until they are told what there is."""
+        """Subscribe a socket. Events are held back until its first sync."""
         listener.hold()
         self._note_socket(listener)
         feed = self._feeds.get(session_id)
@@ -234,7 +234,7 @@ class Hub:
     # -- the beacon -------------------------------------------------------------------------------------------------
 
     async def _beacon_forever(self) -> None:
-        """Make good what was lost: events, subscriptions, and the news that somebody has lost access."""
+        """Repair what was lost: events, subscriptions, and notices that a user lost access."""
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
             self._elsewhere = {outbox for outbox in self._elsewhere if not outbox.closed}
@@ -253,7 +253,7 @@ class Hub:
             if not self._subscriptions.has(feed.session_id):
                 self._subscriptions.look(feed.session_id)
             for each in feed.listeners:
-                if each.closed:  # its end has not been told by the server, or not yet
+                if each.closed:  # the server has not reported its end yet
                     self.unwatch(feed, each)
         heads = await self.threads.run(messages.revisions, [feed.session_id for feed in feeds])
         for feed in feeds:

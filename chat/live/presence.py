@@ -12,7 +12,7 @@ from agents.messages import Json
 from chat.live.event_types import PresenceEvent, PresentPerson
 from chat.live.presence_tracker import Present
 
-# So many faces stand in the header; who does not find room is counted.
+# The number of avatars in the header. Further users are counted.
 MOST_FACES = 4
 MOST_ON_PHONES = 2
 
@@ -40,17 +40,17 @@ def here_words(people: Sequence[Present]) -> str:
     names = dict(zip(("first", "second", "third"), (person.name for person in people), strict=False))
     match len(people):
         case 0:
-            return _("Nobody is here now")
+            return _("No one is here")
         case 1:
-            return _("Here now: %(first)s") % names
+            return _("Online: %(first)s") % names
         case 2:
-            return _("Here now: %(first)s and %(second)s") % names
+            return _("Online: %(first)s and %(second)s") % names
         case 3:
-            return _("Here now: %(first)s, %(second)s and %(third)s") % names
+            return _("Online: %(first)s, %(second)s and %(third)s") % names
     rest = len(people) - 2
     words = ngettext(
-        "Here now: %(first)s, %(second)s and %(count)d other",
-        "Here now: %(first)s, %(second)s and %(count)d others",
+        "Online: %(first)s, %(second)s and %(count)d other",
+        "Online: %(first)s, %(second)s and %(count)d others",
         rest,
     )
     return words % {**names, "count": rest}

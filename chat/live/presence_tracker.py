@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chat.bus import publisher
 
-# Arrivals are told together; who reloads the page was never away.
+# Arrivals are sent together. A user who reloads the page has not left.
 ARRIVING = 0.2
 LEAVING = 2.0
 # A hub repeats what it said, for those who missed it; one that has fallen silent has gone, and its people with it.
@@ -19,7 +19,7 @@ TYPING = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Somebody who is here."""
+    """A user who is online in the session."""
 
     user_id: int
     name: str
@@ -52,11 +52,11 @@ class PresenceTracker:
         self._look_at: asyncio.TimerHandle | None = None
 
     def arrived(self) -> None:
-        """Somebody may have come to this process."""
+        """Handle a user who may be new in this process."""
         self._look_in(ARRIVING)
 
     def left(self) -> None:
-        """Somebody may have left this process; they may also be on their way back."""
+        """Handle a user who may have left this process. They may come back, as on a reload."""
         self._look_in(LEAVING)
 
     def hear(self, hub: str, people: dict[int, str], *, asks: bool) -> None:
@@ -72,7 +72,7 @@ class PresenceTracker:
         self._show()
 
     def types(self, user_id: int) -> None:
-        """Somebody is typing, until they stop or are silent for a while."""
+        """Note that a user is typing, until they stop or are silent for a while."""
         self._forget_typing(user_id)
         self._typing[user_id] = asyncio.get_running_loop().call_later(TYPING, self.stops, user_id)
         self._show()

@@ -120,7 +120,7 @@ class SocketQueue(Subscriber):
         self._start()
 
     def become(self, role: SessionRole | None) -> None:
-        """Follow it: nobody's page offers what they may not do, or hides what they may."""
+        """Follow a change of the role: the page must not offer what the user may not do, or hide what they may."""
         before = self.role
         super().become(role)
         if before not in (None, role) and self.face == "page":

@@ -58,7 +58,7 @@ class StepStream(Reader):
         self._since = since
         self._read_to, self._reached = -1, 0
         self._news = asyncio.Event()
-        # What the client was told of each step, and of those that grow, which message it is and how much of its text.
+        # What the client has of each step; for streaming ones, the message and the length of its text.
         self._told: dict[str, int] = {}
         self._growing: dict[str, tuple[str, int]] = {}
         self._knows_all = not since
@@ -119,7 +119,7 @@ class StepStream(Reader):
         return list(_pieces(updates, changes.revision))
 
     def _changed(self, changes: StepChanges, source: Source) -> Iterator[str]:
-        """Tell of steps that are not as the client knows them."""
+        """Send the steps that differ from what the client has."""
         for step_id in changes.gone:
             if self._told.pop(step_id, None) is not None or not self._knows_all:
                 yield _update(step_id, snapshot={"id": step_id, "removed": True})
@@ -129,7 +129,7 @@ class StepStream(Reader):
         self._since = self._read_to = changes.revision
 
     def _snapshot(self, step: Step, changes: StepChanges, source: Source) -> Iterator[str]:
-        """Tell of a step unless the client knows it; of one that only grows, it is told by `_grown`."""
+        """Send a step unless the client has it. `_grown` sends those that only grew."""
         content = step.content or ""
         message_id, text = changes.growing.get(step.id, ("", ""))
         known = replace(step, content=content.removesuffix(text)) if message_id else step

@@ -33,7 +33,7 @@ FLUSHED_AFTER = 0.5
 
 
 def _ignore(_: object) -> None:
-    """Receive what nobody needs: the default of the callbacks."""
+    """Ignore the argument: the default of the callbacks."""
 
 
 class StreamingMessage:

@@ -1,4 +1,4 @@
-"""Somebody who listens to what happens, as the hub sees them: who it is, by what right, and how it ends."""
+"""A subscriber of a session as the hub sees it: user, credential, role, and how it ends."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Subscriber:
         self.closed = False
 
     def hold(self) -> None:
-        """Keep what happens back until the state that goes before it is told."""
+        """Hold events back until the state before them has been sent."""
         raise NotImplementedError
 
     def close(self, code: int) -> None:
-        """End it at once: nothing more is told."""
+        """End it at once: nothing more is sent."""
         raise NotImplementedError
 
     def leave(self) -> None:

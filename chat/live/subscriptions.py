@@ -17,7 +17,7 @@ PATIENCE = 5.0
 class Subscriptions:
     """Enters and leaves groups one after the other, so that the last word on a session is the one that counts.
 
-    `watched` gives the event to set once a session's group has been entered, or None when nobody watches it.
+    `watched` gives the event to set once a session's group has been entered, or None if the session has no viewers.
     """
 
     def __init__(self, channel: str, watched: Callable[[str], asyncio.Event | None]) -> None:
@@ -28,7 +28,7 @@ class Subscriptions:
         self._task: asyncio.Task[None] | None = None
 
     def look(self, session_id: str) -> None:
-        """Somebody came, or the last one left."""
+        """Handle the first viewer of a session, or the end of the last one."""
         self._queue.append(session_id)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())

@@ -26,7 +26,7 @@ MOST_CHANGED_CHARS = 300_000
 class Answer:
     """The frames that bring a viewer to `revision`; text of `streaming` messages is the rows', and may have grown.
 
-    `reload`: a page is to be loaded anew instead.
+    `reload`: the page must be reloaded instead.
     """
 
     revision: int

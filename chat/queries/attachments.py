@@ -26,7 +26,7 @@ class NoSuchAttachment(ServiceError):
     CODE: ClassVar[str] = "no_such_attachment"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("There is no such file."))
+        super().__init__(self.CODE, _("File not found."))
 
 
 def fetch(user: User, attachment_id: str) -> Attachment:

@@ -84,7 +84,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
     allowed, most = limits()
     allowed |= set(own_copy.tools)
     if unknown := [name for name in tools or () if name not in allowed]:
-        words = _("There is no tool “%(tool)s”. Choose from: %(known)s.")
+        words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
     most = max(most, own_copy.max_rounds)
     if max_rounds is not None and not 1 <= max_rounds <= most:
@@ -138,7 +138,7 @@ def check_tools(names: Iterable[str]) -> None:
     """Check the names of a preset's tools. Raises Invalid."""
     unknown = [name for name in names if name not in TOOLBOX]
     if unknown:
-        words = _("There is no tool “%(tool)s”. Choose from: %(known)s.")
+        words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(TOOLBOX)})
 
 
@@ -161,7 +161,7 @@ def checked_hosts(names: Iterable[str]) -> list[str]:
             )
             raise Invalid(words % {"host": name}) from None
     if len(hosts) > MOST_HOSTS:
-        raise Invalid(_("At most %(count)s hosts can be listed.") % {"count": MOST_HOSTS})
+        raise Invalid(_("You can list up to %(count)s hosts.") % {"count": MOST_HOSTS})
     return hosts
 
 

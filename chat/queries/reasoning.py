@@ -29,10 +29,10 @@ def check(provider: str, model: str, effort: str | None, budget: int | None) -> 
     """Check a choice against what a model offers. Raises Invalid."""
     support = registry().reasoning_support(provider, model) or NO_REASONING
     if effort and effort not in support.efforts:
-        words = _("“%(model)s” does not take the reasoning effort “%(effort)s”.")
+        words = _("“%(model)s” doesn’t support the reasoning effort “%(effort)s”.")
         raise Invalid(words % {"model": model, "effort": effort})
     if budget and not support.budget:
-        raise Invalid(_("“%(model)s” does not take a thinking budget.") % {"model": model})
+        raise Invalid(_("“%(model)s” doesn’t support a thinking budget.") % {"model": model})
     if budget and not SMALLEST_BUDGET <= budget <= LARGEST_BUDGET:
-        words = _("A thinking budget has %(least)s to %(most)s tokens.")
+        words = _("The thinking budget must be %(least)s to %(most)s tokens.")
         raise Invalid(words % {"least": f"{SMALLEST_BUDGET:,}", "most": f"{LARGEST_BUDGET:,}"})

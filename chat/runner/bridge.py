@@ -33,12 +33,10 @@ from chat.services.runs.recording import Job, Recorded
 
 logger = logging.getLogger(__name__)
 
-BROKEN = _(
-    "Something went wrong inside Parley. It has been logged. Retry, and tell your administrator if it happens again."
-)
+BROKEN = _("Something went wrong. The error was logged. Retry, and contact your administrator if it happens again.")
 EXHAUSTED = _(
-    "The server stopped several times while it worked on this answer, so it has not tried again. "
-    "Retry, and tell your administrator if it happens again."
+    "The server stopped several times during this answer, so Parley didn’t try again. "
+    "Retry, and contact your administrator if it happens again."
 )
 
 
@@ -70,17 +68,17 @@ class Bridge:
     async def run(self) -> None:
         """Work until the session is released or lost to another worker."""
         try:
-            opening = await self._threads.insist(open_claim, self.claim, time.monotonic())
+            opening = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
             while opening is not None:
                 opening = await self._after(await self._turn(opening))
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
-            if self._stream is not None:  # it is another worker's, or nobody's, to publish now
+            if self._stream is not None:  # another worker may publish now
                 self._pump.drop(self._stream)
 
     def stop(self, turn_id: str) -> None:
-        """Stop a turn: commit what there is (RUN-08). Harmless when it is over; kept when it is not opened yet."""
+        """Stop a turn and commit what exists (RUN-08). Harmless if it is over; remembered if it has not begun."""
         self._stop_turn = turn_id
         if self._work is not None and self._state.turn_id == turn_id:
             self._work.cancel()
@@ -105,7 +103,7 @@ class Bridge:
 
     async def _reopened(self) -> TurnSnapshot:
         """Raises Fenced."""
-        opening = await self._threads.insist(open_turn, self.claim, time.monotonic())
+        opening = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
         if opening is None:
             raise Fenced(self.claim.session_id)
         return opening
@@ -186,11 +184,11 @@ class Bridge:
     async def _read_brief(self) -> Briefing:
         """Read the context. Long ones take seconds: they wait for each other, so that claims do not wait for them."""
         async with self._briefs:
-            return await self._threads.insist(build_agent_input, self.claim.session_id)
+            return await self._threads.run_with_retry(build_agent_input, self.claim.session_id)
 
     async def _check_pending(self) -> bool:
         await self._committed()
-        return await self._threads.insist(has_queued, self.claim.session_id)
+        return await self._threads.run_with_retry(has_queued, self.claim.session_id)
 
     async def _committed(self) -> Recorded | None:
         """Wait until all that was applied is in the rows; returns what became of the last of it.
@@ -242,7 +240,7 @@ class Bridge:
                 self._last.add_done_callback(self._stream.announce)
 
     def _with_request(self, changes: Sequence[Change]) -> Sequence[Change]:
-        """Keep what a response was asked with along with its first row; of one that has none nobody can ask."""
+        """Store what a response was requested with, along with its first row. A response without rows is not stored."""
         request = self._request
         if request is None or not any(_is_row_of(change, request.response_id) for change in changes):
             return changes
@@ -250,7 +248,7 @@ class Bridge:
         return [request, *changes]
 
     def _ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
-        """Take the last words of the stream that these changes end: they are told before its end is."""
+        """Take the last text of the stream that these changes end. It is published before the end."""
         stream = self._stream
         if stream is None or not any(
             isinstance(change, UpdateMessage) and change.compact and change.id == stream.id for change in changes

@@ -20,7 +20,7 @@ STRETCH = 4
 
 
 def _nobody() -> None:
-    """Nobody waits for the message to be told."""
+    """Ignore the result of publishing."""
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +41,7 @@ class OutgoingText:
     on_announced: Callable[[], None] = _nobody
 
     def announce(self, recorded: asyncio.Future[Any]) -> None:
-        """Let the text follow now that the message has been told; a future's callback."""
+        """Release the text now that its message has been published; a future's callback."""
         self.announced = not recorded.cancelled() and recorded.exception() is None
         if self.announced:
             self.on_announced()

@@ -34,7 +34,7 @@ THREADS = 6
 BRIEFS_AT_ONCE = 4
 # Without a heartbeat for so many seconds, runs are cut. Before that their text is held back, and goes out late.
 CUT_AFTER = 60.0
-# Milliseconds (PostgreSQL). Unlike a request, a run can wait for a slow disk; nobody waits for its connection.
+# Milliseconds (PostgreSQL). Unlike a request, a run can wait for a slow disk: it has its own connection.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 10_000, "idle_in_transaction_session_timeout": 10_000}
 
 

@@ -86,7 +86,7 @@ async def start() -> None:
 
 
 async def stop() -> None:
-    """Stop it all; what was running is given back and goes on with the next worker."""
+    """Stop everything. Running sessions are released for the next worker."""
     global _node
     node, _node = _node, None
     if node is None:

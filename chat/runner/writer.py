@@ -1,7 +1,7 @@
 """The one batched writer of a process: everything that its runs write, several sessions per transaction.
 
 Durable changes are written as soon as the one thread is free; text waits up to 250 ms or 2 KB, which bounds what a
-crash can lose. Whoever streams never waits for the database.
+crash can lose. Streaming never blocks on the database.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Writer:
 
     async def _record(self, jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
         """Write, again and again while the database is away: claims and numbers keep a late success harmless."""
-        return await self._threads.insist(_record_patiently, jobs, texts, wait, unless=lambda: self._closing)
+        return await self._threads.run_with_retry(_record_patiently, jobs, texts, wait, unless=lambda: self._closing)
 
     def _deliver(self, jobs: Sequence[_Waiting], texts: Sequence[PendingText], batch: Batch) -> None:
         self._busy_texts += [text for text, outcome in zip(texts, batch.texts, strict=True) if outcome is Outcome.BUSY]
@@ -238,6 +238,6 @@ def _deliver(waiting: _Waiting, recorded: Recorded) -> None:
 
 
 def _seen(done: asyncio.Future[Recorded]) -> None:
-    """Retrieve the exception: who waits gets it, and a future that nobody waits for logs no warning."""
+    """Retrieve the exception, so that a future without a waiter logs no warning."""
     if not done.cancelled():
         done.exception()

@@ -110,7 +110,7 @@ class AdvisoryLock:
         self._lease_seconds = lease_seconds
 
     def hold(self, worker_id: str) -> None:
-        """Take it again after each reconnect. A session that the server still takes for alive may have it meanwhile."""
+        """Take the lock again after each reconnect. The old database session can still hold it for a while."""
         key = _key(worker_id)
         mine = "SELECT 1 FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = %s"
         _ask(f"SELECT pg_try_advisory_lock(%s, %s) WHERE NOT EXISTS ({mine})", [LOCK_CLASS, _signed(key), key])

@@ -1,4 +1,4 @@
-"""What an agent's events mean for the rows: pure, and at every instant able to commit what there is (RUN-08).
+"""Decide, purely, what an agent's events change in the rows. It can commit what exists at any moment (RUN-08).
 
     reduce(state, event, now) -> (state, changes)
 
@@ -316,7 +316,7 @@ def _words(text: str) -> Json:
 
 
 def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
-    """Commit what there is: growing text as interrupted, tools without a result with one that says so."""
+    """Commit what exists: streaming text as interrupted, and tools without a result as interrupted by the user."""
     changes: list[Change] = []
     for text in state.spoken:  # the texts of the response that are complete, but did not know their duration yet
         if state.open is None or state.open.id != text.id:

@@ -11,7 +11,7 @@ from agents.safe_text import TOO_DEEP, clean
 
 # What the columns for names and ids hold.
 LONGEST_NAME = 200
-# Nesting beyond this is nobody's tool; whoever walks the value again stays far from the recursion limit.
+# No tool nests deeper than this, and code that walks the value stays far from the recursion limit.
 MAX_DEPTH = 100
 MOST_TOKENS = 2**48
 

@@ -22,7 +22,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Somebody pressed Stop."""
+    """A user pressed Stop."""
 
 
 @dataclass(frozen=True, slots=True)

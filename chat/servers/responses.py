@@ -11,10 +11,10 @@ from chat.api.problems import MEDIA_TYPE
 
 CODES = {400: "malformed", 408: "too_slow", 429: "too_many_connections", 500: "internal", 503: "unavailable"}
 SENTENCES = {
-    400: "This request cannot be read.",
+    400: "The request is malformed.",
     408: "The request took too long to arrive.",
     429: "Too many connections from this address. Close some, or try again later.",
-    500: "Something went wrong inside Parley. It has been logged.",
+    500: "Something went wrong. The error was logged.",
     503: "Parley cannot answer right now. Try again.",
 }
 RETRY_SECONDS = 10

@@ -35,7 +35,7 @@ from chat.servers.limits import (
 from chat.servers.responses import FIRST_BYTES, response_bytes
 from config.asgi import application, log_failed_start
 
-# Requests that run when the server is told to stop have this long to end.
+# Requests that run when the server is asked to stop have this long to end.
 STOP_SECONDS = 5
 
 

@@ -68,5 +68,5 @@ def _made_before(session_id: str, digest: str) -> Session | None:
     if session.building_until is not None:
         raise Busy(_("This session is still being copied. Try again in a moment."))
     if session.status == Session.Status.DELETED:
-        raise ServiceError("key_taken", _("The session that this key made is deleted. Use a new key."))
+        raise ServiceError("key_taken", _("The session created with this key is deleted. Use a new key."))
     return session

@@ -34,7 +34,7 @@ class NoSuchUpload(ServiceError):
     CODE: ClassVar[str] = "no_such_import"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("This file is not kept any more. Upload it again."))
+        super().__init__(self.CODE, _("This file is no longer available. Upload it again."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def require_seen(row: ChatMessage, seen: int | None, current: object) -> None:
         return
     raise ServiceError(
         "stale",
-        _("Somebody else has edited this message meanwhile."),
+        _("Someone else edited this message in the meantime."),
         current=current,
         revision=row.revision,
         by=last.user.sender if last.user else "",

@@ -49,7 +49,7 @@ class SessionTransaction:
         if self.session.status == Session.Status.DELETED:
             raise NoSuchSession
         if self.session.status == Session.Status.ARCHIVED:
-            raise ServiceError("archived", _("This session is archived. Restore it to write in it."))
+            raise ServiceError("archived", _("This session is archived. Restore it to continue."))
 
     def live(self) -> QuerySet[ChatMessage]:
         """What stands in the session, in no order."""

@@ -30,7 +30,7 @@ def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     file = request.FILES.get("file")
     if file is None:
-        raise ServiceError("no_file", _("There is no file in what was sent."))
+        raise ServiceError("no_file", _("The request contains no file."))
     taken = attachments.upload(session=row, author=request.user, name=file.name or "", size=file.size or 0, file=file)
     return JsonResponse(stored.described(taken), status=201)
 

@@ -21,7 +21,7 @@ class SignInForm(AuthenticationForm):
 
     error_messages = {  # noqa: RUF012  # as in Django
         **AuthenticationForm.error_messages,
-        "invalid_login": _("That name and password do not belong together. Mind capital letters."),
+        "invalid_login": _("Wrong user name or password."),
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -52,7 +52,7 @@ class JoinForm(forms.Form):
     username = forms.CharField(
         label=_("User name"),
         max_length=150,
-        help_text=_("What you sign in with."),
+        help_text=_("You sign in with it."),
         widget=forms.TextInput({"class": "input", "autocomplete": "username", "autocapitalize": "none"}),
     )
     password = forms.CharField(
@@ -107,7 +107,7 @@ class ConfirmForm(forms.Form):
         _begin_confirmation(self.user)
         if not self.user.check_password(password):
             record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
-            raise forms.ValidationError(_("This password is wrong."), code="wrong")
+            raise forms.ValidationError(_("Wrong password."), code="wrong")
         login_throttle.confirmed(user=self.user)
         return password
 

@@ -161,7 +161,7 @@ def default_prompts() -> tuple[str, ...]:
     """Return prompts for presets that suggest none."""
     return (
         _("Plan a project with me, step by step"),
-        _("Explain a piece of code that I paste"),
+        _("Explain a piece of code"),
         _("Compare two options in a table"),
         _("Draft a message to my team"),
     )

@@ -73,7 +73,7 @@ def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Refuse a form with an expired CSRF token: with a page, or with JSON for scripts."""
     if not is_script(request):
         return csrf_failure(request, reason)
-    return JsonResponse({"message": _("This page is too old for that. Load it again and try once more.")}, status=403)
+    return JsonResponse({"message": _("This page is out of date. Reload it and try again.")}, status=403)
 
 
 def number(text: str) -> int | None:

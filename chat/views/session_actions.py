@@ -57,10 +57,10 @@ def _said(deed: SessionAction, done: Done) -> str:
         SessionAction.ARCHIVE: ngettext("Session archived", "%(count)s sessions archived", count),
         SessionAction.RESTORE: ngettext("Session restored", "%(count)s sessions restored", count),
         SessionAction.DELETE: ngettext("Session deleted", "%(count)s sessions deleted", count),
-        SessionAction.UNDELETE: ngettext("Session brought back", "%(count)s sessions brought back", count),
-        SessionAction.LEAVE: ngettext("You have left the session", "You have left %(count)s sessions", count),
+        SessionAction.UNDELETE: ngettext("Session restored", "%(count)s sessions brought back", count),
+        SessionAction.LEAVE: ngettext("You left the session", "You have left %(count)s sessions", count),
     }
     words = sentences.get(deed, "") % {"count": count}
     if not words or not done.left_out:
         return words
-    return _("%(done)s. The others are not yours to change.") % {"done": words}
+    return _("%(done)s. The rest belong to other people.") % {"done": words}

@@ -88,7 +88,7 @@ def _given(request: SignedInRequest) -> dict[str, str]:
 
 def _name(request: SignedInRequest) -> str:
     service.rename(user=request.user, name=request.POST.get("name", ""))
-    return _("Your name is saved.")
+    return _("Name saved.")
 
 
 def _picture(request: SignedInRequest) -> str:
@@ -96,12 +96,12 @@ def _picture(request: SignedInRequest) -> str:
     if upload is None:
         raise Invalid(_("Choose a picture first."))
     service.set_picture(user=request.user, upload=upload)
-    return _("Your picture is saved.")
+    return _("Picture saved.")
 
 
 def _no_picture(request: SignedInRequest) -> str:
     service.remove_picture(user=request.user)
-    return _("Your picture is removed.")
+    return _("Picture removed.")
 
 
 def _password(request: SignedInRequest) -> str | HttpResponse:
@@ -112,14 +112,14 @@ def _password(request: SignedInRequest) -> str | HttpResponse:
     new, key = form.cleaned_data["new_password1"], request.session.session_key
     accounts.set_password(user=request.user, password=new, keep=key)
     update_session_auth_hash(request, request.user)
-    return _("Your password is changed. Other browsers have to sign in again.")
+    return _("Password changed. Other browsers were signed out.")
 
 
 def _sign_out_elsewhere(request: SignedInRequest) -> str:
     count = accounts.sign_out_elsewhere(user=request.user, keep=request.session.session_key)
     if not count:
-        return _("You are signed in nowhere else.")
-    return ngettext("%(count)d other sign-in is ended.", "%(count)d other sign-ins are ended.", count) % {
+        return _("No other devices are signed in.")
+    return ngettext("Signed out %(count)d other device.", "Signed out %(count)d other devices.", count) % {
         "count": count
     }
 
@@ -134,10 +134,10 @@ def _change_guest(request: SignedInRequest) -> str:
     who = {name: number(request.POST.get(name, "")) or 0 for name in ("workspace_id", "user_id")}
     if request.POST.get("act") == "remove":
         guests.remove(author=request.user, **who)
-        return _("The guest is removed.")
+        return _("Guest removed.")
     made = guests.make_member(author=request.user, **who)
     names = {"name": made.user.sender, "workspace": made.workspace.name}
-    return _("%(name)s is a member of “%(workspace)s” now.") % names
+    return _("%(name)s is now a member of “%(workspace)s”.") % names
 
 
 PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {

@@ -53,7 +53,7 @@ def make(request: SignedInRequest) -> Made:
 def revoke(request: SignedInRequest) -> str:
     """Revoke the token that the form names; return a message. Raises ServiceError."""
     token = api_tokens.revoke(user=request.user, token_id=number(request.POST.get("token", "")) or 0)
-    return _("The token “%(name)s” is revoked.") % {"name": token.name}
+    return _("Token “%(name)s” revoked.") % {"name": token.name}
 
 
 def _life(days: int) -> str:

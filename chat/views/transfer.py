@@ -79,7 +79,7 @@ def import_file(request: SignedInRequest) -> HttpResponse:
             return _imported(request.user, kept, workspace, chosen, client, is_stored=True)
     file = request.FILES.get("file")
     if file is None:
-        raise ServiceError("no_file", _("There is no file in what was sent."))
+        raise ServiceError("no_file", _("The request contains no file."))
     if not chosen:
         spend("imports", request.user.pk)
         listed = transfer.list_conversations(file, client)
@@ -109,7 +109,7 @@ def _imported(
 def _index(text: str) -> int:
     index = number(text)
     if index is None:
-        raise Invalid(_("A conversation is named by its index in the file."))
+        raise Invalid(_("Choose conversations by their index in the file."))
     return index
 
 

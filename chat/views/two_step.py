@@ -34,7 +34,7 @@ P = ParamSpec("P")
 CONFIRMED_FOR = 600
 # In the browser's session, encrypted: the secret that the QR code shows, until an app has it.
 NEW_APP = "new_app"
-REMOVED = {"app": gettext_lazy("The authenticator app is removed."), "passkey": gettext_lazy("The passkey is removed.")}
+REMOVED = {"app": gettext_lazy("Authenticator app removed."), "passkey": gettext_lazy("Passkey removed.")}
 
 
 def confirmed(
@@ -101,7 +101,7 @@ def _change(request: SignedInRequest) -> HttpResponse:
                 return _codes_page(request, second_factor.make_recovery_codes(user=request.user))
             case "rename":
                 second_factor.rename_passkey(user=request.user, passkey_id=row_id, name=request.POST.get("name", ""))
-                messages.success(request, _("The passkey is renamed."))
+                messages.success(request, _("Passkey renamed."))
             case "remove":
                 key = request.session.session_key
                 removed = second_factor.remove(user=request.user, authenticator_id=row_id, session_key=key)
@@ -131,7 +131,7 @@ def add_app(request: SignedInRequest) -> HttpResponse:
             refused = refusal
         else:
             del request.session[NEW_APP]
-            return _added(request, codes, _("The authenticator app is set up."))
+            return _added(request, codes, _("Authenticator app set up."))
     adapter = get_adapter()
     values = {
         "styles": ["css/settings.css"],
@@ -157,7 +157,7 @@ def add_passkey(request: SignedInRequest) -> HttpResponse:
         except ServiceError as refusal:
             refused = refusal
         else:
-            return _added(request, codes, _("The passkey is added."))
+            return _added(request, codes, _("Passkey added."))
     if not may_use_passkeys(request):
         return redirect("two-step")
     values = {

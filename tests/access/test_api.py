@@ -236,7 +236,7 @@ def test_every_operation_has_a_row() -> None:
 
 @pytest.mark.parametrize("actor", ACTORS)
 def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None:
-    """LIVE-06."""
+    """Each role gets exactly the answers of the access matrix (LIVE-06)."""
     client = client_of(people, actor)
     got = {row: ask(client, row, people.session.pk)[0] for row in MATRIX}
     assert got == {row: row.expected(actor) for row in MATRIX}

@@ -129,7 +129,7 @@ def test_junk_where_an_id_should_be(people: People) -> None:
 
 @pytest.mark.parametrize("actor", EVERYBODY)
 def test_other_methods_than_those_of_a_page(people: People, actor: str) -> None:
-    """MSG-12."""
+    """Other HTTP methods than a page's own get 405, never a 500 (MSG-12)."""
     client = client_of(people, actor)
     for row in ROUTES.values():
         for method in METHODS:

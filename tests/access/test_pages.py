@@ -197,7 +197,7 @@ def test_every_route_has_a_row() -> None:
 
 @pytest.mark.parametrize("actor", EVERYBODY)
 def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None:
-    """LIVE-06."""
+    """Each role gets exactly the answers of the access matrix (LIVE-06)."""
     assert {row: ask(people, actor, row)[0] for row in MATRIX} == {row: row.expected[actor] for row in MATRIX}
 
 

@@ -106,12 +106,12 @@ async def signed_in(house: House, user: User | None, session: Session | str, fac
 
 
 def test_every_socket_has_a_row() -> None:
-    """LIVE-06."""
+    """Each socket route has a row in the access matrix (LIVE-06)."""
     assert {str(route.pattern) for route in routing.websocket_urlpatterns} == set(ROUTES)
 
 
 def test_every_command_has_a_row() -> None:
-    """LIVE-06."""
+    """Each command has a row in the access matrix (LIVE-06)."""
     assert {get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(Request)} == set(COMMANDS)
 
 
@@ -149,7 +149,7 @@ async def test_own_socket_is_for_those_who_are_signed_in(house: House, people: P
 
 @pytest.mark.parametrize("session_id", ["x", "%00", "s_\0", "😀", "s_" + "0" * 500])
 async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: str) -> None:
-    """MSG-12."""
+    """Malformed ids are refused like unknown ones (MSG-12)."""
     async with Socket(path_of(session_id), people[OWNER]) as socket:
         assert await socket.closed() == 4404
 
@@ -229,7 +229,7 @@ async def test_other_origins_cannot_open_a_socket(
 async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
     house: House, people: People, host: bytes, origin: bytes, more: list[tuple[bytes, bytes]], settings: Settings
 ) -> None:
-    """LIVE-06."""
+    """Sockets and forms accept the same origins (LIVE-06)."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example", "https://*.wild.example"]
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     cookie = await house.do(cookie_of, people[OWNER])

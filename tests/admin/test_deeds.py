@@ -89,11 +89,11 @@ def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
     admin.post(deed_page(session), form_in(page, "retry_form"))
     assert live(session) == rows
     assert do(admin, session, "restore_attempt", rows[5]).status_code == 302
-    assert "not there any more" in said(admin.get(page_of(session)))
+    assert "no longer exists" in said(admin.get(page_of(session)))
 
 
 def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> None:
-    """ADM-03, RUN-13."""
+    """A fork made in the admin belongs to the staff user who made it (ADM-03, RUN-13)."""
     rows = fill(session, START, HI, ANSWER, DONE)
     answer = do(admin, session, "fork", rows[2])
     made = Session.objects.exclude(pk=session.pk).get()
@@ -104,7 +104,7 @@ def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> 
 
 
 def test_session_is_stopped_archived_and_restored(admin: Client, session: Session) -> None:
-    """ADM-03, RUN-07."""
+    """Staff can stop, archive and restore a session (ADM-03, RUN-07)."""
     fill(session, START, HI)
     SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
     do(admin, session, "stop")
@@ -113,7 +113,7 @@ def test_session_is_stopped_archived_and_restored(admin: Client, session: Sessio
     assert Session.objects.get().status == "archived"
     do(admin, session, "restore")
     assert Session.objects.get().status == "active"
-    assert logged() == ["Stopped the agent.", "Archived the session.", "Took the session out of the archive."]
+    assert logged() == ["Stopped the agent.", "Archived the session.", "Restored the session from the archive."]
 
 
 def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Session, keeper: Client) -> None:
@@ -131,9 +131,9 @@ def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Sess
     assert (found.status, found.deleted_at, found.revision) == ("archived", None, revision + 1)
     do(admin, session, bring_back[0])
     delete(ana, session.pk)
-    assert "Done with 1 session." in said(act(admin, bring_back[0], session))
+    assert "Updated 1 session." in said(act(admin, bring_back[0], session))
     assert sessions_of(ana).get().pk == session.pk
-    assert logged() == ["Brought the deleted session back."] * 2
+    assert logged() == ["Restored the deleted session."] * 2
 
 
 def test_what_changes_nothing_is_not_written_down(admin: Client, session: Session) -> None:
@@ -176,7 +176,7 @@ def test_odd_deeds_are_refused(admin: Client, session: Session, deed: str) -> No
 
 @pytest.mark.parametrize("here", ["//elsewhere.example", "https://elsewhere.example", "?p=1\r\nX: y", "\0"])
 def test_nobody_is_led_elsewhere(admin: Client, session: Session, here: str) -> None:
-    """LIVE-06."""
+    """The admin never redirects to another site (LIVE-06)."""
     assert do(admin, session, "archive", here=here)["Location"] == f"{page_of(session)}?p="
 
 
@@ -185,19 +185,19 @@ def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: S
     gone = create_session(owner=ana)
     Session.objects.filter(pk=gone.pk).update(status="deleted")
     page = act(admin, "archive", session, gone, create_session(owner=ana))
-    assert "Done with 2 sessions." in said(page)
+    assert "Updated 2 sessions." in said(page)
     page = act(admin, "archive", session, create_session(owner=ana))
-    assert "Done with 1 session." in said(page)
+    assert "Updated 1 session." in said(page)
     assert "1 session needed no change." in said(page)
     page = act(admin, "archive", session, gone)
-    assert "has been deleted" in said(page)
+    assert "is deleted" in said(page)
     assert Session.objects.filter(status="archived").count() == 3
     act(admin, "restore", session)
     assert Session.objects.get(pk=session.pk).status == "active"
 
 
 def test_many_agents_are_stopped_at_once(admin: Client, ana: User, session: Session) -> None:
-    """ADM-03, RUN-07."""
+    """Staff can stop the agents of several sessions at once (ADM-03, RUN-07)."""
     fill(session, START, HI)
     SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
     act(admin, "stop", session)

@@ -99,7 +99,7 @@ def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana
     assert ChatMessage.objects.get(role="user").text == "[erased]"
     root = User.objects.create_superuser("root")
     assert "left out" in said(ask(signed_in(eve), root, sure=True))
-    assert "Another administrator has to erase your account." in said(ask(signed_in(root), root, sure=True))
+    assert "Ask another administrator to erase your account." in said(ask(signed_in(root), root, sure=True))
     kim = staff_with("view_user", "change_user", name="kim")
     ask(signed_in(kim), ana, sure=True)
     assert User.objects.filter(pk__in=[root.pk, ana.pk]).count() == 2

@@ -96,7 +96,7 @@ def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 
 
 def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
-    """ADM-02, MSG-11."""
+    """A stale edit of a tool call is refused and keeps what was typed (ADM-02, MSG-11)."""
     row = fill(session, START, HI, CALL, DONE)[2]
     form = form_in(admin.get(message_page(row)), FORM)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
@@ -110,7 +110,7 @@ def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 
 @pytest.mark.parametrize(
     ("meanwhile", "words"),
-    [("removed", "has been removed meanwhile"), ("archived", "is archived"), ("runs", "at work on this part")],
+    [("removed", "was removed while you were editing"), ("archived", "is archived"), ("runs", "is using this message")],
 )
 def test_refusal_says_why_and_loses_nothing(
     admin: Client, ana: User, session: Session, meanwhile: str, words: str
@@ -132,7 +132,7 @@ def test_refusal_says_why_and_loses_nothing(
 
 @pytest.mark.parametrize("fields", [ERROR, {"type": "turn_done"}])
 def test_what_has_no_form_is_shown(admin: Client, session: Session, fields: dict[str, Any]) -> None:
-    """ADM-01, MSG-09."""
+    """Messages that can't be edited are shown read-only (ADM-01, MSG-09)."""
     row = fill(session, START, HI, fields)[2]
     page = admin.get(message_page(row))
     assert str(fields.get("text", "")) in said(page)
@@ -146,14 +146,14 @@ def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> N
     save(admin, row, text="Ho")
     editing.include(session=session, author=ana, message_id=row.pk, included=False)
     versions = [" ".join(each.get_text(" ").split()) for each in soup_of(admin.get(message_page(row))).select("ol li")]
-    assert [version.split(" · ")[0] for version in versions] == ["Left out of the context", "Edited"]
+    assert [version.split(" · ")[0] for version in versions] == ["Excluded from context", "Edited"]
     assert "Ana" in versions[0]
     assert versions[1].endswith("What stood there before Hi")
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_message_is_added_between_others(admin: Client, mia: User, session: Session, role: str) -> None:
-    """ADM-01, MSG-11."""
+    """Staff can add a message between two others (ADM-01, MSG-11)."""
     rows = fill(session, START, HI, ANSWER, DONE)
     answer = admin.post(f"{add_page(session)}?after={rows[1].pk}", {"role": role, "text": "\r\nMore\r\n"})
     made = ChatMessage.objects.get(sequence=3)
@@ -168,7 +168,7 @@ def test_refused_addition_loses_nothing(admin: Client, ana: User, session: Sessi
     address = f"{add_page(session)}?after={rows[1].pk}"
     editing.remove(session=session, author=ana, message_id=rows[1].pk)
     page = admin.post(address, {"role": "system", "text": "Mia's"})
-    assert "has been removed meanwhile" in said(page)
+    assert "was removed while you were editing" in said(page)
     assert (form_in(page, FORM)["text"], form_in(page, FORM)["role"]) == ("Mia's", "system")
     SessionRun.objects.update(state="running", turn_id="t_1")
     page = admin.post(add_page(session), {"role": "system", "text": "Mia's"})

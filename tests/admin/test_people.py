@@ -101,7 +101,7 @@ def test_person_is_made_without_a_password_and_let_in_by_a_link(root: Client) ->
     assert link is not None
     assert "Sign in as Mei" in Client().get(link[1]).content.decode()
     assert SignInLink.objects.get().user == mei
-    assert LogEntry.objects.filter(object_id=mei.pk, change_message="Made a sign-in link.").count() == 1
+    assert LogEntry.objects.filter(object_id=mei.pk, change_message="Created a sign-in link.").count() == 1
 
 
 def test_nobody_takes_more_rights_than_they_were_given(
@@ -215,7 +215,7 @@ def test_second_factor_is_reset_by_those_who_were_given_the_right(
     told = said(signed_in(helper).post(PEOPLE, reset, follow=True))
 
     assert "The two-step verification of Ana is reset." in told
-    assert "Those whom you may not change were left out." in told
+    assert "Items that you can’t change were skipped." in told
     assert [row.user for row in Authenticator.objects.all()] == [boss]
     assert hers.get("/").status_code == 302
     assert "Hal removed your two-step verification" in said(signed_in(User.objects.get(pk=ana.pk)).get("/"))
@@ -249,7 +249,7 @@ def test_last_administrator_stays(root: Client) -> None:
     boss = User.objects.get(username="root")
     for lost in ("is_active", "is_staff", "is_superuser"):
         answer = root.post(page_of(boss), values_of(boss, **{lost: None}))
-        assert "This is the last active administrator" in said(answer)
+        assert "You can’t remove the last administrator" in said(answer)
     assert root.post(page_of(boss, "delete"), {"post": "yes"}).status_code == 403
     User.objects.create_superuser("second")
     assert root.post(page_of(boss), values_of(boss, is_superuser=None)).status_code == 302
@@ -274,14 +274,14 @@ def test_who_stands_in_the_audit_log_is_not_deleted(root: Client, staff_with: Ca
     """MSG-11: with them their entries would go."""
     clerk = staff_with()
     LogEntry.objects.create(user=clerk, action_flag=2, object_id="1", object_repr="x")
-    assert "Mia stands in the audit log." in said(root.post(page_of(clerk, "delete"), {"post": "yes"}))
+    assert "Mia appears in the audit log." in said(root.post(page_of(clerk, "delete"), {"post": "yes"}))
     assert LogEntry.objects.filter(user=clerk).exists()
 
 
 def test_workspace_with_sessions_is_not_deleted(root: Client, ana: User, workspace: Workspace) -> None:
     session = create_session(owner=ana, workspace=workspace)
     answer = root.post(page_of(workspace, "delete"), {"post": "yes"})
-    assert "“Team” holds 1 session." in said(answer)
+    assert "“Team” contains 1 session." in said(answer)
     Session.objects.filter(pk=session.pk).delete()
     assert root.post(page_of(workspace, "delete"), {"post": "yes"}).status_code == 302
     assert not Workspace.objects.filter(pk=workspace.pk).exists()

@@ -64,8 +64,8 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
     ("field", "value", "words"),
     [
         ("model", "demo/none-such", "No provider here offers the model “demo/none-such”. Choose one of: demo/demo."),
-        ("tools", ["hammer"], "There is no tool “hammer”. Choose from: "),
-        ("tools", ["calculator", "<b>"], "There is no tool “<b>”."),
+        ("tools", ["hammer"], "Unknown tool “hammer”. Choose from: "),
+        ("tools", ["calculator", "<b>"], "Unknown tool “<b>”."),
         ("name", "a b", "Enter a valid value."),
         ("name", "", "This field is required."),
         ("max_rounds", "0", "greater than or equal to 1"),
@@ -81,7 +81,7 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
         ("allowed_hosts", "example.com\nhttps://example.com/", "“https://example.com/” is not a host."),
         ("allowed_hosts", "*", "“*” is not a host."),
         ("allowed_hosts", "a\0b", "Null characters are not allowed."),
-        ("allowed_hosts", "example.com\n" * 101, "At most 100 hosts can be listed."),
+        ("allowed_hosts", "example.com\n" * 101, "You can list up to 100 hosts."),
     ],
 )
 def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: str, value: Any, words: str) -> None:
@@ -99,7 +99,7 @@ def test_agent_limits_its_hosts_and_chooses_its_reasoning(root: Client, ana: Use
     agents_setup.install(Registry(Config.model_validate(config), {}))
     chosen = {"reasoning_effort": "high", "allowed_hosts": "Example.COM\n\n *.bücher.example "}
     refused = root.post(ADD, {**WRITER, **chosen, "model": "demo/plain"})
-    assert "“plain” does not take the reasoning effort “high”." in said(refused)
+    assert "“plain” doesn’t support the reasoning effort “high”." in said(refused)
     assert root.post(ADD, {**WRITER, **chosen, "model": "demo/thinker"}).status_code == 302
     own = presets.own(create_session(owner=ana, agent="writer"))
     assert (own.reasoning, own.allowed_hosts) == (Reasoning("high"), ("example.com", "*.xn--bcher-kva.example"))

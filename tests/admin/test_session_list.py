@@ -153,7 +153,7 @@ def test_list_costs_the_same_however_long_it_is(admin: Client, ana: User) -> Non
 
 
 def test_list_is_paged(admin: Client, ana: User) -> None:
-    """ADM-01."""
+    """The list of sessions has pages (ADM-01)."""
     for number in range(60):
         create_session(owner=ana, title=str(number))
     assert listed(admin, p="2") == [str(number) for number in range(9, -1, -1)]

@@ -133,11 +133,11 @@ def test_reasoning_is_chosen(thinkers: None, admin: Client, mia: User, session: 
 @pytest.mark.parametrize(
     ("model", "wrong", "words"),
     [
-        ("house/levels", {"reasoning_effort": "max"}, "does not take the reasoning effort “max”"),
+        ("house/levels", {"reasoning_effort": "max"}, "doesn’t support the reasoning effort “max”"),
         ("house/levels", {"reasoning_effort": "utmost"}, "Select a valid choice"),
-        ("house/levels", {"thinking_budget": "8000"}, "does not take a thinking budget"),
-        ("vendor/claude-sonnet-4-5", {"thinking_budget": "12"}, "A thinking budget has 1,024 to 128,000 tokens"),
-        ("vendor/claude-sonnet-4-5", {"thinking_budget": "many"}, "A thinking budget has"),
+        ("house/levels", {"thinking_budget": "8000"}, "doesn’t support a thinking budget"),
+        ("vendor/claude-sonnet-4-5", {"thinking_budget": "12"}, "The thinking budget must be 1,024 to 128,000 tokens"),
+        ("vendor/claude-sonnet-4-5", {"thinking_budget": "many"}, "The thinking budget must be"),
         ("vendor/claude-sonnet-4-5", {"thinking_budget": "9" * 4000}, "at most 6 characters"),
     ],
 )
@@ -170,7 +170,7 @@ def test_long_session_is_paged(admin: Client, session: Session, django_assert_ma
 
 @pytest.mark.parametrize("number", ["", "0", "-1", "99999999999999999999", "x", "\0", "1e3"])
 def test_odd_page_numbers_show_a_page(admin: Client, session: Session, number: str) -> None:
-    """MSG-12."""
+    """An invalid page number shows a page instead of an error (MSG-12)."""
     fill(session, START, HI, DONE)
     assert "Hi" in said(admin.get(page_of(session), {"p": number}))
     assert admin.get(page_of(session), {"p": number, "removed": ""}).status_code == 200

@@ -42,7 +42,7 @@ def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana:
         assert not any(hidden in each.content.decode() for hidden in (secret, token.digest))
     assert "“Backup” of Ana is revoked." in revoke(keeper, token)
     assert api_tokens.alive([token.pk]) == set()
-    assert "There is no such token any more." in revoke(keeper, token)
+    assert "This token no longer exists." in revoke(keeper, token)
     [entry] = LogEntry.objects.all()
     assert (entry.object_id, entry.get_change_message()) == (str(ana.pk), "Revoked the API token “Backup”.")
 
@@ -52,7 +52,7 @@ def test_superuser_s_tokens_are_for_superusers(staff_with: Callable[..., User]) 
     boss = User.objects.create_superuser("root", display_name="Root")
     token, _secret = api_tokens.create(user=boss, name="Deploy", scope="write", days=0)
     keeper = signed_in(staff_with("view_apitoken", "change_apitoken"))
-    assert "Those whom you may not change were left out." in revoke(keeper, token)
+    assert "Items that you can’t change were skipped." in revoke(keeper, token)
     assert api_tokens.alive([token.pk]) == {token.pk}
     assert "is revoked." in revoke(signed_in(boss), token)
     assert SecurityEvent.objects.get(kind=Kind.TOKEN_REVOKED).actor == boss

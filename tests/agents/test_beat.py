@@ -20,7 +20,7 @@ from agents.providers.http.read_pacing import (
     next_mark,
     rest,
 )
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import WireServer
 
 

@@ -87,7 +87,7 @@ async def test_everybody_waits_for_the_same_question() -> None:
         (asyncio.Event, "local did not list its models within 0.01 seconds."),
         (lambda: ConnectionLost("Nobody there."), "Nobody there."),
         (lambda: KeyError("data"), "local did not list its models in a way that can be understood."),
-        (lambda: [], "local lists no chat models."),
+        (lambda: [], "local offers no chat models."),
     ],
 )
 async def test_silent_or_broken_listing_blocks_nobody(

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from agents.messages import Message, Text
-from agents.providers.anthropic import AnthropicProvider
+from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import Provider, Request, ToolSpec
 from agents.providers.dialect import Dialect
 from agents.providers.forms import FORMS, dialect_of, form_of, preview
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from agents.providers.openai.responses_request import to_request
 from agents.providers.scripted import ScriptedProvider
 from agents.reasoning import Reasoning
@@ -39,7 +39,7 @@ SPOKEN = Request(
 
 @pytest.mark.parametrize(("provider", "form"), FORM_OF)
 def test_form_is_that_in_which_the_provider_asks(provider: Provider | None, form: str) -> None:
-    """CTX-02."""
+    """The shown request has the form that the provider sends (CTX-02)."""
     assert form_of(provider, "m") == form
 
 
@@ -64,7 +64,7 @@ def test_responses_form_is_the_whole_body() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_the_server_refuses_is_not_shown(form: str) -> None:
-    """CTX-02."""
+    """Parameters that a server refuses are not in the shown request (CTX-02)."""
     limits = {"max_tokens", "max_output_tokens"}
     assert limits & preview(form, SPOKEN, "openai").parameters.keys()
     assert not limits & preview(form, SPOKEN, "openai", Dialect(omitted=frozenset(limits))).parameters.keys()

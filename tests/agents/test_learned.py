@@ -9,7 +9,7 @@ import pytest
 
 from agents.providers.dialect import Dialect
 from agents.providers.learned import LIFETIME, Learned, key_of
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 
 USUAL = OpenAIProvider("house", "k", "http://127.0.0.1:9/v1").dialect
 LESS = replace(USUAL, omitted=frozenset({"temperature", "reasoning.summary"}))

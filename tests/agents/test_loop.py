@@ -193,7 +193,7 @@ async def test_pending_input_is_not_asked_for_without_a_tool_round() -> None:
 
 
 async def test_turn_goes_on_when_nothing_is_pending() -> None:
-    """RUN-06"""
+    """Without queued messages the turn continues after a tool round (RUN-06)."""
 
     async def pending() -> bool:
         return False
@@ -229,7 +229,7 @@ async def test_refresh_is_not_asked_for_the_opening_call() -> None:
 
 
 async def test_round_limit_asks_for_a_summary_without_tools() -> None:
-    """RUN-09"""
+    """At the round limit the model is asked for a summary without tools (RUN-09)."""
     replies: list[Reply] = [[call(number=n, n=n)] for n in range(1, 3)]
     helper, provider = agent(*replies, ["In short."], max_rounds=2)
     events = await collect(helper)

@@ -71,7 +71,7 @@ async def test_waiting_grows_and_ends() -> None:
 
 
 async def test_retry_after_is_honoured() -> None:
-    """RUN-10"""
+    """A retry waits as long as Retry-After says (RUN-10)."""
     _, waits = await play(ScriptedProvider([[RateLimited("later", retry_after=17)], ["fine"]]))
     assert waits == [17]
 
@@ -95,7 +95,7 @@ async def test_server_that_asks_for_too_much_patience_is_told_at_once() -> None:
     ],
 )
 async def test_lasting_failure_is_told_at_once(error: ProviderError) -> None:
-    """RUN-10"""
+    """A permanent failure is reported without retries (RUN-10)."""
     events, waits = await play(ScriptedProvider([[error]]))
     assert (events, waits) == ([STARTED, TurnFailed(error)], [])
 

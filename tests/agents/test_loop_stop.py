@@ -147,7 +147,7 @@ async def test_calls_started_before_a_stop_are_known() -> None:
 
 
 async def test_stop_before_the_first_token_closes_the_stream() -> None:
-    """RUN-07"""
+    """A stop before the first token closes the connection to the model (RUN-07)."""
     gate = Gate()
     provider = ScriptedProvider([[gate, "never"]])
     task = asyncio.create_task(consume(Agent("helper", "scripted", provider)))

@@ -97,7 +97,7 @@ def _id(event: ToolStarted | ToolReturned) -> str:
 
 
 async def test_failing_tool_does_not_disturb_its_neighbours() -> None:
-    """RUN-11"""
+    """A failing tool does not affect the other tools of its round (RUN-11)."""
 
     @tool()
     async def divide(n: int) -> float:

@@ -14,9 +14,9 @@ from agents.config import DEFAULT_PROMPT, ProviderConfig
 from agents.config_file import read_config
 from agents.discovery import BUILT_IN
 from agents.errors import ConfigError, ModelNotFound
-from agents.providers.anthropic import AnthropicProvider
-from agents.providers.demo import DemoProvider
-from agents.providers.openai import OpenAIProvider
+from agents.providers.anthropic.provider import AnthropicProvider
+from agents.providers.demo.provider import DemoProvider
+from agents.providers.openai.provider import OpenAIProvider
 from agents.registry import ModelChoice, Registry, load
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
@@ -274,8 +274,8 @@ def test_bad_base_url_in_the_environment_is_told() -> None:
 @pytest.mark.parametrize(
     ("provider", "model", "words"),
     [
-        ("gone", "m", "“gone” is not configured here"),
-        ("gone", "", "“gone” is not configured here"),
+        ("gone", "m", "“gone” isn’t configured"),
+        ("gone", "", "“gone” isn’t configured"),
         ("demo", "gpt", "“demo” has no model “gpt” here. Choose one of: demo"),
         ("claude", "claude-1", "Choose one of: claude-opus-5-5, house-model"),
     ],
@@ -317,7 +317,7 @@ def test_demo_pace_is_configured(file: Callable[..., Path]) -> None:
 async def test_server_that_has_not_told_its_models_is_named(file: Callable[..., Path]) -> None:
     registry = load(None, {"OPENAI_BASE_URL": "http://localhost:1/v1"})
     with pytest.raises(
-        ModelNotFound, match=r"“openai” has not told which models it offers\. It has not been asked yet"
+        ModelNotFound, match=r"Couldn’t get the list of models from “openai”\. It hasn’t been queried yet"
     ):
         registry.build_agent(registry.preset())
 

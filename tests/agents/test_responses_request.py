@@ -182,7 +182,7 @@ def test_data_that_is_no_reasoning_item_is_left_out(item: str) -> None:
 
 @pytest.mark.parametrize("item_id", ["", "x", "fc_1", "msg_" + "x" * 64])
 def test_ids_that_are_not_the_apis_are_left_out(item_id: str) -> None:
-    """MSG-10"""
+    """Ids that the API would not accept are left out of the request (MSG-10)."""
     items = sent(user("?"), model(thought("a"), Text("x", {"item_id": item_id, "after": "rs_a"})), user("And?"))
     assert kinds(items) == ["message"]
 
@@ -222,7 +222,7 @@ def test_results_come_before_words() -> None:
 
 
 def test_conversation_ends_with_the_user_and_is_never_empty() -> None:
-    """CTX-02"""
+    """A request ends with a user item and is never empty (CTX-02)."""
     go_on = {"role": "user", "content": [{"type": "input_text", "text": "(Continue.)"}]}
     assert sent(user("a"), model("b"))[-1] == go_on
     assert sent() == [go_on]
@@ -242,7 +242,7 @@ def test_strange_names_and_ids_are_rewritten() -> None:
 
 
 def test_files_are_pieces_of_a_user_message() -> None:
-    """CTX-02"""
+    """Files are sent as parts of the user's message (CTX-02)."""
     image = File("image", "a.png", "image/png", "iVBORw0KGgo=")
     paper = File("pdf", "b.pdf", "application/pdf", "JVBERi0=")
     assert sent(user("[Image a.png]", image, paper, "What is it?"))[0]["content"] == [
@@ -288,7 +288,7 @@ def test_models_that_do_not_reason_are_asked_for_no_reasoning() -> None:
 
 
 def test_what_an_endpoint_refuses_is_left_out() -> None:
-    """RUN-10"""
+    """Parameters that an endpoint refused are left out of the request (RUN-10)."""
     body = mapped(user("a"), dialect=Dialect(omitted=frozenset({"include", "reasoning.summary"})))
     assert body.keys() == {"model", "input", "stream", "store"}
     body = mapped(user("a"), reasoning=Reasoning("low"), dialect=Dialect(omitted=frozenset({"reasoning.summary"})))

@@ -23,9 +23,10 @@ from agents.events import (
 )
 from agents.loop import Agent, run
 from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers import demo
 from agents.providers.base import Request
-from agents.providers.demo import DemoProvider, texts
+from agents.providers.demo import provider as demo
+from agents.providers.demo import texts
+from agents.providers.demo.provider import DemoProvider
 from agents.providers.scripted import Pause
 from agents.toolbox import TOOLBOX
 
@@ -133,7 +134,7 @@ async def test_demo_without_tools_says_so() -> None:
 
 
 async def test_demo_sums_up_at_the_round_limit() -> None:
-    """RUN-09"""
+    """The demo agent sums up at the round limit (RUN-09)."""
     events = await told("tools", max_rounds=1)
     assert PartDone(Text(texts.ROUND_LIMIT)) in events
     assert events[-1] == TurnFinished("limit")
@@ -145,7 +146,7 @@ async def test_demo_echoes_exactly() -> None:
 
 
 async def test_demo_knows_who_speaks_in_a_shared_session() -> None:
-    """CTX-06"""
+    """The demo agent gets the names of the senders (CTX-06)."""
     assert "**Ada Lovelace**" in await answer("[Grace] hello", "[Ada Lovelace] who am I?")
     assert await answer("who am I?") == texts.WHO_UNKNOWN
 
@@ -159,7 +160,7 @@ async def test_demo_answers_the_last_message() -> None:
     ("text", "error"), [("error", RequestRejected), ("错误", RequestRejected), ("error mid", ConnectionLost)]
 )
 async def test_demo_fails_when_asked(text: str, error: type[Exception]) -> None:
-    """RUN-10"""
+    """The demo agent can fail on request (RUN-10)."""
     events = await told(text)
     assert isinstance(events[-1], TurnFailed)
     assert type(events[-1].error) is error

@@ -135,7 +135,7 @@ class Hostile(BaseException):
     ],
 )
 async def test_whatever_a_tool_raises_is_an_error_result(blocking: bool, error: BaseException, content: str) -> None:
-    """RUN-11, MSG-10"""
+    """Any exception of a tool becomes an error result (RUN-11, MSG-10)."""
     result = await raising(error, blocking).run(use({}))
     assert (result.is_error, result.content) == (True, content)
 
@@ -174,7 +174,7 @@ async def test_cancellation_from_within_is_the_tools_own_failure() -> None:
 
 @pytest.mark.parametrize("blocking", [True, False])
 async def test_tool_has_a_time_limit(blocking: bool) -> None:
-    """RUN-11"""
+    """A tool that takes too long ends with an error result (RUN-11)."""
     release = threading.Event()
 
     def wait() -> None:

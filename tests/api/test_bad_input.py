@@ -112,7 +112,7 @@ def test_too_much_is_refused(client: Client, address: str, settings: Settings) -
     ids=str,
 )
 def test_odd_headers_do_no_harm(client: Client, session: Session, headers: dict[str, Any]) -> None:
-    """MSG-12."""
+    """Malformed headers get a clear error (MSG-12)."""
     row = fill(session, HI)[0]
     for path in (f"/api/sessions/{session.pk}", f"/api/sessions/{session.pk}/messages/{row.pk}"):
         assert client.get(path, headers=headers).status_code in (200, 401)

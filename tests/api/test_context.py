@@ -56,7 +56,7 @@ async def test_context_is_what_is_sent_next(house: House, ana: User, form: str) 
 
 
 def test_forms_of_the_description_are_those_that_there_are() -> None:
-    """CTX-02."""
+    """The API description lists exactly the request forms that exist (CTX-02)."""
     assert set(get_args(Form)) == set(FORMS)
 
 

@@ -37,7 +37,7 @@ def test_every_operation_is_in_the_table() -> None:
 
 
 def test_every_code_of_a_status_is_explained() -> None:
-    """LIVE-03."""
+    """The API description explains each error code (LIVE-03)."""
     table = (DOCS / "protocol.md").read_text().split("## Codes")[1].split("\n## ")[0]
     assert {code for code in STATUS if f"`{code}`" not in table} == set()
 

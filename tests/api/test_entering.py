@@ -28,7 +28,7 @@ def status(secret: str) -> int:
 
 
 def test_token_and_cookie_say_who_asks(ana: User) -> None:
-    """LIVE-06."""
+    """A token and a cookie both identify the user (LIVE-06)."""
     team = ana.memberships.get().workspace_id
     workspaces = {"workspaces": [{"id": team, "name": "Team", "role": "member"}], "workspace": team}
     for scope in ("read", "write"):
@@ -84,7 +84,7 @@ def test_token_ends(ana: User, made: tuple[ApiToken, str]) -> None:
 
 
 def test_use_of_a_token_is_noted_once_a_minute(ana: User, made: tuple[ApiToken, str]) -> None:
-    """LIVE-06."""
+    """The last use of a token is stored at most once a minute (LIVE-06)."""
     token, secret = made
     status(secret)
     token.refresh_from_db()

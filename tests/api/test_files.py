@@ -92,7 +92,7 @@ def test_parts_of_a_file_are_read(session: Session, ana: User) -> None:
     ],
 )
 def test_text_says_in_which_encoding_it_is(session: Session, ana: User, data: bytes, charset: str) -> None:
-    """MSG-12."""
+    """A text file is served with its encoding (MSG-12)."""
     client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
     url = client.post(address, {"file": SimpleUploadedFile("a.txt", data)}).json()["url"]
     assert client.get(url)["Content-Type"] == f"text/plain; charset={charset}"

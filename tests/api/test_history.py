@@ -49,7 +49,7 @@ def test_versions_are_listed_and_restored(
 
 
 def test_versions_of_the_prompt_are_listed(asker: Asker, session: Session) -> None:
-    """MSG-11."""
+    """Earlier versions of the system prompt are listed (MSG-11)."""
     for text in ("Be brief.", "Be long."):
         asker.patch(path(session, ""), {"system_prompt": text})
     versions = asker.get(path(session, "/system_prompt/versions")).json()["versions"]

@@ -68,7 +68,7 @@ def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> 
 
 
 def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> None:
-    """MSG-09, MSG-11."""
+    """A changed message is returned as it is now (MSG-09, MSG-11)."""
     row = fill(session, *TURN)[1]
     told = asker.patch(path(session, row), {"text": "Hello", "include_in_context": False}).json()
     assert (told["text"], told["edited"], told["include_in_context"]) == ("Hello", True, False)
@@ -93,7 +93,7 @@ def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User
 
 
 def test_removed_message_comes_back(asker: Asker, session: Session) -> None:
-    """MSG-11."""
+    """A removed message can be restored (MSG-11)."""
     row = fill(session, *TURN)[2]
     assert asker.delete(path(session, row)).status_code == 204
     assert code(asker.get(path(session, row))) == (404, "no_such_message")
@@ -164,7 +164,7 @@ def test_held_messages_are_sent(asker: Asker, session: Session) -> None:
 
 
 def test_viewer_changes_nothing_and_may_fork(reader: Asker, session: Session) -> None:
-    """LIVE-06, RUN-13."""
+    """A viewer can fork a session but not change it (LIVE-06, RUN-13)."""
     row = fill(session, *TURN)[1]
     refused = [
         reader.post(path(session), {"text": "Hi"}),
@@ -241,7 +241,7 @@ def test_key_of_another_request_is_refused(asker: Asker, session: Session) -> No
 
 
 def test_usage_is_told(asker: Asker, session: Session) -> None:
-    """MSG-06."""
+    """A message shows the tokens of its response (MSG-06)."""
     fill(session, *TURN, START, HI, DONE)
     usage = asker.get(f"/api/sessions/{session.pk}/usage").json()
     assert (usage["turns"], usage["input_tokens"], usage["models"]) == (2, 0, [])

@@ -86,7 +86,7 @@ def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> Non
 
 
 def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session) -> None:
-    """RUN-16, ADM-02."""
+    """Several changes in one request are applied together or not at all (RUN-16, ADM-02)."""
     body: dict[str, Any] = {"title": "New", "system_prompt": "Be brief.", "pinned": True, "status": "archived"}
     told = asker.patch(path(session), body).json()
     assert (told["title"], told["system_prompt"], told["status"]) == ("New", "Be brief.", "archived")
@@ -161,7 +161,7 @@ def test_deleted_session_is_gone_until_it_is_brought_back(asker: Asker, reader: 
 
 
 def test_what_one_has_seen_is_not_unread(asker: Asker, session: Session, bo: User) -> None:
-    """LIVE-02."""
+    """Messages that the user has seen are not unread (LIVE-02)."""
     say(session, bo, "News")
     assert asker.get(SESSIONS).json()["sessions"][0]["unread"] is True
     assert asker.post(path(session, "/read"), {"revision": 1}).status_code == 204
@@ -234,7 +234,7 @@ def test_unknown_and_odd_filters_are_refused(asker: Asker, session: Session, que
 
 
 def test_search_finds_what_one_may_see(asker: Asker, session: Session, ana: User, bo: User) -> None:
-    """LIVE-06."""
+    """Search finds only sessions that the user can see (LIVE-06)."""
     say(session, ana, "The <b>Zanzibar</b> plan")
     say(create_session(owner=bo, title="Zanzibar"), bo, "Zanzibar")
     found = asker.get("/api/search?q=zanzibar").json()
@@ -257,7 +257,7 @@ def test_lists_cost_the_same_however_long(
 
 
 def test_deleted_is_deleted_for_lists(asker: Asker, session: Session, ana: User) -> None:
-    """LIVE-06."""
+    """Deleted sessions are in no list (LIVE-06)."""
     delete(ana, session.pk)
     assert asker.get(SESSIONS).json() == {"sessions": [], "next": None}
 
@@ -271,5 +271,5 @@ def test_body_may_be_left_out(asker: Asker) -> None:
     "query", ["limit=0", "limit=101", "limit=x", "cursor=x", "cursor=1.%00", "cursor=.", "limit=9" * 999]
 )
 def test_pages_have_bounds(asker: Asker, query: str) -> None:
-    """MSG-12."""
+    """Page sizes outside of their limits are refused (MSG-12)."""
     assert asker.get(f"{SESSIONS}?{query}").status_code == 422

@@ -61,7 +61,7 @@ async def test_watcher_and_model_follow_what_staff_change(ana: Person, browser: 
     await desk.press("Second answer", "Leave out")
     await expect(bo.answers.nth(1)).to_contain_text("not sent to the model")
     await desk.page.locator(".message-row:has-text('Another answer') + .room a").click()
-    await desk.page.get_by_label("Whose words").select_option("user")
+    await desk.page.get_by_label("Author").select_option("user")
     await desk.page.get_by_label("Text").fill("Words in between")
     await desk.save("Add")
     await expect(bo.messages).to_have_count(5)

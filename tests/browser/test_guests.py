@@ -40,7 +40,7 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
 
     await ana.page.goto(urljoin(ana.page.url, "/settings/"))
     await ana.page.get_by_role("button", name="Make a member · Gil").click()
-    await expect(ana.page.locator("#toasts")).to_contain_text("Gil is a member of “Home” now.")
+    await expect(ana.page.locator("#toasts")).to_contain_text("Gil is now a member of “Home”.")
     await expect(ana.page.locator("#guests")).to_have_count(0)
     await page.reload()
     await expect(page.get_by_role("textbox", name="First message")).to_be_visible()

@@ -90,7 +90,7 @@ async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> 
     await expect(people).to_contain_text("Bo (you)")
     await people.get_by_text("Leave this session…").click()
     await people.get_by_role("button", name="Leave", exact=True).click()
-    await expect(bo.page.locator("#toasts")).to_contain_text("You have left the session")
+    await expect(bo.page.locator("#toasts")).to_contain_text("You left the session")
     await expect(dialog).to_contain_text("1 person in this session")
     bo.complain()
 

@@ -43,8 +43,8 @@ async def mei(browser: Browser, ana: Person) -> AsyncIterator[Person]:
 async def test_people_come_and_go(ana: Person, mei: Person) -> None:
     """LIVE-05: faces while somebody else is here, their names by a press, by mouse and keyboard; none when alone."""
     for person in (ana, mei):
-        await expect(person.page.get_by_role("button", name="Here now: Admin and Mei")).to_be_visible()
-    button = ana.page.get_by_role("button", name="Here now: Admin and Mei")
+        await expect(person.page.get_by_role("button", name="Online: Admin and Mei")).to_be_visible()
+    button = ana.page.get_by_role("button", name="Online: Admin and Mei")
     await expect(button.locator(".face:visible")).to_have_text(["AD", "ME"])
     box = ana.page.get_by_role("dialog", name="Here now")
     for _ in range(2):  # what opens once opens again
@@ -80,7 +80,7 @@ async def test_typing_is_seen_by_others_alone(ana: Person, mei: Person) -> None:
 async def test_viewers_see_who_is_typing_and_cannot_type(browser: Browser, ana: Person) -> None:
     """LIVE-05, LIVE-06: a viewer is here as others are."""
     viewer = await guest(browser, await invitation(ana, "viewer"), "Vic")
-    await expect(ana.page.get_by_role("button", name="Here now: Admin and Vic")).to_be_visible()
+    await expect(ana.page.get_by_role("button", name="Online: Admin and Vic")).to_be_visible()
     await ana.composer.press_sequentially("Hello")
     await expect(viewer.page.locator("#typing")).to_contain_text("is typing…")
     await expect(viewer.composer).to_have_count(0)

@@ -81,7 +81,7 @@ async def test_page_that_is_too_old_says_so(ana: Person) -> None:
     await field.press("Enter")
     await expect(ana.page.get_by_role("alert")).to_contain_text("too old")
     await ana.page.get_by_role("button", name="Change the theme").click()
-    await expect(ana.page.locator(".toast")).to_contain_text("Load it again")
+    await expect(ana.page.locator(".toast")).to_contain_text("Reload it")
     await ana.page.reload()
     await field.press("Enter")
     await expect(ana.messages.first).to_contain_text("Half a thought")

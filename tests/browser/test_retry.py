@@ -202,7 +202,7 @@ async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: Wire
     await ana.page.get_by_role("textbox", name="Edit the message").fill("Gone")
     await ana.page.keyboard.press("Control+Enter")
     notice = ana.page.locator(".notice")
-    await expect(notice).to_contain_text("The agent is at work on this part.")
+    await expect(notice).to_contain_text("The agent is using this message.")
     gate.set()
     await ana.sees_state("idle")
     await expect(notice).to_have_count(0)

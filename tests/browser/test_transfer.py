@@ -61,7 +61,7 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     dialog = page.get_by_role("dialog", name="Import sessions")
     bad: FilePayload = {"name": "notes.json", "mimeType": "application/json", "buffer": b"{"}
     await dialog.get_by_label("Choose a file").set_input_files(bad)
-    await expect(dialog.get_by_role("alert")).to_contain_text("This is no file of conversations")
+    await expect(dialog.get_by_role("alert")).to_contain_text("This isn’t a conversation export")
     await dialog.evaluate(DROP, json.dumps(many))
     await expect(dialog.get_by_role("searchbox", name="Find by title")).to_be_focused()
     await expect(dialog.get_by_role("alert")).to_be_hidden()

@@ -33,7 +33,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
     await page.get_by_label("New password", exact=True).fill(PASSWORD)
     await page.get_by_label("New password confirmation").fill(PASSWORD)
     await page.keyboard.press("Enter")
-    await expect(page.locator("#toasts")).to_contain_text("Your password is changed.")
+    await expect(page.locator("#toasts")).to_contain_text("Password changed.")
 
     await page.goto(f"{home}settings/two-step/")
     await follow(page, "Add a passkey")
@@ -50,7 +50,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
     secret = (await page.locator(".setup-key code").inner_text()).replace(" ", "")
     await page.get_by_label("Code", exact=True).fill(code_of(secret))
     await page.keyboard.press("Enter")
-    await expect(page.locator("#toasts")).to_contain_text("The authenticator app is set up.")
+    await expect(page.locator("#toasts")).to_contain_text("Authenticator app set up.")
 
     await sign_out(page, home)
     await page.get_by_role("button", name="Sign in with a passkey").press("Enter")

@@ -62,7 +62,7 @@ async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> 
     """UI-09: nothing goes out without it unseen; removed, it is in nobody's way."""
     model.script(reply("Fine"))
     await attach(ana, PROGRAM)
-    await expect(chips(ana).first).to_contain_text("Images, PDF and text files can.")
+    await expect(chips(ana).first).to_contain_text("Use images, PDF or text.")
     await expect(ana.page.get_by_role("button", name="Try again")).to_be_hidden()
     await ana.say("Run it")
     await expect(ana.page.get_by_role("alert")).to_contain_text("could not be uploaded")
@@ -77,7 +77,7 @@ async def test_failed_file_is_in_sight_on_a_phone(ana: Person) -> None:
     """UI-09: the files of a message are one line there; the one that keeps it from going out is not beyond its end."""
     await ana.page.set_viewport_size({"width": 375, "height": 740})
     await attach(ana, NOTES, TABLE, PROGRAM)
-    await expect(chips(ana).last).to_contain_text("Images, PDF and text files can.")
+    await expect(chips(ana).last).to_contain_text("Use images, PDF or text.")
     await expect(chips(ana).last).to_be_in_viewport(ratio=0.9)
     ana.complaints = [said for said in ana.complaints if REFUSED not in said]
 

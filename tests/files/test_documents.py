@@ -23,7 +23,7 @@ def test_a_pdf_is_counted_and_read() -> None:
 
 
 def test_a_pdf_that_everybody_may_read_is_taken_and_a_locked_one_refused() -> None:
-    """MSG-12."""
+    """A PDF file that needs a password is refused, one that only restricts printing is accepted (MSG-12)."""
     assert read(files.locked_pdf("")).pages == 1
     with pytest.raises(Unusable, match="locked_pdf"):
         read(files.locked_pdf("secret"))
@@ -31,7 +31,7 @@ def test_a_pdf_that_everybody_may_read_is_taken_and_a_locked_one_refused() -> No
 
 @pytest.mark.parametrize("data", [b"%PDF-1.7", b"%PDF-1.7\n" + b"\0\xff" * 5000, files.pdf("x")[:200], files.pdf()])
 def test_a_broken_pdf_is_refused(data: bytes) -> None:
-    """MSG-12."""
+    """A damaged PDF file is refused (MSG-12)."""
     with pytest.raises(Unusable, match="broken_pdf"):
         read(data)
 
@@ -79,13 +79,13 @@ def test_text_is_read_in_its_encoding(data: bytes, text: str) -> None:
     "data", [b"PK\x03\x04\x14\0\0\0", b"\x7fELF\x02\x01\x01\0", bytes(range(256)), b"text\0more", b"\0\0\0\x18ftypheic"]
 )
 def test_what_is_no_text_is_refused(data: bytes) -> None:
-    """MSG-12."""
+    """Binary data is not accepted as text (MSG-12)."""
     with pytest.raises(Unusable, match="unsupported"):
         read(data)
 
 
 def test_nothing_is_refused() -> None:
-    """MSG-12."""
+    """An empty file is refused (MSG-12)."""
     for data in (b"", b" \n"):
         with pytest.raises(Unusable, match="empty"):
             read(data)
@@ -119,7 +119,7 @@ def test_a_long_text_is_cut_for_models() -> None:
     ],
 )
 def test_names_are_names_and_no_paths(name: str, kept: str) -> None:
-    """MSG-12."""
+    """File names keep no path (MSG-12)."""
     assert clean(name) == kept
 
 

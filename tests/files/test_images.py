@@ -58,7 +58,7 @@ def test_what_is_not_image_is_taken_out_and_no_pixel_changes(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_animations_go_on_moving(kind: str) -> None:
-    """MSG-12."""
+    """An animated image stays animated (MSG-12)."""
     kept = read(animation(kind)).data
     assert PLACE.encode() not in kept
     assert getattr(opened(kept), "n_frames", 1) == 2
@@ -77,7 +77,7 @@ def test_a_picture_taken_sideways_is_set_upright(kind: str) -> None:
 
 
 def test_models_get_a_smaller_form_of_what_is_large_or_unusual() -> None:
-    """CTX-01."""
+    """Models get a smaller, common form of large or unusual images (CTX-01)."""
     assert read(picture("PNG")).model_image == b""
     large = opened(read(picture("JPEG", (3000, 1000))).model_image)
     assert (large.format, large.size) == ("JPEG", (1568, 523))
@@ -139,7 +139,7 @@ def test_damaged_images_are_refused(kind: str) -> None:
 
 
 def test_an_image_that_strippers_do_not_understand_is_written_anew() -> None:
-    """MSG-12."""
+    """An image whose metadata can't be stripped is encoded again (MSG-12)."""
     without_end = picture("JPEG")[:-2]
     with Image.open(BytesIO(picture("JPEG"))) as image:
         image.load()

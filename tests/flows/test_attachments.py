@@ -11,7 +11,7 @@ from django.core.files.base import File as StoredFile
 from PIL import Image
 
 from agents.messages import File, Message
-from agents.providers.demo import DemoProvider
+from agents.providers.demo.provider import DemoProvider
 from agents.providers.scripted import Gate, ScriptedProvider
 from chat import agents_setup
 from chat.models import Attachment, Session, User
@@ -100,7 +100,7 @@ async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
 
 
 async def test_a_lost_file_ends_no_conversation(house: House, ana: User) -> None:
-    """MSG-10: nor does one that is left out of the context go to the model."""
+    """MSG-10: nor does one that is excluded from context go to the model."""
     provider = script(house, ["1"])
     session = await house.session(ana)
     ids = [await uploaded(house, session, ana, files.picture(), "a.png")]
@@ -111,7 +111,7 @@ async def test_a_lost_file_ends_no_conversation(house: House, ana: User) -> None
 
 
 async def test_queued_files_are_delivered_with_their_message(house: House, ana: User) -> None:
-    """RUN-06."""
+    """Files of a queued message are delivered with it (RUN-06)."""
     gate = Gate()
     provider = script(house, ["Working", gate], ["Seen"])
     session = await house.session(ana)

@@ -88,7 +88,7 @@ async def test_answer_comes_with_the_turn(house: House, ana: User, secret: str) 
 
 
 async def test_failure_and_stop_are_outcomes(house: House, ana: User, secret: str) -> None:
-    """RUN-08, RUN-10."""
+    """A waiting request reports a failed and a stopped turn (RUN-08, RUN-10)."""
     gate = Gate()
     house.script([[ProviderError("The model is away.")], ["Once", gate]])
     session = await house.session(ana)

@@ -243,7 +243,7 @@ async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:
 
 
 async def test_events_told_twice_change_nothing(tape: Tape) -> None:
-    """LIVE-02."""
+    """Repeated events change nothing (LIVE-02)."""
     viewers = await tape.both()
     tape.house.script([["Some ", "text"]])
     await tape.house.send(tape.session, tape.owner, "Go")

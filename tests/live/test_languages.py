@@ -89,7 +89,7 @@ async def test_refusals_are_in_the_socket_s_language(house: House, ana: User, fa
 
 @pytest.mark.parametrize("query", ["", "lang=", "lang=xx", "lang=%ff", "lang=../en", "lang=" + "z" * 9000, "lang=fr"])
 async def test_unknown_language_is_english(house: House, ana: User, query: str) -> None:
-    """UI-13."""
+    """An unknown language falls back to English (UI-13)."""
     session = await house.session(ana)
     async with Socket(path_of(session, "page"), ana, query=query) as socket:
         assert (await socket.ask(type="send", text=" "))["message"] == EMPTY["en"]
@@ -102,7 +102,7 @@ async def test_unknown_language_is_english(house: House, ana: User, query: str) 
      ("x" * 9000, "en")],
 )  # fmt: skip
 def test_browser_s_language_is_understood(header: str, language: str) -> None:
-    """UI-13."""
+    """The language of the browser is used (UI-13)."""
     assert of_header(header) == language
 
 

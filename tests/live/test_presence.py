@@ -67,13 +67,13 @@ async def test_everybody_is_told_who_is_here(house: House, ana: User, bo: User) 
     await events.until(lambda: events.client.people == {"Ana": False})
     tabs = [await SocketViewer(PageClient(), session, bo).open() for _ in range(2)]
     await events.until(lambda: events.client.people == {"Ana": False, "Bo": False})
-    await page.until(lambda: label_of(page.client) == "Here now: Ana and Bo")
-    await tabs[1].until(lambda: label_of(tabs[1].client) == "Here now: Ana and Bo")
+    await page.until(lambda: label_of(page.client) == "Online: Ana and Bo")
+    await tabs[1].until(lambda: label_of(tabs[1].client) == "Online: Ana and Bo")
     told = len(events.socket.presence)
     await tabs.pop().leave()
     await tabs.pop().leave()
     await events.until(lambda: events.client.people == {"Ana": False})
-    await page.until(lambda: label_of(page.client) == "Here now: Ana")
+    await page.until(lambda: label_of(page.client) == "Online: Ana")
     assert len(events.socket.presence) == told + 1
     await events.leave()
     await page.leave()
@@ -83,7 +83,7 @@ async def test_everybody_is_told_who_is_here(house: House, ana: User, bo: User) 
 async def test_typing_is_shown_until_the_message_comes(
     house: House, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05."""
+    """“Typing” is shown until the message arrives (LIVE-05)."""
     monkeypatch.setattr(peoples, "TYPING", 3600.0)
     house.script(lambda request: ["Yes."])
     session = await house.session(ana)
@@ -197,16 +197,16 @@ def present(*names: str) -> list[Present]:
 @pytest.mark.parametrize(
     ("names", "words", "faces", "more"),
     [
-        ("", "Nobody is here now", 0, ""),
-        ("A", "Here now: A", 1, ""),
-        ("AB", "Here now: A and B", 2, ""),
-        ("ABC", "Here now: A, B and C", 3, "+1"),
-        ("ABCD", "Here now: A, B and 2 others", 4, "+2"),
-        ("ABCDEF", "Here now: A, B and 4 others", 4, "+2+4"),
+        ("", "No one is here", 0, ""),
+        ("A", "Online: A", 1, ""),
+        ("AB", "Online: A and B", 2, ""),
+        ("ABC", "Online: A, B and C", 3, "+1"),
+        ("ABCD", "Online: A, B and 2 others", 4, "+2"),
+        ("ABCDEF", "Online: A, B and 4 others", 4, "+2+4"),
     ],
 )
 def test_some_faces_stand_for_all(names: str, words: str, faces: int, more: str) -> None:
-    """LIVE-05."""
+    """Of many users only the first avatars are shown, with a count (LIVE-05)."""
     frame = presence_frame(present(*names))
     drawn = Names(frame["html"])
     assert (drawn.label, drawn.faces) == (words, list(names[:faces]))

@@ -60,7 +60,7 @@ def test_what_the_model_does_not_take_is_named(session: Session) -> None:
 
 
 def test_a_file_that_is_shown_comes_behind_its_label(session: Session) -> None:
-    """CTX-01, CTX-02."""
+    """A file in the context follows its label (CTX-01, CTX-02)."""
     row = said(session, "Look", image("a.png"))
     picture = as_file(row.attachments.get(), "image/png", "abcd")
     assert picture == (Text("[Image a.png, 800×600]"), File("image", "a.png", "image/png", "abcd", "800×600"))
@@ -81,7 +81,7 @@ def test_the_sender_s_name_comes_first(session: Session) -> None:
 
 
 def test_the_reason_is_told(session: Session) -> None:
-    """CTX-01."""
+    """The context says why a file is not included (CTX-01)."""
     row = said(session, "", image("a.png"))
     assert as_text(row.attachments.get(), "the file is lost") == (
         Text("[Image a.png, 800×600, not shown: the file is lost]"),

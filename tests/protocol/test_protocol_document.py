@@ -99,7 +99,7 @@ def test_every_error_of_a_turn_is_described() -> None:
 
 
 def test_every_close_code_is_described() -> None:
-    """LIVE-06."""
+    """The protocol document describes each close code (LIVE-06)."""
     codes = {value for name, value in vars(subscriber).items() if name.isupper() and isinstance(value, int)}
     assert set(map(int, re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))))) == codes
 

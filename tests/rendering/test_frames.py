@@ -121,7 +121,7 @@ def test_session_frame_brings_all_parts() -> None:
 
 
 def test_turn_start_is_never_drawn() -> None:
-    """UI-04."""
+    """turn_start is never rendered (UI-04)."""
     assert frames.message_html(message(type="turn_start", role="")) == ""
 
 
@@ -227,7 +227,7 @@ def test_queued_message_is_a_chip_with_its_actions() -> None:
 
 
 def test_error_offers_a_retry_of_itself() -> None:
-    """RUN-10."""
+    """An error row has a Retry button for its turn (RUN-10)."""
     html = frames.message_html(message(type="error", text="The key is wrong."))
     assert "The key is wrong." in html
     assert f'data-action="retry" data-id="{ID}"' in html
@@ -265,7 +265,7 @@ def test_reasoning_is_open_while_it_streams_and_folded_after() -> None:
 
 
 def test_excluded_and_edited_messages_say_so() -> None:
-    """MSG-09, MSG-11."""
+    """Excluded and edited messages are marked (MSG-09, MSG-11)."""
     html = frames.message_html(replace(message(text="x"), include_in_context=False, edited=True))
     assert "not sent to the model" in html
     assert "edited" in html
@@ -334,7 +334,7 @@ def test_unrenderable_tool_shows_the_fallback_card(caplog: pytest.LogCaptureFixt
 
 
 def test_unrenderable_message_shows_the_fallback_card(caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-10."""
+    """A message that fails to render shows the fallback card (MSG-10)."""
     given = replace(tool(), tool=None)
     assert text_of(frames.message_html(given)) == "Failed to render tool: unknown"
     odd = replace(message(), **cast(dict[str, Any], {"text": None}))

@@ -44,7 +44,7 @@ def shown(text: str) -> str:
 
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_not_a_character_is_changed(text: str) -> None:
-    """MSG-12."""
+    """User text is shown unchanged (MSG-12)."""
     assert shown(text) == text
 
 

@@ -100,7 +100,7 @@ def test_stranger_s_body_is_refused_unread(running: Running) -> None:
     with Raw(running) as raw:
         status, media_type, body = raw.ask("POST /accounts/sign-in/ HTTP/1.1", MULTIPART, HUGE)
         assert (status, media_type) == (413, "text/html; charset=utf-8")
-        assert b"This request is too large." in body
+        assert b"The request is too large." in body
     for address, expected in (
         ("/api/sessions", (413, "too_large")),
         ("/api/sessions/import", (401, "signed_out")),
@@ -183,7 +183,7 @@ def test_other_addresses_are_told_in_plain_text(running: Running) -> None:
     with Raw(running) as raw:
         status, media_type, body = raw.ask("GET / NOT-HTTP")
         assert (status, media_type) == (400, "text/plain; charset=utf-8")
-        assert b"This request cannot be read." in body
+        assert b"The request is malformed." in body
 
 
 @pytest.mark.parametrize("address", ["/api/sessions", "/"])

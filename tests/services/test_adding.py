@@ -68,7 +68,7 @@ def test_between_turns_it_is_a_turn_of_its_own(session: Session, ana: User, role
 
 @pytest.mark.parametrize("after", [None, "last", "in an empty session"])
 def test_it_can_be_first_or_last(session: Session, ana: User, after: str | None) -> None:
-    """ADM-01."""
+    """A message can be added as the first or the last one (ADM-01)."""
     rows = [] if after == "in an empty session" else fill(session, *WHOLE)
     added(session, ana, rows[-1].pk if after == "last" else None)
     mine, theirs = ["turn_start", "More", "turn_done"], ["turn_start", "Hi", "So", "turn_done"]
@@ -107,7 +107,7 @@ def test_response_is_not_torn_apart(session: Session, ana: User) -> None:
 
 
 def test_hand_written_call_stays_with_its_text(session: Session, ana: User) -> None:
-    """MSG-10, CTX-03."""
+    """A hand-written tool call stays with its response (MSG-10, CTX-03)."""
     rows = fill(session, START, HI, ANSWER, TOOL, DONE)
     assert refusal(session, ana, rows[2].pk) == "inside_response"
 

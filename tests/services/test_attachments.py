@@ -96,14 +96,14 @@ def test_a_file_that_cannot_be_kept_whole_leaves_nothing(
 
 
 def test_a_message_may_be_files_alone(session: Session, ana: User) -> None:
-    """UI-09."""
+    """A message can consist of files only (UI-09)."""
     assert refusal(lambda: send_message(session=session, author=ana, text=" ")) == "empty"
     send_message(session=session, author=ana, text="", attachment_ids=[uploaded(session, ana)])
     assert names(reading.page_of(session).messages) == [["a.txt"]]
 
 
 def test_a_file_is_sent_once_and_a_repeated_send_adds_nothing(session: Session, ana: User) -> None:
-    """MSG-02."""
+    """Repeating a send with its key sends the file once (MSG-02)."""
     ids = [uploaded(session, ana)]
     first = send_message(session=session, author=ana, text="A", key="k", attachment_ids=ids)
     again = send_message(session=session, author=ana, text="A", key="k", attachment_ids=ids)

@@ -86,7 +86,7 @@ def test_edit_is_what_the_model_gets(session: Session, ana: User) -> None:
 
 
 def test_edit_that_changes_nothing_is_none(session: Session, ana: User) -> None:
-    """MSG-11."""
+    """An edit without a change makes no revision (MSG-11)."""
     row = fill(session, *WHOLE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="Hi")
     row.refresh_from_db()
@@ -142,14 +142,14 @@ def test_persons_message_is_edited_by_them_and_the_owner(session: Session, ana: 
     ("text", "code"), [("", "empty"), (" \n", "empty"), ("a\0", "not_storable"), ("\ud800", "not_storable")]
 )
 def test_edit_takes_what_can_be_kept(session: Session, ana: User, text: str, code: str) -> None:
-    """MSG-12."""
+    """An edit accepts any text that can be stored (MSG-12)."""
     row = fill(session, *WHOLE)[1]
     assert refusal(edit, session=session, author=ana, message_id=row.pk, text=text).code == code
     assert ChatMessage.objects.get(pk=row.pk).text == "Hi"
 
 
 def test_edit_has_the_limit_of_a_message(session: Session, ana: User, settings: Settings) -> None:
-    """MSG-12."""
+    """An edit has the length limit of a message (MSG-12)."""
     settings.MAX_MESSAGE_CHARS = 5
     row = fill(session, *WHOLE)[1]
     assert refusal(edit, session=session, author=ana, message_id=row.pk, text="123456").code == "too_long"
@@ -169,7 +169,7 @@ def test_edit_has_the_limit_of_a_message(session: Session, ana: User, settings: 
     ],
 )
 def test_what_cannot_be_changed_is_refused(session: Session, ana: User, change: Change, row: Fields, code: str) -> None:
-    """MSG-09, MSG-11."""
+    """Edits of markers and other fixed rows are refused (MSG-09, MSG-11)."""
     made = fill(session, START, HI, row)[2]
     assert refusal(change, session, ana, made.pk).code == code
     assert not MessageRevision.objects.exists()
@@ -185,7 +185,7 @@ def test_unknown_message_is_refused(session: Session, ana: User, change: Change,
 
 @pytest.mark.parametrize("change", [*CHANGES, bring_back])
 def test_archived_session_stays_as_it_is(session: Session, ana: User, change: Change) -> None:
-    """MSG-11."""
+    """An archived session can't be edited (MSG-11)."""
     row = fill(session, *WHOLE)[1]
     Session.objects.filter(pk=session.pk).update(status="archived")
     assert refusal(change, session, ana, row.pk).code == "archived"

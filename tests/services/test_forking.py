@@ -116,7 +116,7 @@ def test_fork_goes_on_where_something_waits(session: Session, ana: User, at: int
 
 
 def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User) -> None:
-    """RUN-13, MSG-09: what is left out of the context stays out; the history stays with the original."""
+    """RUN-13, MSG-09: what is excluded from context stays out; the history stays with the original."""
     rows = fill(session, START, HI, {**ANSWER, "include_in_context": False}, ERROR, DONE)
     MessageRevision.objects.create(message=rows[1], kind="edit", before={})
     made = fork(session=session, author=ana, message_id=rows[4].pk)

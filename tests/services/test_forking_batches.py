@@ -159,7 +159,7 @@ def test_fork_of_a_session_that_is_erased_meanwhile_fails(
 
 @pytest.mark.django_db
 def test_failed_fork_leaves_nothing(session: Session, ana: User, between: Callable[[Any], None]) -> None:
-    """RUN-13."""
+    """A failed fork leaves no rows behind (RUN-13)."""
     rows = fill(session, *TALK, *TALK)
 
     def fail() -> None:

@@ -179,7 +179,7 @@ def test_links_are_for_so_many_people(session: Session, ana: User) -> None:
 
 @pytest.mark.parametrize("uses", [0, -1, 101])
 def test_links_are_for_a_number_of_people(session: Session, ana: User, uses: int) -> None:
-    """MSG-12."""
+    """An invitation link has a valid number of uses (MSG-12)."""
     assert code_of(lambda: sharing.invite(session=session, author=ana, role="viewer", uses=uses)) == "invalid"
 
 

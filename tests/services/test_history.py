@@ -143,7 +143,7 @@ def test_what_was_taken_out_is_found(session: Session, ana: User, bo: User) -> N
 
 
 def test_what_came_back_is_not_listed(session: Session, ana: User) -> None:
-    """MSG-11."""
+    """Restored messages are not among the removed ones (MSG-11)."""
     rows = fill(session, START, HI, ANSWER, DONE)
     remove(session=session, author=ana, message_id=rows[2].pk)
     assert [row.message for row in removed_from(session)[0]] == [rows[2]]

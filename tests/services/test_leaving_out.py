@@ -106,7 +106,7 @@ def test_rows_that_the_agent_works_on_are_not_touched(session: Session, ana: Use
 
 
 def test_what_is_not_there_is_no_place(session: Session, ana: User) -> None:
-    """MSG-11."""
+    """Excluding from an unknown message is refused (MSG-11)."""
     with pytest.raises(NoSuchMessage):
         include_before(session=session, author=ana, message_id="m_none", included=False)
     Session.objects.filter(pk=session.pk).update(status="archived")

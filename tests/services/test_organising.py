@@ -64,7 +64,7 @@ def test_a_deleted_session_is_gone_for_everybody(session: Session, ana: User, bo
     assert roles([(ana.pk, session.pk), (bo.pk, session.pk)]) == {}
     with pytest.raises(NoSuchSession):
         send_message(session=session, author=ana, text="Hi")
-    with pytest.raises(ServiceError, match="not valid"):
+    with pytest.raises(ServiceError, match="has expired"):
         sharing.accept(token=token, user=bo)
 
 
@@ -115,7 +115,7 @@ async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: 
 
 
 def test_what_is_queued_waits_while_the_session_is_deleted(session: Session, ana: User) -> None:
-    """RUN-06."""
+    """Queued messages wait while the session is deleted (RUN-06)."""
     send_message(session=session, author=ana, text="Go")
     send_message(session=session, author=ana, text="And then")
     organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])

@@ -108,7 +108,7 @@ def test_a_draft_is_kept_as_it_is_and_cleared(session: Session, ana: User, bo: U
     ("text", "code"), [("x" * 11, "too_long"), ("a\0", "not_storable"), ("\ud800", "not_storable")]
 )
 def test_a_draft_has_a_message_s_limits(session: Session, ana: User, text: str, code: str) -> None:
-    """MSG-12."""
+    """A draft has the limits of a message (MSG-12)."""
     with pytest.raises(ServiceError) as refused:
         user_state.save_draft(session=session, user=ana, text=text)
     assert refused.value.code == code

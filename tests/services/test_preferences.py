@@ -70,7 +70,7 @@ def test_new_picture_takes_the_old_ones_place(ana: User, tmp_path: Path) -> None
     "content", [b"", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n" + b"\0" * 50]
 )
 def test_other_files_are_refused(ana: User, content: bytes) -> None:
-    with pytest.raises(ServiceError, match="not a picture"):
+    with pytest.raises(ServiceError, match="Unsupported picture"):
         preferences.set_picture(user=ana, upload=SimpleUploadedFile("me.png", content))
     assert not User.objects.get(pk=ana.pk).picture
 
@@ -104,7 +104,7 @@ def test_what_is_not_on_offer_is_refused(ana: User, values: dict[str, str]) -> N
 
 @pytest.mark.parametrize(("name", "shown"), [("  Ana   Kovač ", "Ana Kovač"), ("梅雪", "梅雪")])
 def test_name_is_kept_tidy(ana: User, name: str, shown: str) -> None:
-    """MSG-12."""
+    """Display names are normalised (MSG-12)."""
     preferences.rename(user=ana, name=name)
     assert User.objects.get(pk=ana.pk).sender == shown
 

@@ -63,7 +63,7 @@ def test_row_that_is_not_offered_is_hidden_from_new_sessions_alone(ana: User) ->
     hidden = row("reviewer", is_offered=False, system_prompt="Judge.")
     assert (names(), presets.offered("reviewer")) == (["assistant"], None)
     assert presets.preset("reviewer").system_prompt == "Judge."
-    with pytest.raises(ServiceError, match="is not configured here"):
+    with pytest.raises(ServiceError, match="isn’t configured"):
         begin_session(owner=ana, agent="reviewer")
     assert messages.session_snapshot(session).agent_title == "reviewer"
     hidden.delete()

@@ -89,10 +89,10 @@ def test_budget_of_the_model_applies_where_nobody_chooses(ana: User) -> None:
 @pytest.mark.parametrize(
     ("agent", "choice", "words"),
     [
-        ("assistant", {"effort": "max"}, "does not take the reasoning effort “max”"),
-        ("assistant", {"effort": "\0"}, "does not take the reasoning effort"),
-        ("assistant", {"effort": "low", "budget": 4000}, "does not take a thinking budget"),
-        ("plain", {"effort": "low"}, "does not take the reasoning effort “low”"),
+        ("assistant", {"effort": "max"}, "doesn’t support the reasoning effort “max”"),
+        ("assistant", {"effort": "\0"}, "doesn’t support the reasoning effort"),
+        ("assistant", {"effort": "low", "budget": 4000}, "doesn’t support a thinking budget"),
+        ("plain", {"effort": "low"}, "doesn’t support the reasoning effort “low”"),
         ("careful", {"budget": 1023}, "1,024 to 128,000"),
         ("careful", {"budget": 128_001}, "1,024 to 128,000"),
     ],
@@ -128,7 +128,7 @@ def test_session_begins_with_what_is_asked_for(ana: User) -> None:
 
 
 def test_fork_reasons_as_its_original(session: Session, ana: User) -> None:
-    """RUN-13."""
+    """A fork keeps the reasoning settings (RUN-13)."""
     set_reasoning(session=session, author=ana, effort="low")
     session.refresh_from_db()
     sent = send_message(session=session, author=ana, text="Hi")
@@ -139,6 +139,6 @@ def test_fork_reasons_as_its_original(session: Session, ana: User) -> None:
     "config", [{"reasoning_effort": ["low"], "thinking_budget": "many"}, {"thinking_budget": True}]
 )
 def test_hand_made_choice_is_none(session: Session, config: dict[str, Any]) -> None:
-    """MSG-10."""
+    """Invalid reasoning settings in a hand-edited row count as none (MSG-10)."""
     Session.objects.filter(pk=session.pk).update(config={**session.config, "reasoning_effort": "", **config})
     assert shown(session) == ("", None)

@@ -60,7 +60,7 @@ def test_agent_without_a_model_on_offer_leaves_the_session_its_own(ana: User) ->
 @pytest.mark.parametrize("name", ["", "nobody", "Reviewer", "\0"])
 def test_unknown_agent_is_refused(ana: User, name: str) -> None:
     session = create_session(owner=ana)
-    with pytest.raises(ServiceError, match="is not configured here") as refused:
+    with pytest.raises(ServiceError, match="isn’t configured") as refused:
         set_agent(session=session, author=ana, agent=name)
     assert refused.value.code == "no_such_agent"
     assert as_it_is(session) == ("assistant", "one", "Help.", 1000)

@@ -117,14 +117,14 @@ def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
 def test_what_cannot_be_kept_is_refused(
     session: Session, ana: User, settings: Settings, wanted: dict[str, Any], code: str
 ) -> None:
-    """MSG-12."""
+    """Tool arguments that can't be stored are refused (MSG-12)."""
     settings.MAX_MESSAGE_CHARS = 500
     assert refusal(called(session), ana, **wanted).code == code
     assert not MessageRevision.objects.exists()
 
 
 def test_bottomless_arguments_are_refused(session: Session, ana: User) -> None:
-    """MSG-12."""
+    """Too deeply nested tool arguments are refused (MSG-12)."""
     deep: Any = {}
     for _ in range(100_000):
         deep = {"n": deep}

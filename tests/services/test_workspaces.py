@@ -128,7 +128,7 @@ def test_own_session_of_a_workspace_that_one_has_left_is_still_listed(ana: User,
 
 
 def test_forks_stay_where_their_original_is(ana: User, workspace: Workspace, other: Workspace) -> None:
-    """RUN-13."""
+    """A fork stays in the workspace of its original (RUN-13)."""
     row = say(create_session(owner=ana, workspace=workspace), ana, "Hello")
     enter(user=ana, workspace_id=other.pk)
     assert forking.fork(session=row.session, author=ana, message_id=row.pk).workspace == workspace

@@ -33,7 +33,7 @@ from django.template.loader import get_template  # noqa: E402  # likewise
 from django.urls import get_resolver  # noqa: E402  # likewise
 
 MODULES = (
-    "agents.providers.openai",
+    "agents.providers.openai.provider",
     "aiohttp",
     "allauth.mfa.stages",
     "chat.api.edge",

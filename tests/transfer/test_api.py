@@ -39,7 +39,7 @@ def test_export_is_imported_again(talk: Session, ana: User, bo: User) -> None:
 
 
 def test_viewers_export_what_they_see(talk: Session, ana: User, bo: User) -> None:
-    """MSG-11, LIVE-06."""
+    """A viewer's export contains no removed messages (MSG-11, LIVE-06)."""
     share(session=talk, author=ana, user=bo, role="viewer")
     reader = Asker(token_of(bo))
     assert "The provider is busy." not in reader.get(f"/api/sessions/{talk.pk}/export").getvalue().decode()
@@ -55,7 +55,7 @@ def test_some_conversations_are_chosen(ana: User) -> None:
 
 
 def test_refusals_are_problems(talk: Session, ana: User, settings: Any) -> None:
-    """MSG-12."""
+    """Refused imports and exports are problem documents (MSG-12)."""
     asker = Asker(token_of(ana))
     assert code(upload(ana, {"a": 1})) == (422, "nothing_known")
     assert code(upload(ana, {"format": "parley.session"})) == (422, "nothing_imported")

@@ -95,7 +95,7 @@ def test_markdown_keeps_speakers_apart_whatever_they_say(talk: Session) -> None:
     assert headings[1] == "Ana · 2026-02-28 22:30 CST · edited"
     assert [heading.split(" · ")[2:] for heading in headings[2:]] == [
         [],
-        ["left out of the context"],
+        ["excluded from context"],
         ["interrupted"],
         ["queued"],
     ]

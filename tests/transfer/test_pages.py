@@ -67,7 +67,7 @@ async def test_download_is_streamed_off_the_event_loop(transactional_db: None, o
 
 
 def test_dialogs_say_what_there_is(talk: Session, site: Client, settings: Any) -> None:
-    """UI-11."""
+    """The export dialog lists what can be exported (UI-11)."""
     settings.MAX_IMPORT_MB = 7
     export = site.get(f"/sessions/{talk.pk}/export").content.decode()
     assert "?format=json" in export
@@ -104,7 +104,7 @@ def test_several_are_chosen_from(own_files: None, site: Client) -> None:
     ("form", "code"), [({"conversation": "x"}, "invalid"), ({"conversation": "7"}, "nothing_known")]
 )
 def test_odd_choices_are_refused(site: Client, form: dict[str, str], code: str) -> None:
-    """MSG-12."""
+    """Unknown export options are refused (MSG-12)."""
     answer = send(site, [samples.chatgpt(), samples.chatgpt()], **form)
     assert (answer.status_code, answer.json()["code"]) == (422, code)
 

@@ -74,7 +74,7 @@ def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
 def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
     """CTX-03, MSG-07, RUN-06: what was queued is taken back, and it is said."""
     made = imported(document(talk), ana)
-    assert made.notes == ["1 message was still queued. It was taken back."]
+    assert made.notes == ["1 message was still queued. It was removed."]
     check_rest(made.session)
     taken_back = ChatMessage.objects.get(session=made.session, status="queued")
     assert (taken_back.text, taken_back.removed_at is not None) == ("And 8?", True)

@@ -34,7 +34,7 @@ def test_files_of_an_archive_come_along(ana: User) -> None:
     said = ChatMessage.objects.filter(session=made.session, role="user").get()
     assert said.text == "What is it?\n\n[File gone.pdf: not in the export]"
     assert made.notes == ["1 file or picture is not in the export. Its place is marked."]
-    assert outcome.problems == ["“Corrupted entry” was not imported: it has no messages in a form that Parley knows."]
+    assert outcome.problems == ["“Corrupted entry” was not imported: it has no messages in a known format."]
     assert (made.session.status, made.session.archived_at is not None) == ("archived", True)
     assert UserSessionState.objects.get(session=made.session, user=ana).pinned_at is not None
 
@@ -120,7 +120,7 @@ def test_kinds_that_are_not_known_are_named(ana: User) -> None:
         {"content": text({"content_type": "smell"}, "There.")},
     )
     [made] = imported([talk], ana).imported
-    assert made.notes == ["2 parts are of kinds that are not known here, and were left out: super_widget, smell."]
+    assert made.notes == ["2 parts of unknown kinds were left out: super_widget, smell."]
     assert ChatMessage.objects.get(session=made.session, type="tool_group").result == "L0"
 
 
@@ -202,6 +202,4 @@ def test_reasons_are_said_in_the_reader_s_language(ana: User) -> None:
     talk = {"format": "parley.session", "version": 1, "session": {"title": "Plan"}, "messages": [{"role": "king"}]}
     good = chatgpt_tree({"content": text("Hi")})
     outcome = imported([talk, good], ana)
-    assert outcome.problems == [
-        "“Plan” was not imported: messages.0.role: its value is not one of those that are known."
-    ]
+    assert outcome.problems == ["“Plan” was not imported: messages.0.role: its value is unknown."]

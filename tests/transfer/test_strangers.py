@@ -269,7 +269,7 @@ def test_what_cannot_be_kept_is_refused_by_its_place(ana: User, message: Json, p
 
 
 def test_doubled_ids_are_refused(ana: User) -> None:
-    """MSG-02."""
+    """A file with duplicate ids is refused (MSG-02)."""
     twice = {"id": "m_" + "1" * 24, "text": "Hi"}
     assert "the same id" in refusal(talk_of(twice, twice), ana)
 

@@ -63,7 +63,7 @@ def test_more_than_a_hundred_are_imported_at_once(client: Client) -> None:
 
 
 def test_nobody_else_reads_an_upload(client: Client, bo: User) -> None:
-    """LIVE-06."""
+    """Another user can't use an upload (LIVE-06)."""
     address = uploaded(client)["Location"]
     stranger = Client(headers={"Authorization": f"Bearer {token_of(bo)}"})
     assert code(stranger.get(address)) == (404, "no_such_import")

@@ -51,7 +51,7 @@ def test_sign_in_leads_where_one_wanted_to_go(client: Client, ana: User, target:
 
 def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
     response = client.post(reverse("sign-in"), {"username": ana.username, "password": "no"})
-    assert "do not belong together" in response.content.decode()
+    assert "Wrong user name or password" in response.content.decode()
     assert signed_in_user(client) is None
 
 
@@ -83,7 +83,7 @@ def test_admin_has_no_sign_in_page_of_its_own(client: Client, ana: User) -> None
 def wrong(client: Client, username: str = "ana") -> bool:
     """Send a wrong password; return whether it was looked at."""
     html = client.post(reverse("sign-in"), {"username": username, "password": "no"}).content.decode()
-    return "do not belong together" in html
+    return "Wrong user name or password" in html
 
 
 def test_guesses_of_many_names_from_one_network_end(client: Client, ana: User, settings: Settings) -> None:
@@ -216,7 +216,7 @@ def test_form_from_elsewhere_is_refused_in_words(ana: User) -> None:
     response = client.post(reverse("new-session"))
     assert (response.status_code, "That form was too old" in response.content.decode()) == (403, True)
     told = client.post(reverse("new-session"), headers={"Accept": "application/json"})
-    assert (told.status_code, "Load it again" in told.json()["message"]) == (403, True)
+    assert (told.status_code, "Reload it" in told.json()["message"]) == (403, True)
 
 
 # --- with a link -------------------------------------------------------------------------------------------------

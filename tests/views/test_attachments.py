@@ -103,7 +103,7 @@ def test_a_file_that_is_two_things_is_one_of_them(ana_s: Client, session: Sessio
 
 
 def test_files_that_cannot_be_used_are_refused_in_words(ana_s: Client, session: Session, settings: Settings) -> None:
-    """MSG-12."""
+    """Unsupported files are refused with a reason (MSG-12)."""
     settings.MAX_ATTACHMENT_MB = 1
     assert refused(post(ana_s, session, b"")) == (422, "empty")
     assert refused(post(ana_s, session, files.picture()[:40])) == (422, "broken_image")
@@ -174,7 +174,7 @@ def test_a_file_is_not_sent_twice_to_a_browser_that_has_it(ana_s: Client, sessio
 
 
 def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Session, bo: User) -> None:
-    """LIVE-06."""
+    """A user who lost access can't open their files in the session (LIVE-06)."""
     let_in(session, bo, SessionRole.EDITOR)
     client = client_of(bo)
     described = taken(client, session, b"mine")
@@ -197,7 +197,7 @@ def test_an_unsent_file_can_be_removed_by_its_uploader(
 
 
 def test_a_sent_file_cannot_be_removed(ana_s: Client, session: Session, settings: Settings) -> None:
-    """MSG-11."""
+    """A sent file can't be deleted (MSG-11)."""
     described = taken(ana_s, session, b"words")
     sent(described["id"], session)
     address = reverse("attachment-remove", args=[described["id"]])

@@ -73,7 +73,7 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
 
 
 def test_archived_sessions_are_read(session: Session, ana: User) -> None:
-    """UI-11."""
+    """The context of an archived session is read-only (UI-11)."""
     fill(session, START, HI, DONE)
     Session.objects.filter(pk=session.pk).update(status="archived")
     assert switches(page(session, ana)) == {}
@@ -84,7 +84,7 @@ def test_a_model_that_is_gone_is_said_so(session: Session, ana: User) -> None:
     rows = fill(session, START, HI, DONE)
     Session.objects.filter(pk=session.pk).update(provider="gone", model="x")
     html = page(session, ana)
-    assert "is not configured here" in html
+    assert "isn’t configured" in html
     assert shown(html) == [rows[1].pk]
 
 

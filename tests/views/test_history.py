@@ -45,7 +45,7 @@ def row(session: Session, ana: User) -> ChatMessage:
 def test_history_shows_what_differs(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
     """MSG-11: who did what, and the difference, with all that people wrote as text."""
     html = asked(signed_in(ana), "session-history", session, id=row.pk)
-    assert html.index("Left out of the context") < html.index("Originally sent")
+    assert html.index("Excluded from context") < html.index("Originally sent")
     assert html.count("Edited") == 2
     assert html.count("<bdi>Ana</bdi>") == 4
     assert "<b>" not in html

@@ -120,7 +120,7 @@ def test_organising_tells_what_was_done_and_what_undoes_it(signed_in: SignIn, an
         {"ids": [session.pk], "words": "Session archived", "undo": "restore"},
         {"ids": [session.pk], "words": "Session restored", "undo": "archive"},
         {"ids": [session.pk], "words": "Session deleted", "undo": "undelete"},
-        {"ids": [session.pk], "words": "Session brought back", "undo": "delete"},
+        {"ids": [session.pk], "words": "Session restored", "undo": "delete"},
     ]
 
 
@@ -130,7 +130,7 @@ def test_organising_many_tells_of_those_that_are_left_out(
     let_in(theirs := create_session(owner=bo, workspace=session.workspace), ana, "editor")
     other = create_session(owner=ana)
     words = _organise(signed_in(ana), "delete", session, other, theirs)["words"]
-    assert words == "2 sessions deleted. The others are not yours to change."
+    assert words == "2 sessions deleted. The rest belong to other people."
 
 
 def _organise(client: Client, deed: str, *sessions: Session) -> dict[str, object]:

@@ -40,7 +40,7 @@ def test_editor_may_write_and_viewer_may_read(session: Session, ana: User, bo: U
 
 
 def test_archived_session_is_read(session: Session, ana: User) -> None:
-    """UI-11."""
+    """The panel of an archived session is read-only (UI-11)."""
     Session.objects.filter(pk=session.pk).update(status="archived")
     assert "<textarea" not in page(session, ana)
 
@@ -74,6 +74,6 @@ def test_usage_is_added_up_in_one_query(session: Session, ana: User, django_asse
 
 
 def test_usage_of_a_new_session_is_nothing(session: Session) -> None:
-    """MSG-06."""
+    """A new session shows no usage (MSG-06)."""
     usage = usage_of(session)
     assert (usage.models, usage.turns, usage.longest_seconds, usage.first_token_ms) == ([], 0, None, None)

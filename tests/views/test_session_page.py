@@ -16,7 +16,7 @@ from django.urls import reverse
 from agents.events import ReasoningDelta, TextDelta
 from agents.messages import Message, Text
 from agents.providers.base import Request
-from agents.providers.demo import DemoProvider
+from agents.providers.demo.provider import DemoProvider
 from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.services.messages.sending import send_message
 from chat.services.sessions.lifecycle import create_session

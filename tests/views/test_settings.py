@@ -44,7 +44,7 @@ def test_forms_work_without_a_script(signed_in: SignIn, ana: User) -> None:
     assert "Saved." in send(
         client, "preferences", theme="dark", language="", clock="12", send_key="enter", notify="yes"
     )
-    assert "Your name is saved." in send(client, "name", name="Ana B.")
+    assert "Name saved." in send(client, "name", name="Ana B.")
     ana.refresh_from_db()
     assert (ana.theme, ana.clock, ana.notify, ana.sender) == ("dark", "12", True, "Ana B.")
     send(client, "preferences", theme="", language="", clock="24", send_key="enter")
@@ -82,7 +82,7 @@ def test_picture_is_for_colleagues_only(signed_in: SignIn, ana: User, bo: User) 
     assert (answers[1].headers["Content-Type"], answers[1].content[8:12]) == ("image/webp", b"WEBP")
     assert "private" in answers[1].headers["Cache-Control"]
     client.force_login(ana)
-    assert "Your picture is removed." in send(client, "no-picture")
+    assert "Picture removed." in send(client, "no-picture")
     assert client.get(address).status_code == 404
 
 
@@ -91,7 +91,7 @@ def test_new_password_ends_all_other_sign_ins(ana: User) -> None:
     for client in (here, there):
         client.force_login(ana)
     values = {"old_password": PASSWORD, "new_password1": "a quite new one", "new_password2": "a quite new one"}
-    assert "Your password is changed." in send(here, "password", **values)
+    assert "Password changed." in send(here, "password", **values)
     signed = [client.get(reverse("home")).status_code for client in (here, there)]
     ana.refresh_from_db()
     assert (signed, ana.check_password("a quite new one")) == ([200, 302], True)
@@ -130,14 +130,14 @@ def test_first_password_needs_no_old_one(signed_in: SignIn, ana: User) -> None:
     ana.save()
     client = signed_in(ana)
     assert "old_password" not in client.get(reverse("settings")).content.decode()
-    assert "is changed" in send(client, "password", new_password1="a quite new one", new_password2="a quite new one")
+    assert "changed" in send(client, "password", new_password1="a quite new one", new_password2="a quite new one")
 
 
 def test_signing_out_elsewhere_keeps_this_sign_in_and_other_people_s(ana: User, bo: User) -> None:
-    """LIVE-06."""
+    """Signing out elsewhere keeps this session and those of other users (LIVE-06)."""
     here, there, his = Client(), Client(), Client()
     for client, who in ((here, ana), (there, ana), (his, bo)):
         client.force_login(who)
-    assert "1 other sign-in is ended." in send(here, "elsewhere")
+    assert "Signed out 1 other device." in send(here, "elsewhere")
     assert [client.get(reverse("home")).status_code for client in (here, there, his)] == [200, 302, 200]
-    assert "nowhere else" in send(here, "elsewhere")
+    assert "No other devices" in send(here, "elsewhere")

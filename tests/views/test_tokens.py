@@ -70,7 +70,7 @@ def test_revoked_token_is_gone(signed_in: SignIn, ana: User, bo: User) -> None:
 def test_refused_form_is_explained_and_keeps_what_was_typed(
     signed_in: SignIn, ana: User, wrong: dict[str, str]
 ) -> None:
-    """MSG-12."""
+    """A refused form shows the reason and keeps the input (MSG-12)."""
     answer = signed_in(ana).post(SETTINGS, {**FORM, **wrong})
     html = answer.content.decode()
     assert (answer.status_code, 'class="errors"' in html, secret_in(html)) == (422, True, None)

@@ -120,7 +120,7 @@ def test_a_session_begins_where_its_page_is(
     ana.memberships.filter(workspace=workspace).delete()
     for given in (workspace.pk, "x", 10**30):
         refused = client.post(reverse("new-session"), {**begin, "workspace": given}, headers=SCRIPT)
-        assert (refused.status_code, "not a member" in refused.json()["message"]) == (422, True)
+        assert (refused.status_code, "no longer a member" in refused.json()["message"]) == (422, True)
     again = client.post(reverse("new-session"), begin)
     assert (again.status_code, "Half a thought</textarea>" in again.content.decode()) == (422, True)
     assert Session.objects.count() == 2

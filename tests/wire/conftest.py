@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from agents.providers.anthropic import AnthropicProvider
-from agents.providers.openai import OpenAIProvider
+from agents.providers.anthropic.provider import AnthropicProvider
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire.server import WireServer
 from tests.wire.vendors import ALL, ANTHROPIC, OPENAI, RESPONSES, Vendor
 

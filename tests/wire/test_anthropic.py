@@ -7,7 +7,7 @@ import pytest
 from agents.errors import ConnectionLost, ProviderError, ResponseBroken
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta, Usage
 from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.anthropic import AnthropicProvider
+from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import ToolSpec
 from tests.wire import Cut, Reply, WireServer
 from tests.wire import anthropic as api

@@ -78,7 +78,7 @@ async def test_answer_that_breaks_off_before_its_first_word_is_asked_again(wire:
 
 
 async def test_server_out_of_reach_is_told_after_the_sdks_attempts(vendor: Vendor) -> None:
-    """RUN-10"""
+    """An unreachable server is reported after the SDK's retries (RUN-10)."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         events, waits = await turn(vendor.make(WireServer(reserved.getsockname()[1]), max_retries=1))

@@ -70,7 +70,7 @@ async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
         provider = vendor.make(server)
         address = re.escape(provider.endpoint.url)
         with pytest.raises(
-            ConnectionLost, match=f"Cannot reach {vendor.name} at {address}: the connection was refused"
+            ConnectionLost, match=f"Couldn’t reach {vendor.name} at {address}: the connection was refused"
         ):
             await ask(provider)
     await provider.close()
@@ -79,7 +79,7 @@ async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
 async def test_unknown_host_is_named(wire: WireServer, vendor: Vendor) -> None:
     """RUN-10: a mistyped host is told apart from a server that is down."""
     provider = type(vendor.make(wire))("x", "k", "http://no-such-host.invalid", max_retries=0)
-    with pytest.raises(ConnectionLost, match="the host name cannot be resolved"):
+    with pytest.raises(ConnectionLost, match="the host name couldn’t be resolved"):
         await ask(provider)
     await provider.close()
 
@@ -104,7 +104,7 @@ async def test_request_that_cannot_be_sent_is_refused(wire: WireServer, vendor: 
     """RUN-10, MSG-12: a mistake in the configuration or the text is told as one, and not tried again."""
     url, text = UNSENDABLE[what]
     provider = type(vendor.make(wire))("x", "k", url or wire.anthropic_url, key_hint="X_KEY", max_retries=0)
-    with pytest.raises(RequestRejected, match=r"to x cannot be sent: .* Check its address and its API key \(X_KEY\)"):
+    with pytest.raises(RequestRejected, match=r"to x: .* Check its address and API key \(X_KEY\)"):
         await ask(provider, request(text))
     await provider.close()
 
@@ -128,7 +128,7 @@ async def test_connection_lost_in_the_middle_keeps_what_was_said(
     wire.script(Reply([*vendor.opening("so far"), read, *ending]))
     provider = vendor.make(wire)
     seen: list[ProviderEvent] = []
-    with pytest.raises(ConnectionLost, match="in the middle of the answer"):
+    with pytest.raises(ConnectionLost, match="during the answer"):
         await _ask_and_tell(provider, seen, read)
     assert seen == [TextDelta("so far")]
     await provider.close()
@@ -223,7 +223,7 @@ async def test_garbage_is_told_as_what_it_is(wire: WireServer, vendor: Vendor, k
     body, content_type = GARBAGE[kind]
     wire.script(Reply([body], content_type=content_type))
     provider = vendor.make(wire)
-    with pytest.raises(ResponseBroken, match="not a model's answer"):
+    with pytest.raises(ResponseBroken, match="Unexpected response"):
         await ask(provider)
     await provider.close()
 

@@ -10,9 +10,9 @@ import pytest
 
 from agents.errors import Overloaded, RequestRejected
 from agents.messages import Message, Text, Thinking
-from agents.providers.anthropic import AnthropicProvider
+from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import Request, ToolSpec
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from agents.reasoning import Reasoning, ReasoningSupport
 from tests.wire import Reply, WireServer
 from tests.wire import anthropic as messages_api
@@ -187,7 +187,7 @@ async def test_chat_completions_where_there_is_no_responses_api(wire: WireServer
 
 
 async def test_unknown_model_is_no_missing_api(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-10"""
+    """An unknown model is not taken for a missing API (RUN-10)."""
     wire.script(*[refusal("The model 'x' does not exist or you do not have access to it.", status=404)] * 9)
     with pytest.raises(Exception, match="does not know the model"):
         await ask(o)

@@ -8,7 +8,7 @@ from agents.errors import ConnectionLost, Overloaded, ProviderError
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta, Usage
 from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import ToolSpec
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import Reply, WireServer
 from tests.wire import openai as api
 from tests.wire.vendors import OPENAI, ask, done, hear, parts, request

@@ -9,7 +9,7 @@ import pytest
 from agents.errors import Overloaded, ProviderError, RequestRejected
 from agents.events import PartDone, ResponseDone, Usage
 from agents.messages import Json, Part, Text, Thinking, ToolCall
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import Reply, WireServer
 from tests.wire import openai as api
 from tests.wire.vendors import OPENAI, ask, done, hear, parts

@@ -18,7 +18,7 @@ from agents.errors import (
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta, Usage
 from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import ToolSpec
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import Reply, WireServer
 from tests.wire import responses as api
 from tests.wire.vendors import RESPONSES, ask, done, parts, request
@@ -257,7 +257,7 @@ async def test_failure_inside_the_stream_is_told_as_what_it_is(
 
 
 async def test_failure_without_words_is_the_servers(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-10"""
+    """A failure without a message is reported as the server's (RUN-10)."""
     wire.script(Reply(api.sse({"type": "response.failed", "response": api.response((), "failed")})))
     with pytest.raises(Overloaded):
         await ask(o)
@@ -297,6 +297,6 @@ async def test_reasoning_models_take_tools_and_reasoning_together(wire: WireServ
     ],
 )
 def test_form_is_openais_own_or_as_configured(url: str | None, api_name: str | None, expected: bool) -> None:
-    """RUN-16"""
+    """OpenAI uses its Responses API unless configured otherwise (RUN-16)."""
     provider = OpenAIProvider("openai", "k", url, api=api_name)  # type: ignore[arg-type]  # one of the two names
     assert provider.dialect.responses == expected

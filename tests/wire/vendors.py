@@ -10,10 +10,10 @@ from typing import Any
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta
 from agents.messages import Json, Message, Part, Text, ToolCall
-from agents.providers.anthropic import AnthropicProvider
+from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import Request
 from agents.providers.http.read_pacing import joined
-from agents.providers.openai import OpenAIProvider
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import anthropic, openai, responses
 from tests.wire.script import Reply
 from tests.wire.server import PATIENCE, WireServer

@@ -183,7 +183,7 @@ class Endpoint:
         about_request = known is None or (known < 500 and known != 429)
         about = f"{complaint.kind} {complaint.words}"
         if status == 402 or NO_CREDIT.search(about):
-            problem = _("The account at {name} cannot pay for this.", name=self.name)
+            problem = _("{name} reports insufficient credit.", name=self.name)
             return NoCredit(self._said(problem, complaint), status=status)
         if status in {401, 403}:
             return AuthenticationFailed(self._said(self._unauthorised(status), complaint), status=status)
@@ -197,24 +197,22 @@ class Endpoint:
             wait = retry_after(headers or {})
             return RateLimited(self._said(self._busy(wait), complaint), retry_after=wait, status=status)
         if status == 408:
-            problem = _("{name} gave up waiting for the request.", name=self.name)
+            problem = _("The request to {name} timed out.", name=self.name)
             return ResponseTimedOut(self._said(problem, complaint), status=status)
         if status >= 500:
-            problem = _(
-                "{name} is overloaded or out of order ({status}). Try again later.", name=self.name, status=status
-            )
+            problem = _("{name} is overloaded or down ({status}). Try again later.", name=self.name, status=status)
             return Overloaded(self._said(problem, complaint), retry_after=retry_after(headers or {}), status=status)
         if complaint.parameter:
-            problem = _("{name} refuses the parameter “{parameter}”.", name=self.name, parameter=complaint.parameter)
+            problem = _("{name} rejected the parameter “{parameter}”.", name=self.name, parameter=complaint.parameter)
             return ParameterRefused(self._said(problem, complaint), status=status)
-        problem = _("{name} refuses the request ({status}).", name=self.name, status=status)
+        problem = _("{name} rejected the request ({status}).", name=self.name, status=status)
         return RequestRejected(self._said(problem, complaint), status=status)
 
     def unsendable(self, error: Exception) -> Unsendable:
         """Make the error for a request that did not get as far as the network."""
         reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
         words = _(
-            "The request to {name} cannot be sent: {reason}. Check its address and its API key{key}.",
+            "Couldn’t send the request to {name}: {reason}. Check its address and API key{key}.",
             name=self.name,
             reason=reason,
             key=self._key,
@@ -223,11 +221,11 @@ class Endpoint:
 
     def unreachable(self, error: BaseException) -> ConnectionLost:
         """Make the error for a connection that did not come about, or ended before any answer."""
-        return ConnectionLost(_("Cannot reach {name} at {address}: {reason}.", **self._who, reason=_reason(error)))
+        return ConnectionLost(_("Couldn’t reach {name} at {address}: {reason}.", **self._who, reason=_reason(error)))
 
     def cut(self) -> ConnectionLost:
         """Make the error for an answer that stopped in the middle."""
-        words = _("The connection to {name} ({address}) broke off in the middle of the answer.", **self._who)
+        words = _("The connection to {name} ({address}) was lost during the answer.", **self._who)
         return ConnectionLost(words)
 
     def timed_out(self, seconds: float) -> ResponseTimedOut:
@@ -238,7 +236,7 @@ class Endpoint:
     def broken(self, detail: str) -> ResponseBroken:
         """Make the error for bytes that are no model's answer."""
         words = _(
-            "{name} ({address}) sent something that is not a model's answer: {detail}",
+            "Unexpected response from {name} ({address}): {detail}",
             **self._who,
             detail=self._hide_keys(_short(detail)),
         )
@@ -255,19 +253,17 @@ class Endpoint:
 
     def _busy(self, wait: float | None) -> TranslatableText:
         if wait is None:
-            return _("{name} takes no more requests for now. Try again later.", name=self.name)
-        return _(
-            "{name} takes no more requests for now. Try again in {seconds} s.", name=self.name, seconds=f"{wait:.0f}"
-        )
+            return _("Rate limit reached at {name}. Try again later.", name=self.name)
+        return _("Rate limit reached at {name}. Try again in {seconds} s.", name=self.name, seconds=f"{wait:.0f}")
 
     def _unauthorised(self, status: int) -> TranslatableText:
         if not self.key and self.key_hint:
-            return _("{name} wants an API key and none is set. Set {key}.", name=self.name, key=self.key_hint)
+            return _("{name} needs an API key. Set {key}.", name=self.name, key=self.key_hint)
         if not self.key:
-            return _("{name} wants an API key and none is set.", name=self.name)
+            return _("{name} needs an API key, and none is set.", name=self.name)
         if status == 401:
-            return _("{name} does not accept the API key{key}.", name=self.name, key=self._key)
-        return _("The API key{key} may not do this at {name}.", name=self.name, key=self._key)
+            return _("{name} rejected the API key{key}.", name=self.name, key=self._key)
+        return _("The API key{key} isn’t allowed to do this at {name}.", name=self.name, key=self._key)
 
     def _said(self, problem: TranslatableText, complaint: ErrorBody) -> TranslatableText:
         """Add what the server says itself."""
@@ -288,11 +284,11 @@ def _reason(error: BaseException) -> str:
         if isinstance(link, ConnectionRefusedError):
             return _("the connection was refused; is the server running?")
         if isinstance(link, socket.gaierror):
-            return _("the host name cannot be resolved")
+            return _("the host name couldn’t be resolved")
         if isinstance(link, ssl.SSLError):
             return _("the TLS connection failed ({reason})", reason=link.reason or "certificate")
         if isinstance(link, TimeoutError):
-            return _("it did not take the connection in time")
+            return _("the connection timed out")
     return _short(str(chain[-1])) or type(chain[-1]).__name__
 
 

@@ -19,7 +19,7 @@ class SurrogateJoiner:
         self._half = ""
 
     def add(self, piece: str) -> str:
-        """What can be told by now; "" when that is nothing."""
+        """Return the text that is complete so far, or ""."""
         if not self._half and _is_sound(piece):
             return piece
         text = self._half + piece

@@ -59,6 +59,6 @@ def _certificates() -> ssl.SSLContext:
 
 
 async def _refuse_long_waits(response: httpx2.Response) -> None:
-    """Keep the SDK from sleeping through a long Retry-After: nobody would see why nothing happens (RUN-10)."""
+    """Keep the SDK from sleeping during a long Retry-After, users would not see why nothing happens (RUN-10)."""
     if is_long_wait(retry_after(response.headers)):
         response.headers["x-should-retry"] = "false"

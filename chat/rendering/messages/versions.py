@@ -22,12 +22,12 @@ Kind = MessageRevision.Kind
 _DONE: dict[str, tuple[str, StrPromise]] = {
     Kind.ADD: ("plus", _("Added")),
     Kind.EDIT: ("pencil", _("Edited")),
-    Kind.EXCLUDE: ("eye-off", _("Left out of the context")),
-    Kind.INCLUDE: ("eye", _("Included in the context")),
+    Kind.EXCLUDE: ("eye-off", _("Excluded from context")),
+    Kind.INCLUDE: ("eye", _("Included in context")),
     Kind.REMOVE: ("trash-2", _("Removed")),
     Kind.RESTORE: ("archive-restore", _("Restored")),
     Kind.RETRY: ("rotate-ccw", _("Replaced by a retry")),
-    Kind.WITHDRAW: ("x", _("Taken back before it was delivered")),
+    Kind.WITHDRAW: ("x", _("Removed from the queue")),
 }
 _PARTS = {"arguments": _("Arguments"), "result": _("Result")}
 

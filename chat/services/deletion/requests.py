@@ -57,7 +57,7 @@ def request_user(*, user: User, author: User | None) -> Erasure:
     Raises ServiceError: it is the author's own, or the last administrator's.
     """
     if author is not None and author.pk == user.pk:
-        raise ServiceError("own_account", _("Another administrator has to erase your account."))
+        raise ServiceError("own_account", _("Ask another administrator to erase your account."))
     users.close_account(user, author)
     return _request(Kind.USER, str(user.pk), author)
 

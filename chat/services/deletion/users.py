@@ -88,7 +88,10 @@ def plan(user: User) -> UserPlan:
 def close_account(user: User, author: User | None) -> None:
     """End everything by which a user can come in; their open pages close at once (LIVE-06). Raises ServiceError."""
     if staff.is_last_administrator(user):
-        raise ServiceError("last_administrator", _("This is the last active administrator. Make another one first."))
+        raise ServiceError(
+            "last_administrator",
+            _("You can’t remove the last administrator. Make someone else an administrator first."),
+        )
     user.is_active = user.is_staff = user.is_superuser = False
     user.set_unusable_password()
     user.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])

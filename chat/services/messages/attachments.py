@@ -44,7 +44,7 @@ class TooLarge(ServiceError):
     CODE: ClassVar[str] = "too_large"
 
     def __init__(self) -> None:
-        words = _("The file is too large; the limit is %(limit)d MB.")
+        words = _("The file is too large (%(limit)d MB max).")
         super().__init__(self.CODE, words % {"limit": settings.MAX_ATTACHMENT_MB})
 
 
@@ -62,7 +62,7 @@ def upload(*, session: Session, author: User, name: str, size: int, file: File[A
     require_storage(author, size)
     _sweep()
     if _unsent().filter(user=author).count() >= MOST_UNSENT:
-        raise ServiceError("too_many_unsent", _("Too many files wait to be sent. Send or remove some of them first."))
+        raise ServiceError("too_many_unsent", _("Too many unsent files. Send or remove some first."))
     with _places.place(author.pk):
         contents = _read(file.read(limit_bytes() + 1))
     return _keep(session, author, names.clean(name), contents)
@@ -75,7 +75,7 @@ def remove(*, user: User, attachment_id: str) -> None:
     if attachment.user_id != user.pk:
         raise Forbidden(_("Only the person who uploaded a file can delete it."))
     if not _discard([attachment]):
-        raise ServiceError("already_sent", _("This file has been sent already."))
+        raise ServiceError("already_sent", _("This file was already sent."))
 
 
 def read_file(data: bytes, reader: User) -> Contents:
@@ -131,7 +131,7 @@ def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
     mine = _unsent().filter(session=message.session_id, user=message.user_id)
     claimed = [mine.filter(pk=pk).update(message=message, position=place) for place, pk in enumerate(wanted)]
     if not all(claimed):
-        raise ServiceError("attachment_gone", _("One of the files is not there any more. Attach it again."))
+        raise ServiceError("attachment_gone", _("One of the files is gone. Attach it again."))
 
 
 @transaction.atomic
@@ -162,12 +162,12 @@ def _read(data: bytes) -> Contents:
 
 _WORDS: dict[Problem, Callable[[], str]] = {
     "empty": lambda: _("The file is empty."),
-    "unsupported": lambda: _("Files of this kind cannot be used here. Images, PDF and text files can."),
-    "broken_image": lambda: _("The image is damaged and cannot be read."),
+    "unsupported": lambda: _("Unsupported file type. Use images, PDF or text."),
+    "broken_image": lambda: _("The image is damaged."),
     "too_many_pixels": lambda: _("The image has too many pixels. Make it smaller."),
-    "broken_pdf": lambda: _("The PDF file is damaged and cannot be read."),
-    "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
-    "locked_pdf": lambda: _("The PDF file is locked with a password. Save it without one."),
+    "broken_pdf": lambda: _("The PDF file is damaged."),
+    "unavailable": lambda: _("Too many files are being processed. Try again in a minute."),
+    "locked_pdf": lambda: _("The PDF file is password-protected. Save it without a password."),
 }
 
 
@@ -195,7 +195,7 @@ def _keep(session: Session, author: User, name: str, contents: Contents, **colum
     except OSError as error:
         _delete_file(stored)
         logger.error("A file could not be stored: %s", error)
-        raise ServiceError("unavailable", _("The file could not be stored. Try again later.")) from error
+        raise ServiceError("unavailable", _("Couldn’t store the file. Try again later.")) from error
     except Exception:
         _delete_file(stored)
         raise

@@ -70,7 +70,7 @@ def left_out_by(message_ids: Iterable[str]) -> dict[str, MessageRevision]:
 
 def _require_rest(opened: SessionTransaction, rows: QuerySet[ChatMessage]) -> None:
     if opened.run.state != RunState.IDLE and rows.filter(run_id=opened.run.turn_id).exists():
-        raise Busy(_("The agent is at work on this part. Stop it first, or wait until it is done."))
+        raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
 
 def _left_out_after(revision: int) -> Exists:

@@ -55,9 +55,9 @@ def edit(
     opened, row = open_row(session, message_id)
     text = storable(text, may_be_empty=bool(attached_to(row)))
     if row.type not in WORDS:
-        raise ServiceError("not_editable", _("This message has no text that could be edited."))
+        raise ServiceError("not_editable", _("This message has no text to edit."))
     if not as_staff and row.status != MessageStatus.QUEUED and not may_edit(opened.session, row, author):
-        words = _("Only its author and the session’s owner can edit this message. You can suggest an edit instead.")
+        words = _("Only the author and the session owner can edit this message. You can suggest an edit.")
         raise ServiceError("not_yours", words)
     require_seen(row, seen, row.text)
     if text == row.text:
@@ -88,7 +88,7 @@ def edit_tool_call(
     """
     opened, row = open_row(session, message_id)
     if row.type != MessageType.TOOL_GROUP:
-        raise ServiceError("not_a_tool_call", _("This message is no tool call."))
+        raise ServiceError("not_a_tool_call", _("This message isn’t a tool call."))
     wanted = {"arguments": storable_object(arguments), "result": bounded(result), "is_error": is_error}
     present = {name: getattr(row, name) for name in wanted} | {"arguments": row.arguments or {}}
     require_seen(row, seen, present)
@@ -110,7 +110,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
     ServiceError: the agent works, text that cannot be kept, a place within a response.
     """
     if role not in MessageRole.values:
-        raise ServiceError("no_such_role", _("A message is a user’s, the assistant’s or the system’s."))
+        raise ServiceError("no_such_role", _("The role must be user, assistant or system."))
     text = storable(text)
     opened = SessionTransaction.lock(session.pk)
     opened.require_active()
@@ -119,7 +119,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
     following = opened.live().filter(sequence=(after.sequence or 0) + 1 if after else 1).first()
     if after and following and same_response(after, following):
         raise ServiceError(
-            "inside_response", _("A response and its tool calls stay together: add before or after them.")
+            "inside_response", _("A response and its tool calls belong together. Add a message before or after them.")
         )
     row = _written(opened.session, author, role, text)
     row.timestamp = after.timestamp if after and following else following.timestamp if following else row.timestamp
@@ -141,9 +141,9 @@ def include(*, session: Session, author: User, message_id: str, included: bool) 
     """
     opened, row = open_row(session, message_id)
     if row.type not in SAID:
-        raise ServiceError("never_sent", _("The model is never sent this."))
+        raise ServiceError("never_sent", _("This is never sent to the model."))
     if row.status == MessageStatus.QUEUED:
-        raise ServiceError("queued", _("This message is still queued. Its sender can change it or take it back."))
+        raise ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
     require_at_rest(opened, row)
     if row.include_in_context == included:
         return False
@@ -163,7 +163,7 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     _require_own(opened, row, author, as_staff=as_staff)
     _require_idle(opened)
     if row.type in TURN_MARKERS:
-        raise ServiceError("not_removable", _("This goes with the messages of its turn."))
+        raise ServiceError("not_removable", _("This can’t be removed apart from its turn."))
     take_out(opened, _with_its_markers(row), author, Kind.REMOVE)
     opened.save()
 
@@ -183,7 +183,7 @@ def restore(*, session: Session, author: User, message_id: str, as_staff: bool =
     after = stands_after(opened, rows[0])
     if not fits(rows[0], after) or not _was_removed(row):
         raise ServiceError(
-            "replaced", _("A retry has replaced this part of the session: the message has no place there.")
+            "replaced", _("A retry replaced this part of the session, so the message can’t be restored.")
         )
     for each in rows:
         save_revision(each, author, Kind.RESTORE)
@@ -237,12 +237,12 @@ def _standing(opened: SessionTransaction, message_id: str) -> ChatMessage:
 def require_at_rest(opened: SessionTransaction, row: ChatMessage) -> None:
     """Refuse what the agent is at work on: it would write over the change, or not know of it."""
     if opened.run.state != RunState.IDLE and row.run_id == opened.run.turn_id:
-        raise Busy(_("The agent is at work on this part. Stop it first, or wait until it is done."))
+        raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
 
 def _require_own(opened: SessionTransaction, row: ChatMessage, author: User, *, as_staff: bool) -> None:
     if not as_staff and not may_edit(opened.session, row, author):
-        words = _("Only its author and the session’s owner can remove this message. You can leave it out instead.")
+        words = _("Only the author and the session owner can remove this message. You can exclude it from context.")
         raise ServiceError("not_yours", words)
 
 

@@ -69,7 +69,7 @@ def send_message(
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
         if before.user_id != author.pk:
-            raise ServiceError("key_taken", _("This message key is in use. Send the message again."))
+            raise ServiceError("key_taken", _("This message key is already used. Send the message again."))
         require_same_request(before.key_digest, digest)
         waits = before.status == MessageStatus.QUEUED and before.removed_at is None
         return Sent(before.pk, waits, True, before.run_id, before.sequence)
@@ -136,7 +136,7 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
     row = _queued(opened, message_id)
     is_own = row.user_id == author.pk
     if not is_own and opened.session.owner_id != author.pk:
-        raise ServiceError("not_yours", _("Only its sender and the session’s owner can remove a queued message."))
+        raise ServiceError("not_yours", _("Only the sender and the session owner can remove a queued message."))
     opened.withdraw(row, author)
     files = attachments.give_back(message=row) if is_own else []
     opened.save()
@@ -173,7 +173,7 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
 def _own_queued(opened: SessionTransaction, author: User, message_id: str) -> ChatMessage:
     row = _queued(opened, message_id)
     if row.user_id != author.pk:
-        raise ServiceError("not_yours", _("Only its sender can change a queued message."))
+        raise ServiceError("not_yours", _("Only the sender can edit a queued message."))
     return row
 
 
@@ -182,5 +182,5 @@ def _queued(opened: SessionTransaction, message_id: str) -> ChatMessage:
     if row is None:
         raise NoSuchMessage
     if row.status != MessageStatus.QUEUED:
-        raise ServiceError("already_delivered", _("This message has been delivered already."))
+        raise ServiceError("already_delivered", _("This message was already sent."))
     return row

@@ -23,7 +23,7 @@ class NoSuchSuggestion(ServiceError):
     CODE: ClassVar[str] = "no_such_suggestion"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("This suggestion is not there any more."))
+        super().__init__(self.CODE, _("This suggestion no longer exists."))
 
 
 @transaction.atomic
@@ -38,10 +38,10 @@ def suggest(*, session: Session, author: User, message_id: str, text: str, seen:
     if may_edit(opened.session, row, author):
         raise ServiceError("may_edit", _("You can edit this message yourself."))
     if row.status == MessageStatus.QUEUED:
-        raise ServiceError("queued", _("This message is still queued. Its sender can change it or take it back."))
+        raise ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
     require_seen(row, seen, row.text)
     if text == row.text:
-        raise ServiceError("unchanged", _("The suggestion does not differ from the message."))
+        raise ServiceError("unchanged", _("The suggestion is the same as the message."))
     now = {
         "text": text,
         "revision": row.revision,
@@ -61,7 +61,7 @@ def accept(*, session: Session, author: User, suggestion_id: str, seen: int | No
     """
     opened, row, suggestion = _open(session, suggestion_id)
     if not may_edit(opened.session, row, author):
-        raise ServiceError("not_yours", _("Only the message’s author and the session’s owner can accept a suggestion."))
+        raise ServiceError("not_yours", _("Only the author and the session owner can accept a suggestion."))
     require_seen(row, seen, row.text)
     require_at_rest(opened, row)
     if row.text != suggestion.text:
@@ -76,9 +76,7 @@ def dismiss(*, session: Session, author: User, suggestion_id: str) -> None:
     """Turn a suggestion down, or take one's own back; it stays on record. Raises ServiceError."""
     opened, row, suggestion = _open(session, suggestion_id)
     if suggestion.user_id != author.pk and not may_edit(opened.session, row, author):
-        raise ServiceError(
-            "not_yours", _("Only the message’s author and the session’s owner can dismiss a suggestion.")
-        )
+        raise ServiceError("not_yours", _("Only the author and the session owner can dismiss a suggestion."))
     _decide(suggestion, Status.DISMISSED, author)
     _count(opened, row)
 

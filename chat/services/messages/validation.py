@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import Invalid, ServiceError
 
-# Nesting beyond this is nobody's tool; whoever walks the value again stays far from the recursion limit.
+# No tool nests deeper than this, and code that walks the value stays far from the recursion limit.
 MAX_DEPTH = 100
 
 
@@ -32,23 +32,25 @@ def bounded(text: str) -> str:
 def exact(text: str) -> str:
     """Refuse the characters that no database or browser keeps: NUL and lone surrogates."""
     if "\0" in text:
-        raise ServiceError("not_storable", _("The text holds NUL characters, which cannot be stored. Remove them."))
+        raise ServiceError("not_storable", _("The text contains NUL characters, which can’t be stored. Remove them."))
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ServiceError("not_storable", _("The text holds broken Unicode (lone surrogates). Remove them.")) from None
+        raise ServiceError(
+            "not_storable", _("The text contains invalid Unicode (lone surrogates). Remove them.")
+        ) from None
     return text
 
 
 def storable_object(value: object) -> dict[str, Any]:
     """Check that a tool's arguments can be kept exactly as they are. Raises ServiceError."""
     if not isinstance(value, dict):
-        raise Invalid(_("A tool’s arguments are a JSON object: {…}."))
+        raise Invalid(_("The arguments of a tool must be a JSON object: {…}."))
     check_json(value)
     try:
         bounded(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise Invalid(_("The arguments hold what JSON has no form for, such as NaN or infinity.")) from error
+        raise Invalid(_("The arguments contain values that JSON doesn’t allow, such as NaN or infinity.")) from error
     return value
 
 

@@ -40,7 +40,7 @@ def first_administrator() -> User:
     if administrator is None:
         if User.objects.exists():
             raise ServiceError(
-                "no_administrator", _("Nobody here is an active administrator. Make one: manage.py createsuperuser")
+                "no_administrator", _("There is no active administrator. Create one: manage.py createsuperuser")
             )
         administrator = User.objects.create_superuser(FIRST_NAME, display_name="Admin")
     current_workspace(administrator)

@@ -37,9 +37,9 @@ def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, s
     """Make a token; returns it with its secret, which cannot be read again. Raises ServiceError."""
     name = exact(" ".join(name.split()))
     if not name or len(name) > LONGEST_NAME:
-        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
     if scope not in ApiToken.Scope.values or days not in LIVES:
-        raise Invalid(_("That is not one of the choices."))
+        raise Invalid(_("That’s not one of the choices."))
     User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
     if tokens_of(user).count() >= MOST:
         raise Invalid(_("You have %(count)d tokens. Revoke some that you do not use.") % {"count": MOST})
@@ -59,7 +59,7 @@ def revoke(*, user: User, token_id: int, author: User | None = None) -> ApiToken
     """End a token of `user` at once and for good; `author` is the member of staff who does it. Raises ServiceError."""
     token = tokens_of(user).filter(pk=token_id).first()
     if token is None or not tokens_of(user).filter(pk=token_id).update(revoked_at=timezone.now()):
-        raise ServiceError("no_such_token", _("There is no such token any more."))
+        raise ServiceError("no_such_token", _("This token no longer exists."))
     record(Kind.TOKEN_REVOKED, actor=author or user, person=user, target=token)
     transaction.on_commit(lambda: person_changed(user.pk))
     return token

@@ -64,7 +64,7 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
         raise NoSuchWorkspace
     guests = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST)
     if guests.update(role=Role.MEMBER) != 1:
-        raise ServiceError("not_a_guest", _("This user is not a guest of the workspace any more."))
+        raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
     record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
     transaction.on_commit(lambda: person_changed(user_id))
     return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
@@ -77,7 +77,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> None:
         raise NoSuchWorkspace
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
     if guest is None:
-        raise ServiceError("not_a_guest", _("This user is not a guest of the workspace any more."))
+        raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))

@@ -40,7 +40,7 @@ def choose(*, user: User, values: dict[str, str]) -> None:
     known = choices()
     for name, value in values.items():
         if name not in known or value not in known[name]:
-            raise Invalid(_("That is not one of the choices."))
+            raise Invalid(_("That’s not one of the choices."))
         setattr(user, name, value == "yes" if name == "notify" else value)
     user.save(update_fields=list(values))
 
@@ -50,7 +50,7 @@ def rename(*, user: User, name: str) -> None:
     """Change the name that others see, from their next message on. Raises ServiceError."""
     name = clean(name)
     if not name or len(name) > LONGEST_NAME:
-        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
     user.display_name = name
     user.save(update_fields=["display_name"])
 
@@ -79,7 +79,7 @@ def _forget(user: User, name: str) -> None:
 
 
 def picture_too_large() -> Invalid:
-    return Invalid(_("A picture has at most %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+    return Invalid(_("A picture can have up to %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
 
 
 def _square(upload: UploadedFile[bytes]) -> bytes:
@@ -92,7 +92,7 @@ def _square(upload: UploadedFile[bytes]) -> bytes:
 
 
 _WORDS: dict[Problem, Callable[[], str]] = {
-    "too_many_pixels": lambda: _("This picture has too many pixels. Make it smaller first."),
-    "broken_image": lambda: _("This is not a picture that Parley can read. Take a PNG, JPEG, WebP or GIF file."),
-    "unavailable": lambda: _("Too many files are being read at the moment. Try again in a minute."),
+    "too_many_pixels": lambda: _("This picture has too many pixels. Resize it first."),
+    "broken_image": lambda: _("Unsupported picture. Use a PNG, JPEG, WebP or GIF file."),
+    "unavailable": lambda: _("Too many files are being processed. Try again in a minute."),
 }

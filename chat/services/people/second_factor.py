@@ -93,7 +93,7 @@ def check_code(*, user: User, code: str) -> Authenticator:
             accepted.record_usage()
             login_throttle.code_was_right(user=user)
             return accepted
-    raise _failed(user, "code", _("This code is not valid. Codes change every 30 seconds."))
+    raise _failed(user, "code", _("Invalid code. Codes change every 30 seconds."))
 
 
 def check_passkey(*, user: User | None, credential: str) -> Authenticator:
@@ -110,7 +110,7 @@ def check_passkey(*, user: User | None, credential: str) -> Authenticator:
         raise
     except Exception as error:  # fido2 raises what its decoders meet
         logger.info("A passkey was refused: %r", error)
-        words = _("This passkey is not registered here, or the page has expired. Try again.")
+        words = _("Unknown passkey, or the page has expired. Try again.")
         raise _failed(user, "passkey", words) from error
     row.user = owner  # type: ignore[assignment]  # allauth knows no more than that it is a user
     row.record_usage()
@@ -143,7 +143,7 @@ def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> l
     """
     login_throttle.begin_code(user=user)
     if not any(compare_user_code(actual=code, expected=each) for _counter, each in _codes(secret)):
-        raise Invalid(_("This code is not valid. Scan the QR code again, and type the code that the app shows now."))
+        raise Invalid(_("Invalid code. Scan the QR code again and enter the current code."))
     login_throttle.code_was_right(user=user)
     before = _locked(user)
     if before.app is not None:
@@ -160,7 +160,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
     name = _name(name)
     before = _locked(user)
     if len(before.passkeys) >= MOST_PASSKEYS:
-        raise Invalid(_("You have %(count)d passkeys. Remove one that you do not use.") % {"count": MOST_PASSKEYS})
+        raise Invalid(_("You have %(count)d passkeys. Remove one that you don’t use.") % {"count": MOST_PASSKEYS})
     try:
         answer = _read(credential)
         auth.parse_registration_response(answer)
@@ -169,7 +169,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
         raise
     except Exception as error:  # as in check_passkey
         logger.info("A passkey could not be added: %r", error)
-        raise Invalid(_("The passkey could not be added. Try again.")) from error
+        raise Invalid(_("Couldn’t add the passkey. Try again.")) from error
     auth.WebAuthn.add(user, name, answer)
     return _added(user, before, session_key, factor="passkey")
 
@@ -196,9 +196,7 @@ def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str
     if row is None:
         raise _no_such_factor()
     if is_required(user) and rows.exclude(type=Type.RECOVERY_CODES).count() == 1:
-        raise ServiceError(
-            "second_factor_required", _("Your account must keep a second factor. Add another one first.")
-        )
+        raise ServiceError("second_factor_required", _("Your account needs a second factor. Add another one first."))
     kind = "app" if row.type == Type.TOTP else "passkey"
     row.delete()
     record(Kind.SECOND_FACTOR_REMOVED, actor=user, person=user, factor=kind)
@@ -280,7 +278,7 @@ def _added(user: User, before: SecondFactors, session_key: str | None, *, factor
 def _name(name: str) -> str:
     name = exact(" ".join(name.split()))
     if not name or len(name) > LONGEST_NAME:
-        raise Invalid(_("Write a name of at most %(count)d characters.") % {"count": LONGEST_NAME})
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
     return name
 
 
@@ -298,7 +296,7 @@ def _read(credential: str) -> dict[str, Any]:
 
 
 def _no_such_factor() -> ServiceError:
-    return ServiceError("no_such_second_factor", _("This has been removed already."))
+    return ServiceError("no_such_second_factor", _("This was already removed."))
 
 
 def _failed(user: User | None, method: str, message: str) -> ServiceError:

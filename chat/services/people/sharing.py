@@ -65,12 +65,10 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
     """Open a session to a member or guest of its workspace, or change their role in it. Raises ServiceError."""
     given = _given(role)
     if user.pk == session.owner_id:
-        raise ServiceError("is_owner", _("The owner of a session has every right in it already."))
+        raise ServiceError("is_owner", _("The session owner already has full access."))
     workspace_for(author, session.workspace_id)
     if not Membership.objects.filter(workspace=session.workspace_id, user=user).exists():
-        raise ServiceError(
-            "not_a_member", _("Only members of the workspace can be let in. Send an invitation link instead.")
-        )
+        raise ServiceError("not_a_member", _("Only workspace members can be added. Send an invitation link instead."))
     Share.objects.update_or_create(session=session, user=user, defaults={"role": given})
     record(Kind.SHARED, actor=author, person=user, target=session, role=given)
     _access_changed(session)
@@ -100,7 +98,7 @@ def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
     """
     workspace_for(author, session.workspace_id)
     if not 1 <= uses <= MAX_USES:
-        raise Invalid(_("A link is for 1 to %(count)d people.") % {"count": MAX_USES})
+        raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
     token = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
         session=session,
@@ -187,7 +185,7 @@ def accept(*, token: str, user: User) -> Session:
 
 def _given(role: str) -> SessionRole:
     if role not in GIVEN_ROLES:
-        raise Invalid(_("A session is shared with viewers or editors."))
+        raise Invalid(_("The role must be viewer or editor."))
     return SessionRole(role)
 
 
@@ -197,4 +195,4 @@ def _access_changed(session: Session) -> None:
 
 
 def _no_such_invitation() -> ServiceError:
-    return ServiceError("no_such_invitation", _("This invitation is not valid any more. Ask for a new one."))
+    return ServiceError("no_such_invitation", _("This invitation has expired. Ask for a new one."))

@@ -44,7 +44,7 @@ def what_holds_people(people: QuerySet[User]) -> list[str]:
     logged = people.filter(pk__in=LogEntry.objects.values("user")).exclude(sessions__isnull=False)
     return [
         *(_owns(user) for user in owners),
-        *(_("%(name)s stands in the audit log.") % {"name": user.sender} for user in logged.order_by("username")),
+        *(_("%(name)s appears in the audit log.") % {"name": user.sender} for user in logged.order_by("username")),
     ]
 
 
@@ -52,7 +52,7 @@ def what_holds_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
     """Say for each of these workspaces why it cannot be deleted; empty where they can. One query."""
     full = workspaces.annotate(count=Count("sessions")).filter(count__gt=0).order_by("name")
     return [
-        ngettext("“%(name)s” holds %(count)d session.", "“%(name)s” holds %(count)d sessions.", each.count)
+        ngettext("“%(name)s” contains %(count)d session.", "“%(name)s” contains %(count)d sessions.", each.count)
         % {"name": each.name, "count": each.count}
         for each in full
     ]

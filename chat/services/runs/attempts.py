@@ -35,7 +35,7 @@ class NoSuchAttempt(ServiceError):
     CODE: ClassVar[str] = "no_such_attempt"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("This earlier attempt is not there any more."))
+        super().__init__(self.CODE, _("This earlier attempt no longer exists."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _anchor(opened: SessionTransaction, first: ChatMessage) -> ChatMessage | Non
     if anchor is not None and anchor.sequence is None and not is_withdrawn:
         anchor = stands_after(opened, anchor)  # it was removed by itself: the row before it takes its part
     if is_withdrawn or not fits(first, anchor):
-        raise ServiceError("replaced", _("A retry has replaced the message before these. Restore that one first."))
+        raise ServiceError("replaced", _("A retry replaced the message before these. Restore that one first."))
     return anchor
 
 

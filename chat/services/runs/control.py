@@ -84,7 +84,7 @@ def run_tools(
     response = _response_of(row)
     calls = [each for each in response if each.type == MessageType.TOOL_GROUP]
     if not row.run_id or not any(call.include_in_context for call in calls):
-        raise ServiceError("no_tools", _("This response has no tool calls that could run again."))
+        raise ServiceError("no_tools", _("This response has no tool calls to run again."))
     again = [each for each in response if (each.sequence or 0) >= (calls[0].sequence or 0)]
     rows = list(_live(session.pk).filter(sequence__gte=calls[0].sequence))
     found = measure(rows, author, own_response=row.response_id)
@@ -139,9 +139,7 @@ def _answer_again(
     if last is None or not can_go_on(last):
         raise _nothing()
     if not is_heard(last):
-        raise ServiceError(
-            "nothing_to_retry", _("The message to be answered is left out of the context. Include it first.")
-        )
+        raise ServiceError("nothing_to_retry", _("The message to answer is excluded from context. Include it first."))
     found = replace(found, after=last.pk)
     if preview:
         return found

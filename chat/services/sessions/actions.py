@@ -138,7 +138,7 @@ def leave(user: User, session_id: str) -> None:
     """Give up one's own share of a session; guests leave its workspace with their last. Owners cannot."""
     session, role = session_for(user, session_id)
     if role == SessionRole.OWNER:
-        raise ServiceError("is_owner", _("You own this session: archive or delete it instead."))
+        raise ServiceError("is_owner", _("You own this session. Archive or delete it instead."))
     Share.objects.filter(session=session, user=user).delete()
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)

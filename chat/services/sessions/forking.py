@@ -146,7 +146,7 @@ def _rows_until(session: Session, message_id: str) -> list[ChatMessage]:
         raise NoSuchMessage
     rows = list(_read(live.filter(sequence__lte=last).order_by("sequence")))
     if any(row.status in (*UNFINISHED, MessageStatus.WAITING) for row in rows):
-        raise Busy(_("The agent is at work on this part. Stop it first, or fork at an earlier message."))
+        raise Busy(_("The agent is using this message. Stop it, or fork at an earlier message."))
     return rows
 
 
@@ -163,7 +163,7 @@ def _ending_with_user_text(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
     for count in range(len(rows), 0, -1):
         if rows[count - 1].type == MessageType.TEXT and rows[count - 1].role == MessageRole.USER:
             return list(rows[:count])
-    raise ServiceError("no_user_message", _("There is no message of a person before this one that could be changed."))
+    raise ServiceError("no_user_message", _("There is no earlier user message to edit."))
 
 
 def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:

@@ -51,7 +51,7 @@ def require_none_of(owner: User) -> None:
     """Refuse a second large copy at the same time. Raises Busy."""
     recent = Session.objects.filter(owner=owner, building_until__gte=timezone.now())
     if recent.exists():
-        raise Busy(_("Another large session of yours is being copied. Try again in a moment."))
+        raise Busy(_("Another of your large sessions is being copied. Try again in a moment."))
 
 
 def _replace(session: Session, **values: object) -> None:

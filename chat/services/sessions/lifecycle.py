@@ -126,7 +126,7 @@ def rename(*, session: Session, author: User, title: str) -> None:
     """
     title = exact(" ".join(title.split()))
     if len(title) > 200:
-        raise ServiceError("too_long", _("A title has at most 200 characters."))
+        raise ServiceError("too_long", _("A title can have up to 200 characters."))
     opened = SessionTransaction.lock(session.pk)
     change(opened, author, title=title, config=titles.unmarked(opened.session))
 
@@ -176,7 +176,7 @@ def configure(
     model does not offer, an archived session.
     """
     if mode is not None and mode not in Session.Mode.values:
-        raise Invalid(_("The mode is one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
+        raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
     opened = SessionTransaction.lock(session.pk)
     opened.require_active()
     values: dict[str, object] = {"agent": opened.session.agent}
@@ -200,7 +200,7 @@ def set_system_prompt(*, session: Session, author: User, system_prompt: str, see
     opened.require_active()
     present = opened.session.system_prompt
     if seen is not None and present not in (seen, system_prompt):
-        raise ServiceError("stale", _("Somebody else has changed the system prompt meanwhile."), current=present)
+        raise ServiceError("stale", _("Someone else changed the system prompt in the meantime."), current=present)
     change(opened, author, system_prompt=exact(system_prompt))
 
 
@@ -209,9 +209,9 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
 
 
 def _no_such_model(provider: str, model: str) -> ServiceError:
-    words = _("The model “%(model)s” of “%(provider)s” is not configured here.")
+    words = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
     return ServiceError("no_such_model", words % {"model": model, "provider": provider})
 
 
 def _no_such_agent(agent: str) -> ServiceError:
-    return ServiceError("no_such_agent", _("The agent “%(agent)s” is not configured here.") % {"agent": agent})
+    return ServiceError("no_such_agent", _("The agent “%(agent)s” isn’t configured here.") % {"agent": agent})

@@ -36,7 +36,7 @@ def _heading(row: ChatMessage, zone: tzinfo) -> list[str]:
         _("queued"): row.status == MessageStatus.QUEUED,
         _("interrupted"): row.status == MessageStatus.INTERRUPTED,
         _edited(row): row.edited_at is not None,
-        _("left out of the context"): not row.include_in_context,
+        _("excluded from context"): not row.include_in_context,
     }
     return [escaped(_speaker(row)), _time(row.timestamp, zone), *(mark for mark, holds in marks.items() if holds)]
 

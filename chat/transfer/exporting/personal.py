@@ -62,7 +62,7 @@ class ExportRunning(ServiceError):
     CODE: ClassVar[str] = "export_running"
 
     def __init__(self) -> None:
-        words = _("An export of yours is being written. Wait until it is done, or try again in a minute.")
+        words = _("Your export is already being created. Try again in a minute.")
         super().__init__(self.CODE, words, retry_after=int(LEASE_SECONDS))
 
 
@@ -197,14 +197,14 @@ def _security_events(user: User) -> Iterator[Json]:
 
 def _readme(user: User) -> str:
     lines = [
-        _("All that Parley keeps of %(name)s, written on %(time)s.")
+        _("All data that Parley has about %(name)s, exported on %(time)s.")
         % {"name": user.sender, "time": f"{timezone.now():%Y-%m-%d %H:%M} UTC"},
         "",
-        _("account.json: your account, workspaces, API tokens (without their secrets), shares and invitations"),
-        _("drafts.json: what you have written and not sent"),
-        _("security-events.json: what the security log holds about you"),
-        _("sessions: the sessions that you own, to import again (session.json) and to read (session.md), with files"),
-        _("deleted-sessions: those that you deleted and that are not purged yet"),
+        _("account.json: your account, workspaces, API tokens (without secrets), shares and invitations"),
+        _("drafts.json: your unsent drafts"),
+        _("security-events.json: your entries in the security log"),
+        _("sessions: the sessions that you own, for importing (session.json) and reading (session.md), with files"),
+        _("deleted-sessions: deleted sessions that are not purged yet"),
         _("other-sessions: your messages, suggested edits and files in sessions of others"),
     ]
     return "\n".join(lines) + "\n"

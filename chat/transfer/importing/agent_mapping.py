@@ -31,15 +31,13 @@ def map_agent(part: SessionPart) -> MappedAgent:
         {"agent": part.agent, "config": _config(part.config, agent), "system_prompt": part.system_prompt}
     )
     if missing := _missing(part.config, made.columns["config"]):
-        words = _("These tools are not on offer here and were left out: %(tools)s.")
+        words = _("These tools aren’t available here and were left out: %(tools)s.")
         made.notes.append(words % {"tools": ", ".join(missing)})
     if not part.model or registry().offers(part.provider, part.model):
         made.columns |= {"provider": part.provider, "model": part.model, "context_window": part.context_window}
         return made
     made.columns |= _model(agent.provider, agent.model)
-    words = _(
-        "The model “%(model)s” of “%(provider)s” is not configured here. The session goes on with the agent's own."
-    )
+    words = _("The model “%(model)s” of “%(provider)s” isn’t configured here. The session uses the agent's model.")
     made.notes.append(words % {"model": part.model, "provider": part.provider})
     return made
 

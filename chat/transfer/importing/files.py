@@ -54,7 +54,7 @@ class TooLarge(ServiceError):
     CODE: ClassVar[str] = "too_large"
 
     def __init__(self) -> None:
-        words = _("The file is too large; the limit is %(limit)d MB.")
+        words = _("The file is too large (%(limit)d MB max).")
         super().__init__(self.CODE, words % {"limit": settings.MAX_IMPORT_MB})
 
 
@@ -286,12 +286,12 @@ def _failed(reason: Reason) -> ServiceError:
         return ServiceError("unavailable", _("Other imports are running. Try again in a few minutes."))
     if reason == "failed":
         return _refusal(Error(reason="unreadable"))
-    words = _("Reading the file takes more time or memory than an import may use. Split it into smaller files.")
+    words = _("The file takes too much time or memory to import. Split it into smaller files.")
     return ServiceError(TooLarge.CODE, words)
 
 
 def _refusal(error: Error) -> ServiceError:
     if error.reason == "too_much":
         return TooLarge()
-    words = _("This is no file of conversations: neither JSON nor a ZIP archive with JSON in it.")
+    words = _("This isn’t a conversation export. Use a JSON file, or a ZIP archive that contains one.")
     return ServiceError("unreadable", words)

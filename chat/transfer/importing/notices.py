@@ -14,10 +14,7 @@ from chat.transfer.reading.conversations import Problem
 
 
 def no_conversations() -> ServiceError:
-    words = _(
-        "There is no conversation in this file that Parley knows. It reads exports of Parley, ChatGPT, Claude, "
-        "Open WebUI and LibreChat."
-    )
+    words = _("No conversations found. Parley reads exports from Parley, ChatGPT, Claude, Open WebUI and LibreChat.")
     return ServiceError("nothing_known", words)
 
 
@@ -31,13 +28,13 @@ def problem_message(problem: Problem) -> str:
 def _reason(problem: Problem) -> str:
     match problem.reason:
         case "doubled":
-            return _("two things in it have the same id.")
+            return _("two items have the same id.")
         case "deep":
             return _("it is nested too deeply.")
         case "unknown":
-            return _("it has no messages in a form that Parley knows.")
+            return _("it has no messages in a known format.")
         case "long":
-            words = _("%(place)s is longer than the %(limit)d characters that a message may have.")
+            words = _("%(place)s is longer than %(limit)d characters.")
             return words % {"place": problem.place, "limit": settings.MAX_MESSAGE_CHARS}
         case _:
             return f"{problem.place}: {_rule(problem.kind)}"
@@ -49,20 +46,20 @@ def _rule(kind: str) -> str:
         case "missing":
             return _("it is missing.")
         case "unstorable":
-            return _("it holds NUL characters or broken Unicode.")
+            return _("it contains NUL characters or invalid Unicode.")
         case "too_deep" | "recursion_loop":
             return _("it is nested too deeply.")
         case "time":
-            return _("it is no time with an offset from 1970 on.")
+            return _("it isn’t a time with an offset, from 1970 on.")
         case "too_long" | "string_too_long":
             return _("it is too long.")
         case "choice" | "literal_error":
-            return _("its value is not one of those that are known.")
+            return _("its value is unknown.")
         case "greater_than_equal" | "less_than_equal" | "finite_number" | "not_a_number" | "too_short":
             return _("its value is out of range.")
         case _ if kind.endswith(("_type", "_parsing")):
             return _("its value is of the wrong type.")
-    return _("its value cannot be used.")
+    return _("its value is invalid.")
 
 
 def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
@@ -101,12 +98,12 @@ def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
 def _unknown(count: int, is_named: bool) -> str:
     if not is_named:
         return ngettext(
-            "%(count)s part is of a kind that is not known here, and was left out.",
-            "%(count)s parts are of kinds that are not known here, and were left out.",
+            "%(count)s part of an unknown kind was left out.",
+            "%(count)s parts of unknown kinds were left out.",
             count,
         )
     return ngettext(
-        "%(count)s part is of a kind that is not known here, and was left out: %(kinds)s.",
-        "%(count)s parts are of kinds that are not known here, and were left out: %(kinds)s.",
+        "%(count)s part of an unknown kind was left out: %(kinds)s.",
+        "%(count)s parts of unknown kinds were left out: %(kinds)s.",
         count,
     )

@@ -213,8 +213,8 @@ class SessionImport:
             self._left_out,
         )
         queued = ngettext(
-            "%(count)s message was still queued. It was taken back.",
-            "%(count)s messages were still queued. They were taken back.",
+            "%(count)s message was still queued. It was removed.",
+            "%(count)s messages were still queued. They were removed.",
             self._head.waiting,
         )
         unfinished = ngettext(

@@ -26,7 +26,7 @@ async def importing(page: Page, house: House) -> None:
     """A file to be chosen, after one that was none."""
     await open_import(page)
     await page.get_by_label("Choose a file").set_input_files(NOTES)
-    await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("This is no file of conversations")
+    await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("This isn’t a conversation export")
     await page.get_by_text("Where to get such a file").click()
 
 

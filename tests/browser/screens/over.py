@@ -139,7 +139,7 @@ async def panel_context_past(page: Page, house: House) -> None:
     await begin(page, "tools")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.user").press("e")
-    await page.get_by_role("textbox", name="Edit the message").fill("Use your tools, please.")
+    await page.get_by_role("textbox", name="Edit the message").fill("Try your tools, please.")
     await page.get_by_role("textbox", name="Edit the message").press("Control+Enter")
     await expect(page.locator("article.user")).to_contain_text("please")
     await page.locator("article.assistant").last.press("d")

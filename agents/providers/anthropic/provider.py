@@ -1,0 +1,81 @@
+"""Anthropic's models, through its SDK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
+
+from anthropic import AnthropicError, APIStatusError, AsyncAnthropic, DefaultAioHttpClient
+
+from agents.messages import Json
+from agents.providers.anthropic.request import LONGEST_NAME, to_request
+from agents.providers.anthropic.stream import AnthropicReader, StreamState
+from agents.providers.base import Request
+from agents.providers.conversation import names_by_safe_name
+from agents.providers.dialect import Dialect, Refusal, without_refused
+from agents.providers.http.client import Opening, SdkProvider
+from agents.providers.http.transport import client_options
+
+MOST_LISTED = 1_000
+# What a request is nothing without.
+NEEDED = frozenset({"model", "messages", "max_tokens", "system", "tools", "tool_choice", "thinking.type"})
+NO_BUDGETS = re.compile(r"thinking\.type\.enabled.{0,5} is not supported|budget_tokens.{0,40}not supported")
+NO_ADAPTIVE = re.compile(r"(?i)adaptive.{0,40}not supported|not support adaptive")
+# A signature is bound to the model and to the conversation before it; both may have been changed since.
+REFUSED_THINKING = re.compile(
+    r"(?is)`?signature`? in `?thinking`? block|`?thinking`?.{0,60}blocks?.{0,120}cannot be modified"
+)
+
+
+class AnthropicProvider(SdkProvider[AsyncAnthropic]):
+    """The Messages API of Anthropic, or of a server that speaks it."""
+
+    default_url = "https://api.anthropic.com"
+    form = "anthropic"
+    sdk_error = AnthropicError
+    refusal_error = APIStatusError
+    refused_reasoning = REFUSED_THINKING
+
+    def _make_client(self) -> AsyncAnthropic:
+        options = client_options(self.connect_timeout)
+        return AsyncAnthropic(
+            api_key=self.endpoint.key or "none",
+            base_url=self.endpoint.url,
+            max_retries=self.max_retries,
+            timeout=options["timeout"],
+            http_client=DefaultAioHttpClient(**options),
+        )
+
+    def _body(self, request: Request, dialect: Dialect) -> Json:
+        return to_request(request, self.name, dialect)
+
+    def _open(self, body: Json, dialect: Dialect) -> Opening:
+        # As extra_body nothing is walked and checked that the SDK would send as it is, and nothing is missing that
+        # its parameters no longer know but servers do (temperature).
+        rest = {name: value for name, value in body.items() if name not in {"model", "max_tokens"}}
+        opening = self.client.messages.with_streaming_response.create(
+            model=body["model"], max_tokens=body["max_tokens"], messages=[], stream=True, extra_body=rest
+        )
+        return cast(Opening, opening)
+
+    def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
+        return other_dialects(dialect, refusal, body)
+
+    def _reader(self, request: Request, dialect: Dialect) -> AnthropicReader:
+        names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
+        return AnthropicReader(StreamState(self.name, names))
+
+    async def _list_models(self) -> list[str]:
+        return [model.id async for model in self.client.models.list(limit=MOST_LISTED)]
+
+
+def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
+    """Conclude from a refusal what to say differently; nothing where it is about something else."""
+    if "thinking" in body and refusal.status != 404:
+        if NO_BUDGETS.search(refusal.message):
+            yield replace(dialect, budgets=False)
+        if NO_ADAPTIVE.search(refusal.message):
+            yield replace(dialect, omitted=dialect.omitted | {"thinking"})
+    yield without_refused(dialect, refusal, body, NEEDED)

@@ -1,0 +1,236 @@
+"""The demo agent: shows what Parley can do without any model, by what the user's last message says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from agents.errors import ConnectionLost, Overloaded, RequestRejected
+from agents.events import ProviderEvent, ReasoningDelta, Usage
+from agents.messages import File, Message, Text, ToolCall, ToolResult
+from agents.providers.base import Request
+from agents.providers.demo import texts
+from agents.providers.scripted import Pause, Reply, Sign, Step, play
+
+MODEL = "demo"
+TOKENS_PER_SECOND = 40.0
+FIRST_TOKEN_SECONDS = 0.3
+SLOW_SECONDS = 20.0
+
+_TOKEN = re.compile(r"\s*[^\s一-鿿]+|\s*[一-鿿]{1,2}|\s+")
+_CHINESE = re.compile(r"[一-鿿]")
+# CTX-06: in a shared session the projection puts the speaker before the words.
+# The label before a file, or the file itself when it came as text.
+_LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
+_SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
+
+
+class DemoProvider:
+    """A provider with one scripted model. Stateless: each answer follows from its request alone.
+
+    `tokens_per_second` is the pace of its typing; 0 types everything at once.
+    """
+
+    def __init__(self, name: str = "demo", tokens_per_second: float = TOKENS_PER_SECOND) -> None:
+        self.name = name
+        self._tokens_per_second = tokens_per_second
+
+    async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
+        async for event in play(_typed(_answer(request), request, self._tokens_per_second), self.name):
+            yield event
+
+    async def list_models(self) -> list[str]:
+        return [MODEL]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The user's last message, and what happened since. `rest` is what follows the command word."""
+
+    text: str
+    command: str
+    rest: str
+    speaker: str
+    files: tuple[str, ...]
+    results: tuple[ToolResult, ...]
+    calls: tuple[ToolCall, ...]
+    request: Request = field(repr=False)
+
+    @property
+    def chinese(self) -> bool:
+        return bool(_CHINESE.search(self.text))
+
+
+def _answer(request: Request) -> Reply:
+    question = _question(request)
+    if request.tool_choice == "none":
+        return [texts.ROUND_LIMIT]
+    if question.results:
+        return _with_results(question)
+    if question.command:
+        return _COMMANDS[question.command](question)
+    if question.files:
+        return [texts.SEEN.format(files="\n".join(f"- {file}" for file in question.files))]
+    return [texts.HELLO_CHINESE if question.chinese else texts.HELP]
+
+
+def _question(request: Request) -> _Question:
+    asked, since = "", request.messages
+    files: tuple[str, ...] = ()
+    for index, message in enumerate(request.messages):
+        if message.role == "user" and message.text:
+            asked, files, since = _last_text(message), tuple(_files(message)), request.messages[index + 1 :]
+    speaker = _SPEAKER.match(asked)
+    text = asked[speaker.end() :] if speaker else asked
+    command = _COMMAND.search(text)
+    return _Question(
+        text=text,
+        command=command[0].lower() if command else "",
+        rest=text[command.end() :].strip(" :：\n") if command else "",
+        speaker=speaker["name"] if speaker else "",
+        files=files,
+        results=tuple(result for message in since for result in message.tool_results),
+        calls=tuple(call for message in since for call in message.tool_calls),
+        request=request,
+    )
+
+
+def _last_text(message: Message) -> str:
+    """Return what the user wrote, which comes after their files."""
+    last = [part.text for part in message.parts if isinstance(part, Text)][-1]
+    return "" if _LABEL.match(last) else last
+
+
+def _files(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, File):
+            yield texts.SEEN_FILE.format(name=part.name, about=part.about)
+        elif isinstance(part, Text) and (label := _LABEL.match(part.text)) and label["text"]:
+            between_fences = " ".join(part.text.splitlines()[2:-1])
+            yield texts.READ_FILE.format(name=label["name"], count=len(between_fences.split()))
+
+
+def _with_results(question: _Question) -> Reply:
+    results = {result.call_id: result for result in question.results}
+    lines = [texts.result_line(call, results[call.id]) for call in question.calls if call.id in results]
+    return [texts.TOOL_ANSWER.format(results="\n".join(lines))]
+
+
+def _think(question: _Question) -> Reply:
+    return [*map(ReasoningDelta, _TOKEN.findall(texts.THOUGHTS)), Sign({"signature": "demo"}), texts.THOUGHT_ANSWER]
+
+
+def _tools(question: _Question) -> Reply:
+    wanted = [
+        ToolCall(_call_id(question, 1), "current_time", {"timezone": "UTC"}),
+        ToolCall(_call_id(question, 2), "calculator", {"expression": "2 ** 32"}),
+        ToolCall(_call_id(question, 3), "calculator", {"expression": "sqrt(2) * 100"}),
+    ]
+    return _calls(question, wanted, texts.BEFORE_TOOLS)
+
+
+def _calculate(question: _Question) -> Reply:
+    expression = question.rest or "6 * 7"
+    call = ToolCall(_call_id(question, 1), "calculator", {"expression": expression})
+    return _calls(question, [call], texts.BEFORE_CALCULATOR)
+
+
+def _call_id(question: _Question, number: int) -> str:
+    return f"demo_{len(question.request.messages)}_{number}"
+
+
+def _calls(question: _Question, calls: list[ToolCall], introduction: str) -> Reply:
+    available = {spec.name for spec in question.request.tools}
+    usable = [call for call in calls if call.name in available]
+    return [introduction, *usable] if usable else [texts.NO_TOOLS]
+
+
+def _error(question: _Question) -> Reply:
+    kind = question.rest.lower()
+    if kind.startswith("mid"):
+        return [texts.BEFORE_ERROR, ConnectionLost(texts.ERROR_MID)]
+    if kind.startswith("busy"):
+        return [Overloaded(texts.ERROR_BUSY, retry_after=1.0)]
+    return [RequestRejected(texts.ERROR)]
+
+
+def _slow(question: _Question) -> Reply:
+    tokens = _TOKEN.findall(texts.SLOW)
+    return [step for token in tokens for step in (Pause(SLOW_SECONDS / len(tokens)), token)]
+
+
+def _echo(question: _Question) -> Reply:
+    return [question.rest or texts.NOTHING_TO_ECHO]
+
+
+def _who(question: _Question) -> Reply:
+    return [texts.WHO.format(speaker=question.speaker) if question.speaker else texts.WHO_UNKNOWN]
+
+
+def _say(text: str) -> Callable[[_Question], Reply]:
+    return lambda question: [text]
+
+
+_COMMANDS: dict[str, Callable[[_Question], Reply]] = {
+    "help": _say(texts.HELP),
+    "帮助": _say(texts.HELLO_CHINESE),
+    "幫助": _say(texts.HELLO_CHINESE),
+    "table": _say(texts.MARKDOWN),
+    "markdown": _say(texts.MARKDOWN),
+    "表格": _say(texts.MARKDOWN),
+    "think": _think,
+    "思考": _think,
+    "tools": _tools,
+    "工具": _tools,
+    "calculate": _calculate,
+    "计算": _calculate,
+    "計算": _calculate,
+    "slow": _slow,
+    "long": _say(texts.LONG),
+    "error": _error,
+    "错误": _error,
+    "echo": _echo,
+    "who": _who,
+}
+
+
+_COMMAND = re.compile("|".join(rf"(?<![a-z]){word}(?![a-z])" for word in _COMMANDS), re.IGNORECASE)
+
+
+def _typed(reply: Reply, request: Request, tokens_per_second: float) -> Iterator[Step]:
+    """Break texts into tokens, pause between them, and end with the usage that they come to."""
+    paced = tokens_per_second > 0
+    spoken = 0
+    yield from [Pause(FIRST_TOKEN_SECONDS)] if paced else []
+    for step in _tokens(reply):
+        if isinstance(step, Pause):
+            yield from [step] if paced else []
+            continue
+        if isinstance(step, str | ReasoningDelta | ToolCall):
+            spoken += 1
+            yield from [Pause(1 / tokens_per_second)] if paced else []
+        yield step
+    yield _usage(request, spoken)
+
+
+def _tokens(reply: Reply) -> Iterator[Step]:
+    for step in reply:
+        yield from _TOKEN.findall(step) if isinstance(step, str) else [step]
+
+
+def _usage(request: Request, output_tokens: int) -> Usage:
+    sizes = [_size(message) for message in request.messages]
+    base = (len(request.system) + sum(len(spec.description) for spec in request.tools)) // 4
+    cached = base + sum(sizes[:-1]) if len(sizes) > 1 else 0
+    return Usage(base + sum(sizes), output_tokens, cache_read_tokens=cached, cache_write_tokens=0)
+
+
+def _size(message: Message) -> int:
+    def characters(parts: Iterable[object]) -> int:
+        return sum(len(getattr(part, "text", "") or getattr(part, "content", "")) for part in parts)
+
+    return 4 + characters(message.parts) // 4

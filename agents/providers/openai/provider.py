@@ -1,0 +1,123 @@
+"""OpenAI's models, and those of any server that speaks one of its two forms, through OpenAI's SDK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
+
+from agents.messages import Json
+from agents.providers.base import Request
+from agents.providers.conversation import names_by_safe_name
+from agents.providers.dialect import NOT_TAKEN, Dialect, Refusal, without_refused
+from agents.providers.http.client import Opening, SdkProvider
+from agents.providers.http.decoding import Reader
+from agents.providers.http.transport import client_options
+from agents.providers.openai import request as openai_request
+from agents.providers.openai import responses_request
+from agents.providers.openai.responses_stream import ResponsesReader
+from agents.providers.openai.responses_stream import StreamState as ResponsesState
+from agents.providers.openai.stream import OpenAIReader
+from agents.providers.openai.stream import StreamState as ChatState
+
+OFFICIAL = re.compile(r"https://([^/]+\.)?openai(\.azure)?\.com(:\d+)?(/|$)")
+LONGEST_NAME = 64
+LIMIT_FIELDS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+# What a request is nothing without.
+NEEDED = frozenset(
+    {"model", "messages", "input", "instructions", "stream", "tools", "tool_choice"}
+    | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+)
+TOOLS_OR_REASONING = re.compile(r"(?i)\btools?\b.{0,80}\breasoning|\breasoning.{0,80}\btools?\b")
+REFUSED_REASONING = re.compile(
+    r"(?is)required 'reasoning' item|of type 'reasoning' was provided|encrypted content.{0,400}could not be"
+    r"|invalid_encrypted_content|item with id 'rs_"
+)
+
+
+class OpenAIProvider(SdkProvider[AsyncOpenAI]):
+    """OpenAI's Responses API, or Chat Completions as other servers speak it; learns what the server does not take.
+
+    `api` None: Responses without a base URL, Chat Completions with one.
+    """
+
+    default_url = "https://api.openai.com/v1"
+    form = "openai"
+    sdk_error = OpenAIError
+    refusal_error = APIStatusError
+    refused_reasoning = REFUSED_REASONING
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str,
+        base_url: str | None = None,
+        *,
+        api: Literal["responses", "chat"] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, api_key, base_url, **options)
+        limit_field = "max_completion_tokens" if OFFICIAL.match(self.endpoint.url) else "max_tokens"
+        responses = (api or ("chat" if base_url else "responses")) == "responses"
+        self.dialect = Dialect(limit_field=limit_field, responses=responses)
+
+    def _make_client(self) -> AsyncOpenAI:
+        options = client_options(self.connect_timeout)
+        return AsyncOpenAI(
+            api_key=self.endpoint.key or "none",
+            base_url=self.endpoint.url,
+            max_retries=self.max_retries,
+            timeout=options["timeout"],
+            http_client=DefaultAioHttpClient(**options),
+        )
+
+    def _body(self, request: Request, dialect: Dialect) -> Json:
+        to_request = responses_request.to_request if dialect.responses else openai_request.to_request
+        return to_request(request, self.name, dialect)
+
+    def _open(self, body: Json, dialect: Dialect) -> Opening:
+        # As extra_body nothing is walked and checked that the SDK would send as it is (1 ms per 30 messages).
+        rest = {name: value for name, value in body.items() if name != "model"}
+        if dialect.responses:
+            responses = self.client.responses.with_streaming_response
+            return cast(Opening, responses.create(model=body["model"], stream=True, extra_body=rest))
+        completions = self.client.chat.completions.with_streaming_response
+        return cast(Opening, completions.create(model=body["model"], messages=[], stream=True, extra_body=rest))
+
+    def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
+        return other_dialects(dialect, refusal, body)
+
+    def _reader(self, request: Request, dialect: Dialect) -> Reader:
+        names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
+        if dialect.responses:
+            return ResponsesReader(ResponsesState(self.name, names))
+        return OpenAIReader(ChatState(self.name, names))
+
+    async def _list_models(self) -> list[str]:
+        return [model.id async for model in self.client.models.list()]
+
+
+def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
+    """Conclude from a refusal what to say differently, the best guess first."""
+    message = refusal.message
+    if refusal.status in {404, 405}:
+        if dialect.responses and "model" not in f"{message} {refusal.code}".lower():
+            yield replace(dialect, responses=False)
+        return
+    if dialect.responses:
+        if "Encrypted content is not supported" in message:
+            yield replace(dialect, omitted=dialect.omitted | {"include"})
+    elif "tools" in body and TOOLS_OR_REASONING.search(message):
+        if "/responses" in message:
+            yield replace(dialect, responses=True)
+        yield replace(dialect, reasoning_with_tools=False)
+    elif dialect.limit_field in body and "max_completion_tokens" in message and NOT_TAKEN.search(message):
+        yield replace(dialect, limit_field=LIMIT_FIELDS[dialect.limit_field])
+    if "include_usage" in message:
+        yield replace(dialect, omitted=dialect.omitted | {"stream_options"})
+    if "reasoning_effort" in body and "not support thinking" in message:
+        yield replace(dialect, omitted=dialect.omitted | {"reasoning_effort"})
+    yield without_refused(dialect, refusal, body, NEEDED)
