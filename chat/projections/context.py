@@ -28,8 +28,8 @@ _UNSEEN = " \t\xa0\xad\u1680\u2000-\u200f\u202a-\u202f\u205f-\u2069\u3000\ufeff"
 _LABEL = re.compile(
     f"((?:^|[{_BREAKS}])[{_UNSEEN}]*)(?=[\\[\uff3b][^\\[\\]\uff3b\uff3d\n]{{1,300}}[\\]\uff3d](?![(\\[]))"
 )
-# By which name the model is told of who has none.
-NOBODY = "User"
+# The label of a user without a name.
+UNNAMED = "User"
 NOTHING_SHOWN: Mapping[str, tuple[Part, ...]] = {}
 # The columns that the context is made of; nothing else is read for it.
 CONTEXT_FIELDS = (
@@ -144,7 +144,7 @@ def prompt_row(rows: Iterable[ChatMessage]) -> ChatMessage | None:
 
 def who(row: ChatMessage) -> int | str:
     """Return the key of a row's author; rows without a user are identified by name."""
-    return row.user_id if row.user_id is not None else row.sender or NOBODY
+    return row.user_id if row.user_id is not None else row.sender or UNNAMED
 
 
 def call_ids(calls: Iterable[tuple[str, str]]) -> frozenset[str]:
@@ -165,7 +165,7 @@ def labels(people: frozenset[Named]) -> dict[Named, str]:
     taken: dict[str, int | str] = {}
     found = {}
     for person, name in sorted(people, key=lambda each: (isinstance(each[0], str), each)):
-        shown = clean(name).replace("[", "(").replace("]", ")") or NOBODY
+        shown = clean(name).replace("[", "(").replace("]", ")") or UNNAMED
         choices = chain([shown], (f"{shown} ({number})" for number in count(2)))
         found[person, name] = next(each for each in choices if taken.setdefault(look(each), person) == person)
     return found
@@ -205,7 +205,7 @@ def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
         return False
     if before.response_id != row.response_id:
         return False
-    # Rows without a response (hand-written): calls belong to the text before them, a text begins anew.
+    # Rows without a response (hand-written): calls belong to the text before them, and a text starts a new group.
     return bool(row.response_id) or row.type == MessageType.TOOL_GROUP
 
 

@@ -36,7 +36,7 @@ def _content(row: ChatMessage, name: str) -> object:
 
 
 def rows_before(live: Sequence[ChatMessage], response_id: str) -> list[ChatMessage]:
-    """Of a session's live rows in order, those that count, were a response asked for again: they stand before it."""
+    """Return the rows that a new request for the same response would contain: those before it, in order."""
     own = next((row.sequence for row in live if row.response_id == response_id), None)
     return [row for row in live if own is None or (row.sequence or 0) < own]
 

@@ -18,8 +18,11 @@ GivenBack = Callable[[Sequence[Message]], Iterable[Thinking]]
 
 
 class ExclusionReason(StrEnum):
-    """Why the model does not get a row: somebody has left it out, an error is for people, reasoning has led nowhere or
-    goes back to its maker alone, there are no words, it is the system prompt, or the agent is still at work on it."""
+    """Why the model does not get a row.
+
+    A user excluded it, it is an error, reasoning without a result or of another model, an empty text, the system
+    prompt, or unfinished.
+    """
 
     SENT = ""
     LEFT_OUT = "left_out"

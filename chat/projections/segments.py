@@ -37,7 +37,7 @@ Segment = WordsSegment | ToolSegment
 
 @dataclass(frozen=True, slots=True)
 class TurnSegments:
-    """A turn, or a part of it where a message of another stands in between; `sequence` is where it begins."""
+    """A turn, or a part of it if another turn's message interrupts it; `sequence` is where it starts."""
 
     turn_id: str
     sequence: int

@@ -21,12 +21,12 @@ from chat.projections.context import (
 
 # A call's result is not there before its tool is done; what the context says instead is for a model that goes on.
 AT_WORK = (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
-# What a model is told of a step.
+# The fields of a step that the model gets.
 
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """Figures of a response or of a tool's work: milliseconds, tokens, ISO 8601 times; None where nobody knows."""
+    """Figures of a response or of a tool's work: milliseconds, tokens, ISO 8601 times; None where unknown."""
 
     duration_ms: int | None
     model_name: str
@@ -182,7 +182,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _of_response(said: Sequence[ChatMessage], rows: Sequence[ChatMessage]) -> StepMetrics:
-    """The figures stand in the response's last row (MSG-06), how long it spoke in its texts."""
+    """Return a response's figures: they are in its last row (MSG-06), its duration in its texts."""
     texts = [row for row in said if row.type == "text"]
     known = next((row for row in reversed(rows) if row.total_tokens is not None), rows[-1])
     return StepMetrics(

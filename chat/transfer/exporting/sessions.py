@@ -78,7 +78,7 @@ def export_session(
 def export_json(session: Session, *, whole: bool = True, files: bool = True) -> Iterator[str]:
     """Write a session as a JSON document that can be imported again; one line is one message.
 
-    `whole`: with removed messages and all revisions, as editors may see them; else what stands in the session, as a
+    `whole`: with removed messages and all revisions, as editors may see them; else the conversation, as a
     viewer sees it and may fork it. `files`: with the bytes of attachments, in base64, read as they are written.
     """
     yield f'{{"format": {_dump(as_json.FORMAT)}, "version": {as_json.VERSION},\n'
@@ -95,7 +95,7 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
 
 
 def export_markdown(session: Session, *, zone: tzinfo = UTC) -> Iterator[str]:
-    """Write what stands in a session, and what is queued, as Markdown, in the language and `zone` of who reads it."""
+    """Export the conversation and its queued messages as Markdown, in the active language and in `zone`."""
     return _spoken(_markdown(session, zone), get_language())
 
 

@@ -48,7 +48,7 @@ TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, 
 
 
 class IdsTaken(Exception):
-    """Another import has used the same ids meanwhile."""
+    """Another import has used the same ids since they were checked."""
 
 
 @dataclass(frozen=True, slots=True)
