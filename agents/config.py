@@ -92,7 +92,7 @@ class ProviderConfig(_Strict):
     pdf: bool | None = None
     reasoning_efforts: tuple[Effort, ...] | None = None
     # How often the SDK asks again after a refusal for now (429, 5xx) or when no connection comes about; with 0 a person
-    # is told at once. An answer that breaks off before its first word is asked for again in any case.
+    # is reported at once. An answer that breaks off before its first word is requested again in any case.
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}

@@ -86,7 +86,7 @@ async def run(
 
     Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where
     it is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in
-    the history get a new id before anyone sees them: some servers number them anew in every response, and others
+    the history get a new id before anyone sees them: some servers number them from zero in every response, and others
     refuse a conversation in which an id occurs twice.
 
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -281,6 +281,8 @@ Request = (
     | SaveDraft
 )
 AnyCommand = Sync | Ping | Request
+# Their names, which pydantic puts into the place of an error.
+_TYPES = {name for command in get_args(AnyCommand) for name in get_args(command.model_fields["type"].annotation)}
 _adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="type")])
 
 
@@ -313,36 +315,3 @@ def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
     return f"{place}: {first['msg']}"[:LONGEST_EXPLANATION]
-
-
-_TYPES = {
-    "sync",
-    "ping",
-    "send",
-    "edit_queued",
-    "withdraw",
-    "send_now",
-    "typing",
-    "cancel",
-    "retry",
-    "run_tools",
-    "restore_attempt",
-    "edit",
-    "suggest_edit",
-    "accept_suggestion",
-    "dismiss_suggestion",
-    "exclude",
-    "include",
-    "exclude_before",
-    "include_before",
-    "remove",
-    "restore",
-    "fork",
-    "set_model",
-    "set_agent",
-    "configure",
-    "rename",
-    "set_system_prompt",
-    "read",
-    "draft",
-}

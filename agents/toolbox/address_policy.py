@@ -1,7 +1,7 @@
 """Decides which web addresses a tool may open: by the agent's list of hosts, and by who chose the address. Pure.
 
 A page, a file or an imported conversation can hold instructions, and a model that follows them could write what it has
-read into an address of theirs. So once such text is in the context, only addresses are opened that somebody else chose:
+read into an address of theirs. So once such text is in the context, only addresses are opened that others chose:
 those that people have written, and the links in what was read.
 """
 

@@ -140,7 +140,7 @@ class Publisher:
             await _send(group, message)
             self._down = False
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
-            if not self._down:  # an outage is told once, not twenty times a second
+            if not self._down:  # an outage is logged once, not twenty times a second
                 logger.warning("The channel layer is not there, what is live waits for it: %r", error)
             self._down = True
 

@@ -29,7 +29,7 @@ Credential = Login | Token
 
 
 def ended(entries: Iterable[Credential]) -> set[Credential]:
-    """Those that were signed out, have expired, or are of somebody who has a new password or has gone: three queries
+    """Those that were signed out, have expired, or whose user changed the password or was deleted: three queries
     at most."""
     entries = set(entries)
     logins = {entry for entry in entries if isinstance(entry, Login)}

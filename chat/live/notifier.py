@@ -44,7 +44,7 @@ class Doorbells:
                 await self._ring()
                 await asyncio.sleep(RING_INTERVAL)
         except Exception as error:  # whatever it is, most likely the database: pages look by themselves now and then
-            logger.warning("Lists of sessions could not be told: %r", error)
+            logger.warning("Session lists were not notified: %r", error)
         finally:
             self._ringing = None
 

@@ -34,9 +34,9 @@ class Waiting(NamedTuple):
 class SocketQueue(Subscriber):
     """One viewer's socket as the hub sees it.
 
-    A viewer that falls behind by too much loses what waits of the live stream and is told to `resync` once; one that
+    A viewer that falls behind by too much loses what waits of the live stream and gets one `resync`; one that
     takes a frame too slowly is closed. Answers are bounded by who asks: see `answered`.
-    `synced` is the revision that its last snapshot brought it to: it need not be told of earlier ones.
+    `synced` is the revision of its last snapshot: it does not need earlier events.
     """
 
     def __init__(

@@ -46,17 +46,17 @@ class TurnSnapshot:
 @transaction.atomic
 def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
     """Look at a claimed session. None: nothing is to be done and the claim is given back, or it was lost."""
-    opened = SessionTransaction.lock(claim.session_id)
-    run = opened.run
+    tx = SessionTransaction.lock(claim.session_id)
+    run = tx.run
     if (run.epoch, run.owner_id) != (claim.epoch, claim.worker_id):
         return None
-    if run.state == RunState.IDLE and deliver_queued(opened):
-        opened.save()
+    if run.state == RunState.IDLE and deliver_queued(tx):
+        tx.save()
     if run.state == RunState.IDLE:
         run.done, run.owner, run.attempts = run.wanted, None, 0
         run.save(update_fields=["done", "owner", "attempts"])
         return None
-    return _opening(opened.session, run, mono)
+    return _opening(tx.session, run, mono)
 
 
 def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:

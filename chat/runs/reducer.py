@@ -372,7 +372,7 @@ def _stop(state: TurnState, now: Now) -> Reduced:
 def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
     """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
 
-    A response that was cut off is not carried out: nobody knows what else it would have asked for. How long the work
+    The tools of a response that was cut off are not run: it might have asked for something else. How long the work
     went on before the process died is not known either, so nothing gets a duration.
     """
     changes: list[Change] = [_cut(state.open)] if state.open is not None else []

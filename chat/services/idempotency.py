@@ -44,7 +44,7 @@ def once(
 
 
 def request_digest(request: Mapping[str, object]) -> str:
-    """Return a keyed digest of a request's fields: from it alone nobody can guess short texts."""
+    """Return a keyed digest of a request's fields. The key keeps short texts from being guessed."""
     written = json.dumps(request, sort_keys=True)
     return salted_hmac("chat.services.idempotency.request", written, algorithm="sha256").hexdigest()
 

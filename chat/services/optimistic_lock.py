@@ -1,4 +1,4 @@
-"""Nobody's words are written over by somebody who has not seen them (MSG-11)."""
+"""Refuse changes of a text whose author has not seen its latest revision (MSG-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a session's rows change: locks, revisions and sequence numbers. For the other services only."""
+"""SessionTransaction, the unit of work in which services change the rows of a session."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from chat.errors import NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.snapshots import MessageSnapshot
 
-# What may travel in an event, in characters of text; a larger message is read from its row (64 KB on the layer).
+# The largest message in an event, in characters of text. A larger one is read from its row (the layer takes 64 KB).
 LARGEST_IN_EVENT = 12_000
 # A withdrawn message loses its files, so its revision names them; a message is withdrawn at most once.
 KEEPS_CONTENT = (MessageRevision.Kind.EDIT, MessageRevision.Kind.WITHDRAW)
 
 
 class SessionTransaction:
-    """A locked session inside a transaction: hands out revisions and sequences, collects what to publish.
+    """A unit of work on one session: its rows are locked, and its changes are published on commit.
 
-    Lock order everywhere: the session's row, then its run's.
+    It hands out revisions and sequence numbers and collects the events. Locks are always taken in one order: the
+    session's row, then its run's.
     """
 
     def __init__(self, session: Session, run: SessionRun) -> None:
@@ -37,7 +38,7 @@ class SessionTransaction:
 
     @classmethod
     def lock(cls, session_id: str) -> SessionTransaction:
-        """Lock both rows. Raises NoSuchSession when the session has gone meanwhile."""
+        """Lock both rows. Raises NoSuchSession if the session no longer exists."""
         session = Session.objects.select_for_update().filter(pk=session_id).first()
         run = SessionRun.objects.select_for_update().filter(pk=session_id).first()
         if session is None or run is None:
@@ -45,14 +46,14 @@ class SessionTransaction:
         return cls(session, run)
 
     def require_active(self) -> None:
-        """Raise ServiceError when the session is archived, or has been deleted meanwhile."""
+        """Raise ServiceError if the session is archived, NoSuchSession if it is deleted."""
         if self.session.status == Session.Status.DELETED:
             raise NoSuchSession
         if self.session.status == Session.Status.ARCHIVED:
             raise ServiceError("archived", _("This session is archived. Restore it to continue."))
 
-    def live(self) -> QuerySet[ChatMessage]:
-        """What stands in the session, in no order."""
+    def messages(self) -> QuerySet[ChatMessage]:
+        """Return the messages that are in the session, in no order."""
         return ChatMessage.objects.live(self.session.pk)
 
     def next_revision(self) -> int:
@@ -67,13 +68,13 @@ class SessionTransaction:
         return self._sequence
 
     def insert(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> ChatMessage:
-        """Add a row; it gets the next place unless it is queued."""
-        self.place(row)
-        self.tell(name, row, details)
+        """Add a row and record its event. It gets the next sequence number unless it is queued."""
+        self.add_row(row)
+        self.record_event(name, row, details)
         return row
 
-    def place(self, row: ChatMessage) -> None:
-        """Add a row that is told of when all that belongs to it is there."""
+    def add_row(self, row: ChatMessage) -> None:
+        """Add a row without an event. The caller records it when the row's attachments are there, too."""
         row.session_id = self.session.pk
         row.revision = self.next_revision()
         if row.status != "queued":
@@ -88,21 +89,21 @@ class SessionTransaction:
             setattr(row, column, value)
         row.revision = self.next_revision()
         row.save(update_fields=[*fields, "revision"])
-        self.tell(name, row, details)
+        self.record_event(name, row, details)
 
-    def forget_places(self) -> None:
-        """Count anew: places have changed."""
+    def reset_sequence(self) -> None:
+        """Read the last sequence number again, because messages have moved."""
         self._sequence = None
 
     def withdraw(self, row: ChatMessage, author: User | None) -> None:
-        """Take a queued row back; it has no place yet, but it and what it was stay on record (MSG-11)."""
+        """Remove a queued row. The row and its content stay on record (MSG-11)."""
         save_revision(row, author, MessageRevision.Kind.WITHDRAW)
         row.removed_at = timezone.now()
         row.revision = self.next_revision()
         row.save(update_fields=["removed_at", "revision"])
         self.events.append(MessageRemoved(row.revision, row.pk))
 
-    def tell(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> None:
+    def record_event(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> None:
         arguments = len(str(row.arguments)) if row.arguments else 0
         small = len(row.text) + len(row.result) + arguments <= LARGEST_IN_EVENT
         message = MessageSnapshot.from_row(row) if small else None
@@ -112,7 +113,7 @@ class SessionTransaction:
         self.events.append(SessionChanged(self.next_revision()))
 
     def save(self, *columns: str) -> None:
-        """Write the session's revision and other columns; publish what was collected when all is committed."""
+        """Save the session's revision and other columns, and publish the events on commit."""
         self.session.save(update_fields=["revision", "updated_at", *columns])
         self.publish_on_commit()
 

@@ -11,7 +11,7 @@ import httpx2
 
 from agents.providers.http.errors import retry_after
 
-# The SDKs wait this long by themselves when a server asks for it; beyond it, it is told and the caller decides.
+# The SDKs wait up to this long when a server asks for it. Longer waits are reported, and the caller decides.
 LONGEST_HIDDEN_WAIT = 10.0
 # The SDKs' own limit of 1,000 makes stream 1,001 wait without an error. A session has one stream at a time.
 MAX_CONNECTIONS = 10_000

@@ -79,7 +79,7 @@ def remove(*, user: User, attachment_id: str) -> None:
 
 
 def read_file(data: bytes, reader: User) -> Contents:
-    """Read a file that comes with a whole session for somebody. Raises ServiceError: what it is, its size."""
+    """Read a file of an imported session. Raises ServiceError: its type, its size."""
     with _places.place(reader.pk):
         return _read(data)
 

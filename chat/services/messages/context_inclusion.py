@@ -38,27 +38,27 @@ def include_before(
     """Say of all that stands before a message whether the model is sent it; with `since`, the revision before another
     such change, only of what that one left out and nobody has decided on since.
 
-    Raises NoSuchMessage, and ServiceError where the agent is at work on some of it or the session is archived.
+    Raises NoSuchMessage, and ServiceError if the agent is using some of it or the session is archived.
     """
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
-    before = opened.session.revision
-    anchor = opened.live().filter(pk=message_id).first()
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    before = tx.session.revision
+    anchor = tx.messages().filter(pk=message_id).first()
     if anchor is None:
         raise NoSuchMessage
-    candidates = opened.live().filter(sequence__lt=anchor.sequence, type__in=SAID, include_in_context=not included)
+    candidates = tx.messages().filter(sequence__lt=anchor.sequence, type__in=SAID, include_in_context=not included)
     rows = candidates if since is None else candidates.filter(_left_out_after(since))
-    _require_rest(opened, rows)
+    _require_rest(tx, rows)
     known = list(rows.only("sequence", "revision", "include_in_context"))
     if not known:
         return LeftOut(0, before)
     places = _places(candidates, known)
-    revision = opened.next_revision()
+    revision = tx.next_revision()
     carry_readers(session.pk, revision)  # nothing has been said
     rows.update(include_in_context=included, revision=revision)
     _remember(known, author, Kind.INCLUDE if included else Kind.EXCLUDE, revision)
-    _tell(opened, ContextChanged(revision, included, places))
-    opened.save()
+    _tell(tx, ContextChanged(revision, included, places))
+    tx.save()
     return LeftOut(len(known), before)
 
 
@@ -68,8 +68,8 @@ def left_out_by(message_ids: Iterable[str]) -> dict[str, MessageRevision]:
     return {record.message_id: record for record in records.select_related("user").defer("before").order_by("pk")}
 
 
-def _require_rest(opened: SessionTransaction, rows: QuerySet[ChatMessage]) -> None:
-    if opened.run.state != RunState.IDLE and rows.filter(run_id=opened.run.turn_id).exists():
+def _require_rest(tx: SessionTransaction, rows: QuerySet[ChatMessage]) -> None:
+    if tx.run.state != RunState.IDLE and rows.filter(run_id=tx.run.turn_id).exists():
         raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
 
@@ -96,8 +96,8 @@ def _places(candidates: QuerySet[ChatMessage], changed: Iterable[ChatMessage]) -
     return [(run[0] or 0, run[-1] or 0) for run in runs]
 
 
-def _tell(opened: SessionTransaction, event: ContextChanged) -> None:
+def _tell(tx: SessionTransaction, event: ContextChanged) -> None:
     if len(event.places) <= MOST_PLACES:
-        opened.events.append(event)
+        tx.events.append(event)
     else:
-        opened.session_changed()
+        tx.session_changed()

@@ -52,11 +52,11 @@ def edit(
     edited by them, by the session's owner, and by staff in the admin (`as_staff`): ServiceError as "not_yours" for
     others.
     """
-    opened, row = open_row(session, message_id)
+    tx, row = open_row(session, message_id)
     text = storable(text, may_be_empty=bool(attached_to(row)))
     if row.type not in WORDS:
         raise ServiceError("not_editable", _("This message has no text to edit."))
-    if not as_staff and row.status != MessageStatus.QUEUED and not may_edit(opened.session, row, author):
+    if not as_staff and row.status != MessageStatus.QUEUED and not may_edit(tx.session, row, author):
         words = _("Only the author and the session owner can edit this message. You can suggest an edit.")
         raise ServiceError("not_yours", words)
     require_seen(row, seen, row.text)
@@ -64,9 +64,9 @@ def edit(
         return row.revision
     if row.status == MessageStatus.QUEUED:
         return sending.edit_queued(session=session, author=author, message_id=message_id, text=text)
-    require_at_rest(opened, row)
-    edit_row(opened, row, author, text)
-    opened.save()
+    require_at_rest(tx, row)
+    edit_row(tx, row, author, text)
+    tx.save()
     return row.revision
 
 
@@ -86,7 +86,7 @@ def edit_tool_call(
     `arguments` is a JSON object. ServiceError as "stale" when somebody has changed either since the revision `seen`,
     with all three as `current`; as "not_a_tool_call" for other messages.
     """
-    opened, row = open_row(session, message_id)
+    tx, row = open_row(session, message_id)
     if row.type != MessageType.TOOL_GROUP:
         raise ServiceError("not_a_tool_call", _("This message isn’t a tool call."))
     wanted = {"arguments": storable_object(arguments), "result": bounded(result), "is_error": is_error}
@@ -94,11 +94,11 @@ def edit_tool_call(
     require_seen(row, seen, present)
     if json.dumps(wanted) == json.dumps(present):  # in Python, true would be 1
         return
-    require_at_rest(opened, row)
+    require_at_rest(tx, row)
     save_revision(row, author, Kind.EDIT)
-    marks = edit_marks(opened, row, author)
-    opened.update("message_updated", row, {**wanted, **_consequences(row, wanted), **marks})
-    opened.save()
+    marks = edit_marks(tx, row, author)
+    tx.update("message_updated", row, {**wanted, **_consequences(row, wanted), **marks})
+    tx.save()
 
 
 @transaction.atomic
@@ -112,24 +112,24 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
     if role not in MessageRole.values:
         raise ServiceError("no_such_role", _("The role must be user, assistant or system."))
     text = storable(text)
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
-    _require_idle(opened)
-    after = None if after_id is None else _standing(opened, after_id)
-    following = opened.live().filter(sequence=(after.sequence or 0) + 1 if after else 1).first()
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    _require_idle(tx)
+    after = None if after_id is None else _standing(tx, after_id)
+    following = tx.messages().filter(sequence=(after.sequence or 0) + 1 if after else 1).first()
     if after and following and same_response(after, following):
         raise ServiceError(
             "inside_response", _("A response and its tool calls belong together. Add a message before or after them.")
         )
-    row = _written(opened.session, author, role, text)
+    row = _written(tx.session, author, role, text)
     row.timestamp = after.timestamp if after and following else following.timestamp if following else row.timestamp
     rows = _in_turn(row, after)
     for each in rows:
         each.removed_at = timezone.now()  # nowhere, until it has a place
         each.save(force_insert=True)
     MessageRevision.objects.create(message=row, user=author, kind=Kind.ADD, before={})
-    put_back(opened, rows, after)
-    opened.save()
+    put_back(tx, rows, after)
+    tx.save()
     return row
 
 
@@ -139,17 +139,17 @@ def include(*, session: Session, author: User, message_id: str, included: bool) 
 
     Returns whether that was otherwise before.
     """
-    opened, row = open_row(session, message_id)
+    tx, row = open_row(session, message_id)
     if row.type not in SAID:
         raise ServiceError("never_sent", _("This is never sent to the model."))
     if row.status == MessageStatus.QUEUED:
         raise ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
-    require_at_rest(opened, row)
+    require_at_rest(tx, row)
     if row.include_in_context == included:
         return False
     save_revision(row, author, Kind.INCLUDE if included else Kind.EXCLUDE)
-    opened.update("message_updated", row, {"include_in_context": included})
-    opened.save()
+    tx.update("message_updated", row, {"include_in_context": included})
+    tx.save()
     return True
 
 
@@ -159,13 +159,13 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
 
     A person's message is removed and restored by those who may edit it: ServiceError as "not_yours" for others.
     """
-    opened, row = open_row(session, message_id)
-    _require_own(opened, row, author, as_staff=as_staff)
-    _require_idle(opened)
+    tx, row = open_row(session, message_id)
+    _require_own(tx, row, author, as_staff=as_staff)
+    _require_idle(tx)
     if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This can’t be removed apart from its turn."))
-    take_out(opened, _with_its_markers(row), author, Kind.REMOVE)
-    opened.save()
+    take_out(tx, _with_its_markers(row), author, Kind.REMOVE)
+    tx.save()
 
 
 @transaction.atomic
@@ -174,21 +174,21 @@ def restore(*, session: Session, author: User, message_id: str, as_staff: bool =
 
     ServiceError as "replaced" when that place has gone: a retry has withdrawn what was around it.
     """
-    opened, row = open_row(session, message_id, removed=True)
-    _require_own(opened, row, author, as_staff=as_staff)
-    _require_idle(opened)
+    tx, row = open_row(session, message_id, removed=True)
+    _require_own(tx, row, author, as_staff=as_staff)
+    _require_idle(tx)
     if row.removed_at is None:
         return False
     rows = _with_its_markers_again(row)
-    after = stands_after(opened, rows[0])
+    after = stands_after(tx, rows[0])
     if not fits(rows[0], after) or not _was_removed(row):
         raise ServiceError(
             "replaced", _("A retry replaced this part of the session, so the message can’t be restored.")
         )
     for each in rows:
         save_revision(each, author, Kind.RESTORE)
-    put_back(opened, rows, after)
-    opened.save()
+    put_back(tx, rows, after)
+    tx.save()
     return True
 
 
@@ -197,57 +197,57 @@ def may_edit(session: Session, row: ChatMessage, user: User) -> bool:
     return row.type != MessageType.TEXT or row.role != MessageRole.USER or user.pk in (row.user_id, session.owner_id)
 
 
-def edit_row(opened: SessionTransaction, row: ChatMessage, editor: User, text: str, *, suggested_by: str = "") -> None:
+def edit_row(tx: SessionTransaction, row: ChatMessage, editor: User, text: str, *, suggested_by: str = "") -> None:
     """Give a text or reasoning other words, and keep what it was."""
     more = {"accepted_from": suggested_by} if suggested_by else {}
     MessageRevision.objects.create(message=row, user=editor, kind=Kind.EDIT, before=record_of(row, Kind.EDIT, **more))
     # A signature is of the words as they were; the record keeps it.
     words = {"text": text, "provider_data": None}
-    opened.update("message_updated", row, {**words, **edit_marks(opened, row, editor, suggested_by)})
+    tx.update("message_updated", row, {**words, **edit_marks(tx, row, editor, suggested_by)})
 
 
-def edit_marks(opened: SessionTransaction, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:
-    """Return the columns that say who edited a row, and when; an author's own edit names nobody (MSG-11)."""
+def edit_marks(tx: SessionTransaction, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:
+    """Return the columns that say who edited a row, and when. An author's own edit has no name (MSG-11)."""
     is_author = row.role == MessageRole.USER and row.user_id == editor.pk
     return {
         "edited_at": timezone.now(),
         "edited_by": None if is_author else editor,
-        "edited_by_name": "" if is_author else sender_in(opened.session, editor),
+        "edited_by_name": "" if is_author else sender_in(tx.session, editor),
         "suggested_by_name": suggested_by,
     }
 
 
 def open_row(session: Session, message_id: str, *, removed: bool = False) -> tuple[SessionTransaction, ChatMessage]:
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
     rows = ChatMessage.objects.filter(session=session.pk, pk=message_id)
     row = (rows if removed else rows.filter(removed_at__isnull=True)).first()
     if row is None:
         raise NoSuchMessage
-    return opened, row
+    return tx, row
 
 
-def _standing(opened: SessionTransaction, message_id: str) -> ChatMessage:
-    row = opened.live().filter(pk=message_id).first() if ids.may_be_one(message_id) else None
+def _standing(tx: SessionTransaction, message_id: str) -> ChatMessage:
+    row = tx.messages().filter(pk=message_id).first() if ids.may_be_one(message_id) else None
     if row is None:
         raise NoSuchMessage
     return row
 
 
-def require_at_rest(opened: SessionTransaction, row: ChatMessage) -> None:
-    """Refuse what the agent is at work on: it would write over the change, or not know of it."""
-    if opened.run.state != RunState.IDLE and row.run_id == opened.run.turn_id:
+def require_at_rest(tx: SessionTransaction, row: ChatMessage) -> None:
+    """Refuse changes of what the agent is using: it would overwrite the change, or not know of it."""
+    if tx.run.state != RunState.IDLE and row.run_id == tx.run.turn_id:
         raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
 
-def _require_own(opened: SessionTransaction, row: ChatMessage, author: User, *, as_staff: bool) -> None:
-    if not as_staff and not may_edit(opened.session, row, author):
+def _require_own(tx: SessionTransaction, row: ChatMessage, author: User, *, as_staff: bool) -> None:
+    if not as_staff and not may_edit(tx.session, row, author):
         words = _("Only the author and the session owner can remove this message. You can exclude it from context.")
         raise ServiceError("not_yours", words)
 
 
-def _require_idle(opened: SessionTransaction) -> None:
-    if opened.run.state != RunState.IDLE:
+def _require_idle(tx: SessionTransaction) -> None:
+    if tx.run.state != RunState.IDLE:
         raise Busy
 
 
@@ -317,7 +317,7 @@ def _with_its_markers_again(row: ChatMessage) -> list[ChatMessage]:
 
 
 def _was_removed(row: ChatMessage) -> bool:
-    """Whether somebody removed it, rather than a retry or its sender from the queue."""
+    """Whether a user removed it from the session: not a retry, and not its sender from the queue."""
     return (
         MessageRevision.objects.filter(message=row).order_by("pk").values_list("kind", flat=True).last() == Kind.REMOVE
     )

@@ -22,7 +22,7 @@ BATCH = 500
 
 
 def take_out(
-    opened: SessionTransaction,
+    tx: SessionTransaction,
     rows: Sequence[ChatMessage],
     author: User,
     kind: MessageRevision.Kind,
@@ -34,39 +34,39 @@ def take_out(
     With an `attempt` they keep their order in it, and the first one's record names the row before them as `anchor`.
     """
     first, beyond = _place(rows[0]), _place(rows[-1]) + 1
-    before = list(opened.live().filter(sequence=first - 1).values_list("pk", flat=True))
+    before = list(tx.messages().filter(sequence=first - 1).values_list("pk", flat=True))
     anchor = {"anchor": before[0] if before else ""} if attempt else {}
-    _remember_all(opened, rows, before[0] if before else "", author, kind, anchor)
-    base = opened.next_revision() - first
+    _remember_all(tx, rows, before[0] if before else "", author, kind, anchor)
+    base = tx.next_revision() - first
     for row in rows:
-        opened.events.append(MessageRemoved(base + _place(row), row.pk))
-    opened.session.revision = base + beyond - 1
+        tx.events.append(MessageRemoved(base + _place(row), row.pk))
+    tx.session.revision = base + beyond - 1
     # In one statement: they may be thousands.
-    opened.live().filter(sequence__range=(first, beyond - 1)).update(
+    tx.messages().filter(sequence__range=(first, beyond - 1)).update(
         revision=F("sequence") + base,
         attempt=attempt,
         attempt_place=F("sequence") - first if attempt else None,
         sequence=None,
         removed_at=timezone.now(),
     )
-    _shift(opened, beyond, first - beyond)
+    _shift(tx, beyond, first - beyond)
 
 
-def put_back(opened: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
+def put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
     """Give removed rows places in a row, after a live one (None: before all)."""
     first = _place(after) + 1 if after else 1
-    _shift(opened, first, len(rows))
+    _shift(tx, first, len(rows))
     for place, row in enumerate(rows, first):
-        opened.update("message_updated", row, {"sequence": place, "removed_at": None})
+        tx.update("message_updated", row, {"sequence": place, "removed_at": None})
 
 
-def stands_after(opened: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
+def stands_after(tx: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
     """Find the live row after which a removed one has its place; None: it was before all of them."""
-    before = _removed_after(opened.session.pk)
+    before = _removed_after(tx.session.pk)
     at, steps = row.pk, len(before)
     while at in before and steps >= 0:
         at, steps = before[at], steps - 1
-    return opened.live().filter(pk=at).first()
+    return tx.messages().filter(pk=at).first()
 
 
 def close_gaps(session_id: str, going: Collection[str]) -> None:
@@ -100,14 +100,14 @@ def fits(first: ChatMessage, after: ChatMessage | None) -> bool:
 
 
 def _remember_all(
-    opened: SessionTransaction,
+    tx: SessionTransaction,
     rows: Sequence[ChatMessage],
     before: str,
     author: User,
     kind: MessageRevision.Kind,
     anchor: Mapping[str, str],
 ) -> None:
-    following = {after: removed for removed, after in _removed_after(opened.session.pk).items()}
+    following = {after: removed for removed, after in _removed_after(tx.session.pk).items()}
     records = []
     for row in rows:
         seen = set[str]()
@@ -130,24 +130,24 @@ def _removed_after(session_id: str) -> dict[str, str]:
     return {message_id: after for message_id, after in places if after is not None}
 
 
-def _shift(opened: SessionTransaction, start: int, by: int) -> None:
+def _shift(tx: SessionTransaction, start: int, by: int) -> None:
     """Move all rows from a sequence number on.
 
     The numbers are unique at every moment, so the rows move one by one, those next to the free numbers first. SQLite
     then changes a few bytes of each row. Numbers of another size, even for a moment, would rewrite its whole text.
     """
-    opened.forget_places()
-    rows = opened.live().filter(sequence__gte=start).order_by("sequence" if by < 0 else "-sequence")
+    tx.reset_sequence()
+    rows = tx.messages().filter(sequence__gte=start).order_by("sequence" if by < 0 else "-sequence")
     moving = list(rows.values_list("pk", flat=True))
     if not moving:
         return
-    revision = opened.next_revision()
-    carry_readers(opened.session.pk, revision)
+    revision = tx.next_revision()
+    carry_readers(tx.session.pk, revision)
     table = ChatMessage._meta.db_table
     statement = f'UPDATE "{table}" SET "sequence" = "sequence" + %s, "revision" = %s WHERE "id" = %s'  # noqa: S608  # the model's own table
     with connection.cursor() as cursor:
         cursor.executemany(statement, [(by, revision, pk) for pk in moving])
-    opened.events.append(MessagesShifted(revision, start, by))
+    tx.events.append(MessagesShifted(revision, start, by))
 
 
 def _place(row: ChatMessage) -> int:

@@ -65,7 +65,7 @@ def send_message(
     """
     text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
     digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
-    opened = SessionTransaction.lock(session.pk)
+    tx = SessionTransaction.lock(session.pk)
     before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
     if before is not None:
         if before.user_id != author.pk:
@@ -73,36 +73,36 @@ def send_message(
         require_same_request(before.key_digest, digest)
         waits = before.status == MessageStatus.QUEUED and before.removed_at is None
         return Sent(before.pk, waits, True, before.run_id, before.sequence)
-    opened.require_active()
+    tx.require_active()
     require_disk_for(text)
-    require_turn(author, starts=opened.run.state == RunState.IDLE)
+    require_turn(author, starts=tx.run.state == RunState.IDLE)
     row = ChatMessage(
         type=MessageType.TEXT,
         role=MessageRole.USER,
         text=text,
         sender=sender_in(session, author),
         user=author,
-        mode=opened.session.mode,
+        mode=tx.session.mode,
         key=key,
         key_digest=digest,
     )
-    if opened.run.state == RunState.IDLE:
-        row.run_id = open_turn(opened, author.pk)
-        _add(opened, row, attachment_ids)
-        opened.tell("user_message", row, {"model": opened.session.model})
-        opened.events.append(StatusChanged("thinking"))
+    if tx.run.state == RunState.IDLE:
+        row.run_id = open_turn(tx, author.pk)
+        _add(tx, row, attachment_ids)
+        tx.record_event("user_message", row, {"model": tx.session.model})
+        tx.events.append(StatusChanged("thinking"))
     else:
         row.status = MessageStatus.QUEUED
-        _add(opened, row, attachment_ids)
-        opened.tell("message_updated", row)
-    opened.save(*titles.name_after(opened, row))
+        _add(tx, row, attachment_ids)
+        tx.record_event("message_updated", row)
+    tx.save(*titles.name_after(tx, row))
     user_state.forget_draft(session=session, user=author, sent=text)
     lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.run_id, row.sequence)
 
 
-def _add(opened: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
-    opened.place(row)
+def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
+    tx.add_row(row)
     if attachment_ids:
         attachments.claim(message=row, attachment_ids=attachment_ids)
     else:  # a message sent without files has none: no query is needed to know
@@ -115,13 +115,13 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
 
     Raises ServiceError, as "stale" when it has been edited since: elsewhere, by the same person.
     """
-    opened = SessionTransaction.lock(session.pk)
-    row = _own_queued(opened, author, message_id)
+    tx = SessionTransaction.lock(session.pk)
+    row = _own_queued(tx, author, message_id)
     text = storable(text, may_be_empty=row.attachments.exists())
     require_seen(row, seen, row.text)
     save_revision(row, author, MessageRevision.Kind.EDIT)
-    opened.update("message_updated", row, {"text": text, "edited_at": timezone.now()})
-    opened.save()
+    tx.update("message_updated", row, {"text": text, "edited_at": timezone.now()})
+    tx.save()
     return row.revision
 
 
@@ -132,14 +132,14 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
     Returns the files of one's own message, which are unsent again; those of other people's stay on record with it.
     Raises ServiceError.
     """
-    opened = SessionTransaction.lock(session.pk)
-    row = _queued(opened, message_id)
+    tx = SessionTransaction.lock(session.pk)
+    row = _queued(tx, message_id)
     is_own = row.user_id == author.pk
-    if not is_own and opened.session.owner_id != author.pk:
+    if not is_own and tx.session.owner_id != author.pk:
         raise ServiceError("not_yours", _("Only the sender and the session owner can remove a queued message."))
-    opened.withdraw(row, author)
+    tx.withdraw(row, author)
     files = attachments.give_back(message=row) if is_own else []
-    opened.save()
+    tx.save()
     return files
 
 
@@ -149,36 +149,36 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
 
     They begin a turn of their own. While the agent works they join the queue again. Raises ServiceError.
     """
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
     if message_id is None:
         rows = list(ChatMessage.objects.queued(session.pk).filter(held=True))
     else:
-        row = _queued(opened, message_id)
+        row = _queued(tx, message_id)
         rows = [row] if row.held else []
     if not rows:
         return 0
-    require_turn(author, starts=opened.run.state == RunState.IDLE)
-    if opened.run.state == RunState.IDLE:
-        deliver(opened, rows)
+    require_turn(author, starts=tx.run.state == RunState.IDLE)
+    if tx.run.state == RunState.IDLE:
+        deliver(tx, rows)
     else:
         fetch_attachments(rows)
         for row in rows:
-            opened.update("message_updated", row, {"held": False})
-    opened.save()
+            tx.update("message_updated", row, {"held": False})
+    tx.save()
     lease.request(session.pk)
     return len(rows)
 
 
-def _own_queued(opened: SessionTransaction, author: User, message_id: str) -> ChatMessage:
-    row = _queued(opened, message_id)
+def _own_queued(tx: SessionTransaction, author: User, message_id: str) -> ChatMessage:
+    row = _queued(tx, message_id)
     if row.user_id != author.pk:
         raise ServiceError("not_yours", _("Only the sender can edit a queued message."))
     return row
 
 
-def _queued(opened: SessionTransaction, message_id: str) -> ChatMessage:
-    row = ChatMessage.objects.filter(session_id=opened.session.pk, pk=message_id, removed_at__isnull=True).first()
+def _queued(tx: SessionTransaction, message_id: str) -> ChatMessage:
+    row = ChatMessage.objects.filter(session_id=tx.session.pk, pk=message_id, removed_at__isnull=True).first()
     if row is None:
         raise NoSuchMessage
     if row.status != MessageStatus.QUEUED:

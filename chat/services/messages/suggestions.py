@@ -28,14 +28,14 @@ class NoSuchSuggestion(ServiceError):
 
 @transaction.atomic
 def suggest(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> Suggestion:
-    """Suggest another text for somebody's message; a person's later suggestion replaces their open one.
+    """Suggest another text for a user's message. A later suggestion of the same author replaces their open one.
 
     Raises ServiceError: the author may edit the message, it is not a person's, it is queued, the text is the same, or
     "stale" when the message has been edited since its revision `seen`.
     """
-    opened, row = open_row(session, message_id)
+    tx, row = open_row(session, message_id)
     text = storable(text)
-    if may_edit(opened.session, row, author):
+    if may_edit(tx.session, row, author):
         raise ServiceError("may_edit", _("You can edit this message yourself."))
     if row.status == MessageStatus.QUEUED:
         raise ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
@@ -49,7 +49,7 @@ def suggest(*, session: Session, author: User, message_id: str, text: str, seen:
         "created_at": timezone.now(),
     }
     made, _is_new = Suggestion.objects.update_or_create(message=row, user=author, status=Status.OPEN, defaults=now)
-    _count(opened, row)
+    _count(tx, row)
     return made
 
 
@@ -59,26 +59,26 @@ def accept(*, session: Session, author: User, suggestion_id: str, seen: int | No
 
     `seen` is the message's revision that was compared with. Raises ServiceError, as `editing.edit` does.
     """
-    opened, row, suggestion = _open(session, suggestion_id)
-    if not may_edit(opened.session, row, author):
+    tx, row, suggestion = _open(session, suggestion_id)
+    if not may_edit(tx.session, row, author):
         raise ServiceError("not_yours", _("Only the author and the session owner can accept a suggestion."))
     require_seen(row, seen, row.text)
-    require_at_rest(opened, row)
+    require_at_rest(tx, row)
     if row.text != suggestion.text:
-        edit_row(opened, row, author, suggestion.text, suggested_by=suggestion.user_name)
+        edit_row(tx, row, author, suggestion.text, suggested_by=suggestion.user_name)
     _decide(suggestion, Status.ACCEPTED, author)
-    _count(opened, row)
+    _count(tx, row)
     return row.revision
 
 
 @transaction.atomic
 def dismiss(*, session: Session, author: User, suggestion_id: str) -> None:
     """Turn a suggestion down, or take one's own back; it stays on record. Raises ServiceError."""
-    opened, row, suggestion = _open(session, suggestion_id)
-    if suggestion.user_id != author.pk and not may_edit(opened.session, row, author):
+    tx, row, suggestion = _open(session, suggestion_id)
+    if suggestion.user_id != author.pk and not may_edit(tx.session, row, author):
         raise ServiceError("not_yours", _("Only the author and the session owner can dismiss a suggestion."))
     _decide(suggestion, Status.DISMISSED, author)
-    _count(opened, row)
+    _count(tx, row)
 
 
 def open_suggestions(row: ChatMessage) -> list[Suggestion]:
@@ -91,11 +91,11 @@ def _open(session: Session, suggestion_id: str) -> tuple[SessionTransaction, Cha
     message_id = found.values_list("message_id", flat=True).first()
     if message_id is None:
         raise NoSuchSuggestion
-    opened, row = open_row(session, message_id)
+    tx, row = open_row(session, message_id)
     suggestion = found.first()
-    if suggestion is None:  # decided by somebody else just now
+    if suggestion is None:  # another user decided just now
         raise NoSuchSuggestion
-    return opened, row, suggestion
+    return tx, row, suggestion
 
 
 def _decide(suggestion: Suggestion, status: Suggestion.Status, author: User) -> None:
@@ -103,8 +103,8 @@ def _decide(suggestion: Suggestion, status: Suggestion.Status, author: User) -> 
     suggestion.save(update_fields=["status", "decided_by", "decided_at"])
 
 
-def _count(opened: SessionTransaction, row: ChatMessage) -> None:
+def _count(tx: SessionTransaction, row: ChatMessage) -> None:
     """Tell viewers of the message's open suggestions; also of another text of one that was there."""
     count = row.suggestions.filter(status=Status.OPEN).count()
-    opened.update("message_updated", row, {"open_suggestions": count})
-    opened.save()
+    tx.update("message_updated", row, {"open_suggestions": count})
+    tx.save()

@@ -56,7 +56,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An earlier attempt: what stood after the message `after` until somebody replaced it."""
+    """An earlier attempt: what followed the message `after` until a retry replaced it."""
 
     id: str
     after: str
@@ -82,7 +82,7 @@ def measure(
 
 
 def withdraw(
-    opened: SessionTransaction, rows: Sequence[ChatMessage], author: User, found: Withdrawal, at_most: int | None
+    tx: SessionTransaction, rows: Sequence[ChatMessage], author: User, found: Withdrawal, at_most: int | None
 ) -> Withdrawal:
     """Take the session's last rows out as an attempt; rows that say nothing, such as markers alone, are none.
 
@@ -94,7 +94,7 @@ def withdraw(
         details = {name: getattr(found, name) for name in ("messages", "people", "others", "after")}
         raise ServiceError("confirm", words % {"count": found.messages}, **details)
     attempt = ids.attempt_id() if found.messages else ""
-    take_out(opened, rows, author, Kind.RETRY, attempt=attempt)
+    take_out(tx, rows, author, Kind.RETRY, attempt=attempt)
     return replace(found, attempt=attempt)
 
 
@@ -102,14 +102,14 @@ def withdraw(
 def restore_attempt(
     *, session: Session, author: User, attempt: str, at_most: int | None = None, preview: bool = False
 ) -> Withdrawal:
-    """Put an earlier attempt back in its place; what stands there now becomes an attempt, which is returned.
+    """Restore an earlier attempt. What it replaces becomes an attempt, which is returned.
 
     `preview` only says what would be withdrawn. Raises ServiceError: the agent works, as `withdraw` does, or "replaced"
     when the message after which it stood is part of another earlier attempt.
     """
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
-    if opened.run.state != RunState.IDLE:
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    if tx.run.state != RunState.IDLE:
         raise Busy
     rows = list(
         ChatMessage.objects.filter(session=session.pk, attempt=attempt, removed_at__isnull=False).order_by(
@@ -118,16 +118,16 @@ def restore_attempt(
     )
     if not attempt or not rows:
         raise NoSuchAttempt
-    after = _anchor(opened, rows[0])
-    following = opened.live().filter(sequence__gt=after.sequence if after else 0)
+    after = _anchor(tx, rows[0])
+    following = tx.messages().filter(sequence__gt=after.sequence if after else 0)
     displaced = list(following.order_by("sequence"))
     found = replace(measure(displaced, author, whole_turn=True), after=after.pk if after else "")
     if preview:
         return found
-    done = withdraw(opened, displaced, author, found, at_most) if displaced else found
-    _put_back(opened, rows, after, author)
-    _recount_context(opened)
-    opened.save("context_used")
+    done = withdraw(tx, displaced, author, found, at_most) if displaced else found
+    _put_back(tx, rows, after, author)
+    _recount_context(tx)
+    tx.save("context_used")
     return done
 
 
@@ -161,50 +161,50 @@ def attempts_of(session: Session) -> list[Attempt]:
     ]
 
 
-def _anchor(opened: SessionTransaction, first: ChatMessage) -> ChatMessage | None:
+def _anchor(tx: SessionTransaction, first: ChatMessage) -> ChatMessage | None:
     """Find the live row after which an attempt stands; None: it begins the session."""
     record = MessageRevision.objects.filter(message=first, kind=Kind.RETRY).order_by("pk").last()
     name = str(record.before.get("anchor", "")) if record else ""
-    anchor = ChatMessage.objects.filter(session=opened.session.pk, pk=name).first() if name else None
+    anchor = ChatMessage.objects.filter(session=tx.session.pk, pk=name).first() if name else None
     is_withdrawn = anchor is not None and bool(anchor.attempt)
     if anchor is not None and anchor.sequence is None and not is_withdrawn:
-        anchor = stands_after(opened, anchor)  # it was removed by itself: the row before it takes its part
+        anchor = stands_after(tx, anchor)  # it was removed by itself: the row before it takes its part
     if is_withdrawn or not fits(first, anchor):
         raise ServiceError("replaced", _("A retry replaced the message before these. Restore that one first."))
     return anchor
 
 
-def _put_back(opened: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None, author: User) -> None:
+def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None, author: User) -> None:
     """Give an attempt's rows the places at the session's end, in one statement: they may be thousands."""
     for place, row in enumerate(rows):
         if row.attempt_place != place:  # some of them have been erased
             ChatMessage.objects.filter(pk=row.pk).update(attempt_place=place)
-    start, base = (after.sequence or 0) + 1 if after else 1, opened.session.revision + 1
+    start, base = (after.sequence or 0) + 1 if after else 1, tx.session.revision + 1
     names = [row.pk for row in rows]
-    ChatMessage.objects.filter(session=opened.session.pk, attempt=rows[0].attempt).update(
+    ChatMessage.objects.filter(session=tx.session.pk, attempt=rows[0].attempt).update(
         sequence=F("attempt_place") + start,
         revision=F("attempt_place") + base,
         removed_at=None,
         attempt="",
         attempt_place=None,
     )
-    opened.forget_places()
-    opened.session.revision += len(rows)
+    tx.reset_sequence()
+    tx.session.revision += len(rows)
     records = [MessageRevision(message_id=pk, user=author, kind=Kind.RESTORE, before={}) for pk in names]
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
     if len(rows) > MOST_TOLD:
-        opened.session_changed()
+        tx.session_changed()
         return
     restored = list(ChatMessage.objects.filter(pk__in=names).order_by("sequence"))
     fetch_attachments(restored)
     for row in restored:
-        opened.tell("message_updated", row)
+        tx.record_event("message_updated", row)
 
 
-def _recount_context(opened: SessionTransaction) -> None:
+def _recount_context(tx: SessionTransaction) -> None:
     """Set the size of the context to that of the last response that is in the session now (RUN-04)."""
-    session = opened.session
-    counted = opened.live().filter(input_tokens__isnull=False).order_by("-sequence")
+    session = tx.session
+    counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
     session.context_used = counted.values_list("input_tokens", flat=True).first()
     used = session.context_used, session.context_window, session.total_tokens
-    opened.events.append(UsageChanged(*used, session.model))
+    tx.events.append(UsageChanged(*used, session.model))

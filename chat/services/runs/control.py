@@ -25,16 +25,16 @@ SAID = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 
 @transaction.atomic
 def cancel(*, session: Session, author: User) -> bool:
-    """Stop the running turn (RUN-07) and hold what is queued behind it, whoever sent it (RUN-06).
+    """Stop the running turn (RUN-07) and hold all queued messages (RUN-06).
 
     Repeating it does no harm. Returns False when nothing runs (any more): then nothing is held either.
     """
     # A stop must not wait for the session's lock, which a batch of rows may have, unless there is something to hold.
-    opened = SessionTransaction.lock(session.pk) if ChatMessage.objects.deliverable(session.pk).exists() else None
+    tx = SessionTransaction.lock(session.pk) if ChatMessage.objects.deliverable(session.pk).exists() else None
     is_stopping = lease.ask_to_stop(session.pk, author.pk)
-    if opened is not None and is_stopping:
-        hold_queued(opened)
-        opened.save()
+    if tx is not None and is_stopping:
+        hold_queued(tx)
+        tx.save()
     return is_stopping
 
 
@@ -47,9 +47,9 @@ def retry(
     Returns what was withdrawn; `preview` only says what would be. Raises ServiceError: the agent works, the session is
     archived, the message has gone, nothing before it could be answered, or more would go than `at_most` messages.
     """
-    opened, row = _at_rest(session, message_id)
+    tx, row = _at_rest(session, message_id)
     rows = list(_live(session.pk).filter(sequence__gte=row.sequence))
-    return _answer_again(opened, rows, author, measure(rows, author), at_most, preview=preview)
+    return _answer_again(tx, rows, author, measure(rows, author), at_most, preview=preview)
 
 
 @transaction.atomic
@@ -61,13 +61,13 @@ def retry_here(
 
     Returns and raises as `retry` does.
     """
-    opened, row = _at_rest(session, message_id)
+    tx, row = _at_rest(session, message_id)
     is_said = _is_said(row)
     first = _after_what_was_said(row) if is_said else _first_of_response(row)
     if first is None:
         raise _nothing()
     rows = list(_live(session.pk).filter(sequence__gte=first.sequence))
-    return _answer_again(opened, rows, author, measure(rows, author, whole_turn=is_said), at_most, preview=preview)
+    return _answer_again(tx, rows, author, measure(rows, author, whole_turn=is_said), at_most, preview=preview)
 
 
 @transaction.atomic
@@ -80,7 +80,7 @@ def run_tools(
     again without results. Calls that are excluded from the context are copied with theirs. Returns and raises as
     `retry` does; ServiceError as "no_tools" when the response has no tool call that the model is sent.
     """
-    opened, row = _at_rest(session, message_id)
+    tx, row = _at_rest(session, message_id)
     response = _response_of(row)
     calls = [each for each in response if each.type == MessageType.TOOL_GROUP]
     if not row.run_id or not any(call.include_in_context for call in calls):
@@ -90,11 +90,11 @@ def run_tools(
     found = measure(rows, author, own_response=row.response_id)
     if preview:
         return found
-    done = withdraw(opened, rows, author, found, at_most)
-    resume_turn(opened, row.run_id, author)
+    done = withdraw(tx, rows, author, found, at_most)
+    resume_turn(tx, row.run_id, author)
     for each in again:
-        opened.insert("message_updated", _called_again(each))
-    opened.save()
+        tx.insert("message_updated", _called_again(each))
+    tx.save()
     return done
 
 
@@ -115,18 +115,18 @@ def is_heard(last: ChatMessage) -> bool:
 
 
 def _at_rest(session: Session, message_id: str) -> tuple[SessionTransaction, ChatMessage]:
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
-    if opened.run.state != RunState.IDLE:
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    if tx.run.state != RunState.IDLE:
         raise Busy
     row = _live(session.pk).filter(pk=message_id).first()
     if row is None:
         raise NoSuchMessage
-    return opened, row
+    return tx, row
 
 
 def _answer_again(
-    opened: SessionTransaction,
+    tx: SessionTransaction,
     rows: Sequence[ChatMessage],
     author: User,
     found: Withdrawal,
@@ -135,7 +135,7 @@ def _answer_again(
     preview: bool,
 ) -> Withdrawal:
     """Withdraw the session's last rows and resume the turn of the row before them."""
-    last = _live(opened.session.pk).filter(sequence__lt=rows[0].sequence).last()
+    last = _live(tx.session.pk).filter(sequence__lt=rows[0].sequence).last()
     if last is None or not can_go_on(last):
         raise _nothing()
     if not is_heard(last):
@@ -143,9 +143,9 @@ def _answer_again(
     found = replace(found, after=last.pk)
     if preview:
         return found
-    done = withdraw(opened, rows, author, found, at_most)
-    resume_turn(opened, last.run_id, author)
-    opened.save()
+    done = withdraw(tx, rows, author, found, at_most)
+    resume_turn(tx, last.run_id, author)
+    tx.save()
     return done
 
 

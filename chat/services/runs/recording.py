@@ -203,10 +203,10 @@ def _carry_out(
 def _save(written: Sequence[Job], locked: _Locked) -> None:
     """Write what the jobs have changed in the rows of their sessions and runs."""
     for session_id, number in {job.claim.session_id: job.number for job in written}.items():
-        opened = locked.sessions[session_id]
-        opened.run.written = number
-        opened.session.save(update_fields=SAVED)
-        opened.run.save(update_fields=SAVED_OF_RUN)
+        tx = locked.sessions[session_id]
+        tx.run.written = number
+        tx.session.save(update_fields=SAVED)
+        tx.run.save(update_fields=SAVED_OF_RUN)
 
 
 def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
@@ -219,19 +219,19 @@ def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
     names = found.keys() | (with_text - with_rows)
     locking = SessionRun.objects.select_for_update(skip_locked=not wait).filter(pk__in=names).order_by("pk")
     # Texts alone need a few columns; one query for both kinds keeps the locks in one order.
-    opened = {run.pk: run for run in locking} if with_rows else {}
-    columns = map(_columns_of, opened.values()) if with_rows else locking.values_list(*_Run._fields)
+    tx = {run.pk: run for run in locking} if with_rows else {}
+    columns = map(_columns_of, tx.values()) if with_rows else locking.values_list(*_Run._fields)
     runs = {run.pk: run for run in map(_Run._make, columns)}
     missing = (with_rows | with_text) - runs.keys()
     # What is missing although all locks were waited for is deleted.
     busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
-    sessions = {name: SessionTransaction(found[name], opened[name]) for name in found.keys() & opened.keys()}
+    sessions = {name: SessionTransaction(found[name], tx[name]) for name in found.keys() & tx.keys()}
     return _Locked(sessions, runs, busy)
 
 
-def _in_vain(opened: SessionTransaction, job: Job) -> bool:
-    """Whether a turn would end for queued messages that have been withdrawn meanwhile."""
-    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.deliverable(opened.session.pk).exists()
+def _in_vain(tx: SessionTransaction, job: Job) -> bool:
+    """Whether a turn would end for queued messages that have been withdrawn since."""
+    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.deliverable(tx.session.pk).exists()
 
 
 def _compacted(jobs: Iterable[Job]) -> set[str]:
@@ -259,31 +259,31 @@ def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str,
 
 
 def _apply(
-    opened: SessionTransaction, job: Job, rows: dict[str, ChatMessage], folded: Mapping[str, Sequence[PendingText]]
+    tx: SessionTransaction, job: Job, rows: dict[str, ChatMessage], folded: Mapping[str, Sequence[PendingText]]
 ) -> str:
     next_turn = ""
     for change in job.changes:
         match change:
             case InsertMessage(message_id, name, fields, details):
                 if fields.get("end_reason") == EndReason.STOPPED:
-                    fields = {**fields, **_stopper(opened)}
-                rows[message_id] = opened.insert(name, ChatMessage(id=message_id, **fields), details)
+                    fields = {**fields, **_stopper(tx)}
+                rows[message_id] = tx.insert(name, ChatMessage(id=message_id, **fields), details)
             case UpdateMessage(message_id, name, fields, details, compact):
                 row = rows[message_id]
                 text = {"text": _whole_text(row, folded)} if compact else {}
-                opened.update(name, row, {**fields, **text}, details)
+                tx.update(name, row, {**fields, **text}, details)
                 if name == "tool_exec_start":
-                    _record_host(opened.session, row)
+                    _record_host(tx.session, row)
             case RecordUsage():
-                _use(opened, change)
+                _use(tx, change)
             case RecordRequest():
-                ModelRequest.objects.create(session_id=opened.session.pk, **asdict(change))
+                ModelRequest.objects.create(session_id=tx.session.pk, **asdict(change))
             case TellStatus(status, tool_name):
-                opened.events.append(StatusChanged(status, tool_name))
+                tx.events.append(StatusChanged(status, tool_name))
             case TellCancelled(turn_id):
-                opened.events.append(RunCancelled(turn_id))
+                tx.events.append(RunCancelled(turn_id))
             case CloseTurn():
-                next_turn = _close_turn(opened)
+                next_turn = _close_turn(tx)
             case AppendText():
                 raise AssertionError("text travels as PendingText")
             case _:
@@ -292,7 +292,7 @@ def _apply(
 
 
 def _record_host(session: Session, row: ChatMessage) -> None:
-    """Note which host a tool call is about to reach; what else stands in the address may be private."""
+    """Log which host a tool call is about to reach. The rest of the address can be private."""
     address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
     try:
         host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
@@ -305,9 +305,9 @@ def _record_host(session: Session, row: ChatMessage) -> None:
         )
 
 
-def _stopper(opened: SessionTransaction) -> dict[str, object]:
-    user = opened.run.stopped_by
-    return {"stopped_by": user, "stopped_by_name": sender_in(opened.session, user)} if user else {}
+def _stopper(tx: SessionTransaction) -> dict[str, object]:
+    user = tx.run.stopped_by
+    return {"stopped_by": user, "stopped_by_name": sender_in(tx.session, user)} if user else {}
 
 
 def _whole_text(row: ChatMessage, folded: Mapping[str, Sequence[PendingText]]) -> str:
@@ -318,25 +318,25 @@ def _whole_text(row: ChatMessage, folded: Mapping[str, Sequence[PendingText]]) -
     return "".join([row.text, *(parts[offset] for offset in sorted(parts))])
 
 
-def _use(opened: SessionTransaction, usage: RecordUsage) -> None:
-    opened.run.attempts = 0  # a response is finished: this is no turn that ends its process
-    session = opened.session
+def _use(tx: SessionTransaction, usage: RecordUsage) -> None:
+    tx.run.attempts = 0  # a response is finished: this is no turn that ends its process
+    session = tx.session
     session.total_tokens += usage.tokens
-    quotas.record_tokens(user_id=opened.run.started_by_id or session.owner_id, tokens=usage.tokens)
+    quotas.record_tokens(user_id=tx.run.started_by_id or session.owner_id, tokens=usage.tokens)
     session.context_used = usage.context_used
     if not session.model:  # a server that had not told its models when the session began
         session.provider, session.model = usage.provider, usage.model
-        opened.session_changed()
-    if (session.provider, session.model) == (usage.provider, usage.model):  # else it was switched meanwhile (RUN-05)
+        tx.session_changed()
+    if (session.provider, session.model) == (usage.provider, usage.model):  # else it was switched since (RUN-05)
         session.context_window = usage.context_window
-    opened.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
+    tx.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
 
 
-def _close_turn(opened: SessionTransaction) -> str:
+def _close_turn(tx: SessionTransaction) -> str:
     """Look once more, in the releasing transaction, whether anybody has queued something (RUN-06)."""
-    run = opened.run
+    run = tx.run
     run.attempts = 0  # those of the next turn are its own, however this one has ended
-    if deliver_queued(opened):
+    if deliver_queued(tx):
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None

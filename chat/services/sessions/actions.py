@@ -77,13 +77,13 @@ def pin(user: User, session_id: str) -> None:
 
 
 def unpin(user: User, session_id: str) -> None:
-    """Let a session stand in the person's own list where its time puts it."""
+    """Unpin a session in the user's own list."""
     user_state.unpin(session=session_for(user, session_id)[0], user=user)
 
 
 @transaction.atomic
 def archive(user: User, session_id: str) -> None:
-    """Put a session out of everybody's way: it can be read, and written in again when it is restored."""
+    """Archive a session for all users: it can be read, and continued when it is restored."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     set_archived(session=session, archived=True)
 
@@ -97,7 +97,7 @@ def restore(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def set_archived(*, session: Session, archived: bool) -> None:
-    """Put a session into the archive, or take it out; it has been fetched for somebody who may."""
+    """Archive a session, or restore it from the archive. The caller has checked the user's rights."""
     if archived:
         _change(session, status=Session.Status.ARCHIVED, archived_at=timezone.now())
     else:
@@ -106,7 +106,7 @@ def set_archived(*, session: Session, archived: bool) -> None:
 
 @transaction.atomic
 def delete(user: User, session_id: str) -> None:
-    """Take a session from everybody at once (LIVE-06). Its rows stay: `undelete` brings all of it back.
+    """Delete a session for all users at once (LIVE-06). Its rows stay, so that `undelete` restores all of it.
 
     A turn that runs is stopped; what is queued behind it waits.
     """
@@ -118,7 +118,7 @@ def delete(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def undelete(user: User, session_id: str) -> None:
-    """Bring a deleted session back for everybody who was in it; what was queued is answered now."""
+    """Restore a deleted session for all of its users. Queued messages are answered now."""
     bring_back(session=deleted_session_for(user, session_id), author=user)
 
 
@@ -126,11 +126,11 @@ def undelete(user: User, session_id: str) -> None:
 def bring_back(*, session: Session, author: User) -> None:
     """Undo the deletion of a session that was fetched for an author who may."""
     before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
-    opened = _change(session, status=before, deleted_at=None)
+    tx = _change(session, status=before, deleted_at=None)
     record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
-    if opened.run.state == RunState.IDLE and deliver_queued(opened):
+    if tx.run.state == RunState.IDLE and deliver_queued(tx):
         lease.request(session.pk)
-        opened.save()
+        tx.save()
 
 
 @transaction.atomic
@@ -147,18 +147,18 @@ def leave(user: User, session_id: str) -> None:
 
 def _change(session: Session, **values: object) -> SessionTransaction:
     """Change columns that are not the conversation's: the session keeps its place among the last active."""
-    opened = SessionTransaction.lock(session.pk)
-    if opened.session.building_until is not None:
+    tx = SessionTransaction.lock(session.pk)
+    if tx.session.building_until is not None:
         raise NoSuchSession  # it is being erased
-    if opened.session.status != session.status and Session.Status.DELETED in (opened.session.status, session.status):
+    if tx.session.status != session.status and Session.Status.DELETED in (tx.session.status, session.status):
         raise NoSuchSession  # deleted, or brought back, since it was looked at
     for column, value in values.items():
-        setattr(opened.session, column, value)
-    opened.session_changed()
-    opened.events.append(AccessChanged())
-    opened.session.save(update_fields=["revision", *values])
-    opened.publish_on_commit()
-    return opened
+        setattr(tx.session, column, value)
+    tx.session_changed()
+    tx.events.append(AccessChanged())
+    tx.session.save(update_fields=["revision", *values])
+    tx.publish_on_commit()
+    return tx
 
 
 _DO: dict[SessionAction, Callable[[User, str], None]] = {

@@ -15,34 +15,34 @@ RECORDED: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def change(opened: SessionTransaction, author: User | None, **values: object) -> None:
+def change(tx: SessionTransaction, author: User | None, **values: object) -> None:
     """Set columns of a session that the caller has locked; nothing happens where nothing changes.
 
     `author` is None where Parley itself does it.
     """
-    before = {column: getattr(opened.session, column) for column in values}
+    before = {column: getattr(tx.session, column) for column in values}
     changed = {column: value for column, value in values.items() if value != before[column]}
     if not changed:
         return
     for column, value in changed.items():
-        setattr(opened.session, column, value)
-    opened.session_changed()
+        setattr(tx.session, column, value)
+    tx.session_changed()
     for kind, (first, *others) in RECORDED.items():
         was = {column: before[column] for column in (first, *others) if column in changed}
         if was and first in values:
-            _remember(opened.session, author, kind, was)
-    opened.save(*changed)
+            _remember(tx.session, author, kind, was)
+    tx.save(*changed)
 
 
-def change_config(opened: SessionTransaction, author: User, kind: Kind, **values: object) -> None:
+def change_config(tx: SessionTransaction, author: User, kind: Kind, **values: object) -> None:
     """Set values in the `config` of a session that the caller has locked, and keep a record of that kind."""
-    before = opened.session.config
-    config = {**opened.session.config_values, **values}
+    before = tx.session.config
+    config = {**tx.session.config_values, **values}
     if config != before:
-        opened.session.config = config
-        opened.session_changed()
-        _remember(opened.session, author, kind, {"config": before})
-        opened.save("config")
+        tx.session.config = config
+        tx.session_changed()
+        _remember(tx.session, author, kind, {"config": before})
+        tx.save("config")
 
 
 def _remember(session: Session, author: User | None, kind: Kind, before: dict[str, object]) -> None:

@@ -99,7 +99,7 @@ def fork(
     if len(copying.batches) > 1:
         return _fork_in_batches(session, author, message_id, said, copying, columns)
     with transaction.atomic():
-        Session.objects.select_for_update().filter(pk=session.pk).first()  # nobody changes what is being copied
+        Session.objects.select_for_update().filter(pk=session.pk).first()  # no changes during the copy
         copying = _copying(session, message_id, said, run)
         made = _make(session, author, message_id, copying, columns)
         _copy(made, copying, copying.rows)
@@ -201,7 +201,7 @@ def _copy(made: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
     kept = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in (*OWN, *NONE)]
     columns = ", ".join(f'"{column}"' for column in (*OWN, *NONE, *kept))
     values = ", ".join(["%s"] * len(OWN) + ["NULL"] * len(NONE) + [f'"{column}"' for column in kept])
-    # Thousands of whole rows through Python would hold up everybody who writes.
+    # Thousands of whole rows through Python would block all other writers.
     statement = f'INSERT INTO "{table}" ({columns}) SELECT {values} FROM "{table}" WHERE "id" = %s'  # noqa: S608  # names of the model's own
     parameters = []
     for place, row in enumerate(rows, len(copying.copies) + 1):
@@ -215,7 +215,7 @@ def _copy(made: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
 
 def _finish(made: Session, author: User, copying: Copying, said: str | None) -> None:
     if ChatMessage.objects.filter(session=made).count() != len(copying.rows):
-        raise NoSuchSession  # the original was erased meanwhile
+        raise NoSuchSession  # the original was erased during the copy
     if said is not None:
         _reword(copying.copies[copying.rows[-1].pk], author, said)
     _end(made, goes_on=copying.goes_on)
@@ -223,7 +223,7 @@ def _finish(made: Session, author: User, copying: Copying, said: str | None) -> 
 
 
 def _reword(message_id: str, author: User, text: str) -> None:
-    """Other words are the words of whoever chose them, and are chosen to be answered."""
+    """Make the edited text a message of the user who forks, which the agent answers."""
     said = ChatMessage.objects.filter(pk=message_id)
     said.update(include_in_context=True)
     said.exclude(text=text).update(
@@ -252,13 +252,13 @@ def _copy_attachments(made: Session, copies: dict[str, str]) -> None:
 
 def _end(made: Session, *, goes_on: bool) -> None:
     """Let the last turn go on, or close it."""
-    opened = SessionTransaction.lock(made.pk)
+    tx = SessionTransaction.lock(made.pk)
     last = ChatMessage.objects.filter(session=made).order_by("sequence").last()
     if last is None or not last.run_id or last.type == MessageType.TURN_DONE:
         return
     if goes_on:
-        resume_turn(opened, last.run_id, made.owner)
+        resume_turn(tx, last.run_id, made.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, run_id=last.run_id, mode=last.mode, duration_seconds=0.0)
-        opened.insert("turn_done", done)
-    opened.save()
+        tx.insert("turn_done", done)
+    tx.save()

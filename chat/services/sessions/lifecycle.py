@@ -127,13 +127,13 @@ def rename(*, session: Session, author: User, title: str) -> None:
     title = exact(" ".join(title.split()))
     if len(title) > 200:
         raise ServiceError("too_long", _("A title can have up to 200 characters."))
-    opened = SessionTransaction.lock(session.pk)
-    change(opened, author, title=title, config=titles.unmarked(opened.session))
+    tx = SessionTransaction.lock(session.pk)
+    change(tx, author, title=title, config=titles.unmarked(tx.session))
 
 
 @transaction.atomic
 def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
-    """Choose the model of the next response (RUN-16); its context window is looked up anew (RUN-05)."""
+    """Choose the model of the next response (RUN-16) and look up its context window (RUN-05)."""
     if not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
@@ -148,14 +148,14 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
     chosen = presets.offered(agent) if agent else None
     if chosen is None:
         raise _no_such_agent(agent)
-    opened = SessionTransaction.lock(session.pk)
-    config = {**opened.session.config_values, **presets.copy_of(chosen)}
+    tx = SessionTransaction.lock(session.pk)
+    config = {**tx.session.config_values, **presets.copy_of(chosen)}
     values: dict[str, object] = {"agent": chosen.name, "config": config}
-    if not presets.has_own_prompt(opened.session):
+    if not presets.has_own_prompt(tx.session):
         values["system_prompt"] = chosen.system_prompt
     if registry().offers(chosen.provider, chosen.model):
         values |= _of_model(chosen.provider, chosen.model)
-    change(opened, author, **values)
+    change(tx, author, **values)
 
 
 @transaction.atomic
@@ -177,31 +177,31 @@ def configure(
     """
     if mode is not None and mode not in Session.Mode.values:
         raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
-    values: dict[str, object] = {"agent": opened.session.agent}
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    values: dict[str, object] = {"agent": tx.session.agent}
     if tools is not None or max_rounds is not None:
-        values["config"] = presets.configured(opened.session, tools=tools, max_rounds=max_rounds)
+        values["config"] = presets.configured(tx.session, tools=tools, max_rounds=max_rounds)
     if mode is not None:
         values["mode"] = mode
-    change(opened, author, **values)
+    change(tx, author, **values)
     if reasoning_effort is not None or thinking_budget is not None:
         set_reasoning(session=session, author=author, effort=reasoning_effort, budget=thinking_budget)
 
 
 @transaction.atomic
 def set_system_prompt(*, session: Session, author: User, system_prompt: str, seen: str | None = None) -> None:
-    """Change what the model is told before all else, from its next response on.
+    """Change the system prompt, from the next response on.
 
     `seen` is the prompt that the author had before them: ServiceError as "stale", with the `current` one, when somebody
     has changed it since; and when the session is archived.
     """
-    opened = SessionTransaction.lock(session.pk)
-    opened.require_active()
-    present = opened.session.system_prompt
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    present = tx.session.system_prompt
     if seen is not None and present not in (seen, system_prompt):
         raise ServiceError("stale", _("Someone else changed the system prompt in the meantime."), current=present)
-    change(opened, author, system_prompt=exact(system_prompt))
+    change(tx, author, system_prompt=exact(system_prompt))
 
 
 def _of_model(provider: str, model: str) -> dict[str, object]:

@@ -17,7 +17,7 @@ def set_reasoning(*, session: Session, author: User, effort: str | None = None, 
 
     None leaves one as it is, "" and 0 leave it to the model. Raises Invalid for what the model does not offer.
     """
-    opened = SessionTransaction.lock(session.pk)
-    check(opened.session.provider, opened.session.model, effort, budget)
-    chosen = changed(Reasoning.of(opened.session.config_values), effort, budget)
-    change_config(opened, author, SessionRevision.Kind.REASONING, **chosen.to_config())
+    tx = SessionTransaction.lock(session.pk)
+    check(tx.session.provider, tx.session.model, effort, budget)
+    chosen = changed(Reasoning.of(tx.session.config_values), effort, budget)
+    change_config(tx, author, SessionRevision.Kind.REASONING, **chosen.to_config())

@@ -1,4 +1,4 @@
-"""What a session is called before somebody gives it a name: the words with which it begins, then what a model says."""
+"""Titles of sessions that no user has named: the first words of the session, then a title from a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_TITLE = 100
 # How much a model is shown of each of the first messages, and of how many.
 EXCERPT = 2000
 FIRST = 4
-# The title that Parley itself has given, in `Session.config`, until a better one is found or somebody gives one.
+# The title that Parley gave, in `Session.config`, until a better one is found or a user sets one.
 MARK = "automatic_title"
 
 _LABEL = re.compile(r"(?i)\A(?:session |chat |conversation )?(?:title|标题|標題|题目|題目)\s*[:：]\s*")
@@ -41,14 +41,14 @@ class Untitled:
     opening: tuple[tuple[str, str], ...]
 
 
-def name_after(opened: SessionTransaction, row: ChatMessage) -> list[str]:
+def name_after(tx: SessionTransaction, row: ChatMessage) -> list[str]:
     """Name a session that has no title after its first message; returns the columns that are to be saved."""
     said = ChatMessage.objects.filter(session_id=row.session_id, role=MessageRole.USER)
-    if opened.session.title or said.exclude(pk=row.pk).exists():
+    if tx.session.title or said.exclude(pk=row.pk).exists():
         return []
-    opened.session.title = opening_words(row.text or _files(row))
-    opened.session.config = {**opened.session.config_values, MARK: opened.session.title}
-    opened.session_changed()
+    tx.session.title = opening_words(row.text or _files(row))
+    tx.session.config = {**tx.session.config_values, MARK: tx.session.title}
+    tx.session_changed()
     return ["title", "config"]
 
 
@@ -86,14 +86,14 @@ def retitle(*, session_id: str, title: str, tokens: int | None) -> None:
 
     With an empty one the present title is settled: nobody is asked again. Raises NoSuchSession.
     """
-    opened = SessionTransaction.lock(session_id)
-    session = opened.session
+    tx = SessionTransaction.lock(session_id)
+    session = tx.session
     if tokens is not None:
         quotas.record_tokens(user_id=session.owner_id, tokens=tokens)
     if not _is_marked(session):
         return
     if title and title != session.title:
-        change(opened, None, title=title, config=unmarked(session))
+        change(tx, None, title=title, config=unmarked(session))
     else:
         Session.objects.filter(pk=session_id).update(config=unmarked(session))
 

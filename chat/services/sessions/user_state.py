@@ -1,4 +1,4 @@
-"""What a session is to one person: their pin, how far they have read, their draft. Nobody else sees any of it."""
+"""One user's state of a session: pin, read mark, draft. No other user sees it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pin(*, session: Session, user: User) -> None:
 
 
 def unpin(*, session: Session, user: User) -> None:
-    """Let the session stand in the person's list where its time puts it."""
+    """Unpin the session in the user's list."""
     UserSessionState.objects.filter(session=session, user=user).update(pinned_at=None)
     _tell(user)
 
@@ -47,7 +47,7 @@ def carry_readers(session_id: str, revision: int) -> None:
 
 
 def save_draft(*, session: Session, user: User, text: str) -> None:
-    """Keep what stands in the person's composer, for their other devices; "" clears it. Raises ServiceError."""
+    """Save the text of the user's composer, for their other devices. "" clears it. Raises ServiceError."""
     draft_at = timezone.now() if text else None
     _of(session, user).update(draft=bounded(text), draft_at=draft_at)
 
