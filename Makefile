@@ -3,18 +3,19 @@
 PYTHON_ENV := .venv/bin
 # The checks keep away from the data of a Parley that runs from this folder.
 CHECK_DATA := var/checks
-# The tests that are about rows, and all pages with all sorts of junk: they run once more on PostgreSQL.
-ABOUT_ROWS := $(addprefix tests/,admin api flows live models postgres running services transfer) \
-	--ignore tests/flows/test_vendors.py --ignore tests/api/test_schema.py $(addprefix tests/access/,test_pages.py test_junk.py test_junk_commands.py)
+PYTEST := $(PYTHON_ENV)/pytest --durations 15
+# On PostgreSQL, only what depends on the database runs again.
+ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 3 -m "both_databases or postgres"
 
-.PHONY: help run link environment dev-environment test-needs lint check words test
+.PHONY: help run link environment dev-environment test-needs lint check words test test-all
 
 help:
 	@echo "make run    start Parley and print a sign-in link   (HOST, PORT and the rest: README.md)"
 	@echo "make link   print a new sign-in link"
 	@echo "make check  lint, types, import contracts, migrations, fast tests"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
-	@echo "make test   all of that and every other test"
+	@echo "make test   all of that and every other test; screens are checked in one look each"
+	@echo "make test-all   likewise, with every screen on desktop and phone, light and dark"
 
 run: environment
 	@exec $(PYTHON_ENV)/python manage.py serve
@@ -42,17 +43,21 @@ lint: dev-environment
 	$(PYTHON_ENV)/python manage.py check
 
 # Compiling every test anew in each process, as this variable asks for, takes a tenth of the time.
-check test: export PYTHONDONTWRITEBYTECODE =
+check test test-all: export PYTHONDONTWRITEBYTECODE =
 
 check: export PARLEY_DATA = $(CHECK_DATA)
 check: lint
-	$(PYTHON_ENV)/pytest -n 2 -m "not browser and not server"
+	$(PYTEST) -n 2 -m "not browser and not server"
 
 words: dev-environment
 	@$(PYTHON_ENV)/python scripts/words
 
-test: export PARLEY_DATA = $(CHECK_DATA)
+test test-all: export PARLEY_DATA = $(CHECK_DATA)
 # Tests wait for processes and pages as often as they compute: three workers keep two cores busy.
 test: test-needs lint
-	$(PYTHON_ENV)/pytest -n 3
-	$(PYTHON_ENV)/python scripts/on-postgres $(PYTHON_ENV)/pytest -n 3 $(ABOUT_ROWS)
+	$(PYTEST) -n 3 -m "not every_look"
+	$(ON_POSTGRES)
+
+test-all: test-needs lint
+	$(PYTEST) -n 3
+	$(ON_POSTGRES)

@@ -20,18 +20,31 @@ from tests.support.emptying import Emptying
 from tests.support.house import House, person
 from tests.support.prepared import copy, prepare
 
+HERE = Path(__file__).parent
+# What these folders test depends on the database: `make test` runs them on SQLite and on PostgreSQL.
+BOTH_DATABASES = ("models", "running", "services")
+
 
 def pytest_configure() -> None:
     """Looking for dead cycles after each seven hundred new objects would be a twelfth of the tests' time."""
     gc.set_threshold(20_000)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is about the other database: `make test` runs on both."""
+    """Mark whole folders for both databases, and leave out what holds on the other database alone."""
+    for item in items:
+        if any(item.path.is_relative_to(HERE / folder) for folder in BOTH_DATABASES) and uses_database(item):
+            item.add_marker(pytest.mark.both_databases)
     other = "postgres" if connection.vendor == "sqlite" else "sqlite"
     left_out = [item for item in items if item.get_closest_marker(other)]
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
+
+
+def uses_database(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return bool(item.get_closest_marker("django_db") or {"db", "transactional_db"} & set(fixtures))
 
 
 @pytest.fixture(scope="session")

@@ -287,6 +287,7 @@ def test_who_owes_a_second_factor_asks_in_vain(people: People, settings: Setting
         assert (status, body and json.loads(body)["code"]) in ((403, "second_factor_required"), (403, b"")), row
 
 
+@pytest.mark.both_databases
 def test_odd_ids_are_not_found(people: People) -> None:
     """MSG-12: whatever stands where an id should."""
     client = client_of(people, OWNER)

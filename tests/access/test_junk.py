@@ -93,7 +93,7 @@ def send(client: Client, method: str, path: str, fields: dict[str, Any]) -> None
         throw(client, method, path, urlencode(fields).encode())
 
 
-@pytest.mark.parametrize("actor", [OWNER, ANONYMOUS])
+@pytest.mark.parametrize("actor", [pytest.param(OWNER, marks=pytest.mark.both_databases), ANONYMOUS])
 def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
     """MSG-12: in every field of an address or a form, at every page."""
     client = client_of(people, actor)
@@ -102,6 +102,7 @@ def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
             send(client, row.method, address(people, row), dict.fromkeys(sorted(NAMES), junk))
 
 
+@pytest.mark.both_databases
 def test_junk_in_one_field_only(people: People) -> None:
     """MSG-12: the others are as they should be."""
     client = client_of(people, OWNER)
@@ -118,6 +119,7 @@ def paths(people: People) -> Iterator[str]:
         yield from (f"{before}{quote_from_bytes(junk)}{after}" for junk in JUNK if zero)
 
 
+@pytest.mark.both_databases
 def test_junk_where_an_id_should_be(people: People) -> None:
     """MSG-12: in all addresses."""
     for actor in (OWNER, ANONYMOUS):

@@ -58,7 +58,7 @@ def thrown() -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
+@pytest.mark.parametrize("actor", [pytest.param(OWNER, marks=pytest.mark.both_databases), EDITOR, VIEWER])
 async def test_junk_in_commands(house: House, people: People, actor: str) -> None:
     """MSG-12: nothing fails inside, and the socket stays open."""
     house.script(lambda request: ["Yes."])

@@ -222,6 +222,7 @@ def test_who_owes_a_second_factor_gets_no_page(people: People, settings: Setting
             assert (response.status_code, response.headers.get("Location")) == (302, reverse("two-step")), row
 
 
+@pytest.mark.both_databases
 def test_odd_ids_are_not_found(people: People) -> None:
     """MSG-12: whatever stands where an id should."""
     for session_id in ("%00", "s_" + "0" * 300, "😀"):
@@ -229,6 +230,7 @@ def test_odd_ids_are_not_found(people: People) -> None:
             assert ask(people, OWNER, row, session_id)[0] == 404
 
 
+@pytest.mark.both_databases
 def test_lists_show_one_s_own_sessions_and_shared_ones(people: People) -> None:
     """LIVE-06: nobody sees even the title of what is not theirs; not staff either."""
     for route in ("home", "rail"):

@@ -148,6 +148,7 @@ async def test_own_socket_is_for_those_who_are_signed_in(house: House, people: P
 
 
 @pytest.mark.parametrize("session_id", ["x", "%00", "s_\0", "😀", "s_" + "0" * 500])
+@pytest.mark.both_databases
 async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: str) -> None:
     """Malformed ids are refused like unknown ones (MSG-12)."""
     async with Socket(path_of(session_id), people[OWNER]) as socket:

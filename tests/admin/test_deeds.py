@@ -180,6 +180,7 @@ def test_nobody_is_led_elsewhere(admin: Client, session: Session, here: str) -> 
     assert do(admin, session, "archive", here=here)["Location"] == f"{page_of(session)}?p="
 
 
+@pytest.mark.both_databases
 def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: Session) -> None:
     """ADM-03: those with which it cannot be done are told of, and left out."""
     gone = create_session(owner=ana)
@@ -227,6 +228,7 @@ def test_several_sessions_are_exported_in_one_archive(admin: Client, ana: User, 
         assert {json.loads(archive.read(name))["session"]["id"] for name in archive.namelist()} == {session.pk, twin.pk}
 
 
+@pytest.mark.both_databases
 def test_archive_holds_all_that_were_selected(
     admin: Client, ana: User, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

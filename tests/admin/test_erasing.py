@@ -34,6 +34,7 @@ def ask(client: Client, *rows: Session | User, sure: bool = False) -> Any:
     return client.post(address, data, follow=True)
 
 
+@pytest.mark.both_databases
 def test_session_is_erased_when_that_is_confirmed(staff_with: Callable[..., User], ana: User) -> None:
     """ADM-03: the page says how much goes, and that there is no way back."""
     eve = staff_with("view_session", "view_chatmessage", "erase_session", name="eve")
@@ -85,6 +86,7 @@ def test_what_takes_long_is_done_by_the_job(
     assert not Session.objects.exists()
 
 
+@pytest.mark.both_databases
 def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana: User, bo: User) -> None:
     """ADM-01: not staff by those who are not superusers, and nobody erases themselves."""
     theirs = create_session(owner=ana)

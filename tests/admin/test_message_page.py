@@ -29,6 +29,7 @@ def current(row: ChatMessage) -> ChatMessage:
 
 
 @pytest.mark.parametrize("fields", [HI, ANSWER, THOUGHT])
+@pytest.mark.both_databases
 def test_words_are_edited_in_a_big_box(admin: Client, mia: User, session: Session, fields: dict[str, Any]) -> None:
     """ADM-01, ADM-02, MSG-11, MSG-12: exactly as they were written; on record, and in the log."""
     row = fill(session, START, fields, DONE)[1]
@@ -112,6 +113,7 @@ def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
     ("meanwhile", "words"),
     [("removed", "was removed while you were editing"), ("archived", "is archived"), ("runs", "is using this message")],
 )
+@pytest.mark.both_databases
 def test_refusal_says_why_and_loses_nothing(
     admin: Client, ana: User, session: Session, meanwhile: str, words: str
 ) -> None:
@@ -178,6 +180,7 @@ def test_refused_addition_loses_nothing(admin: Client, ana: User, session: Sessi
 
 
 @pytest.mark.parametrize("message_id", ["m_none", "%00", "of another session", "x" * 300])
+@pytest.mark.both_databases
 def test_unknown_message_is_not_found(admin: Client, session: Session, ana: User, message_id: str) -> None:
     """MSG-12, LIVE-06: also one that is in another session."""
     other = Session.objects.create(workspace=session.workspace, owner=ana)

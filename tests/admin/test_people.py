@@ -255,6 +255,7 @@ def test_last_administrator_stays(root: Client) -> None:
     assert root.post(page_of(boss), values_of(boss, is_superuser=None)).status_code == 302
 
 
+@pytest.mark.both_databases
 def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> None:
     """MSG-11: said in words that name no session; alone and with others; who has nothing goes."""
     create_session(owner=ana, title="Private plan")
@@ -270,6 +271,7 @@ def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> 
     assert not User.objects.filter(pk=bo.pk).exists()
 
 
+@pytest.mark.both_databases
 def test_who_stands_in_the_audit_log_is_not_deleted(root: Client, staff_with: Callable[..., User]) -> None:
     """MSG-11: with them their entries would go."""
     clerk = staff_with()
@@ -278,6 +280,7 @@ def test_who_stands_in_the_audit_log_is_not_deleted(root: Client, staff_with: Ca
     assert LogEntry.objects.filter(user=clerk).exists()
 
 
+@pytest.mark.both_databases
 def test_workspace_with_sessions_is_not_deleted(root: Client, ana: User, workspace: Workspace) -> None:
     session = create_session(owner=ana, workspace=workspace)
     answer = root.post(page_of(workspace, "delete"), {"post": "yes"})
@@ -300,6 +303,7 @@ def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User,
     assert list(workspace.members.values_list("username", flat=True)) == ["lea"]
 
 
+@pytest.mark.both_databases
 def test_pages_cost_the_same_for_one_and_for_thirty(root: Client, workspace: Workspace) -> None:
     """ADM-01: lists, and who is in a workspace."""
 

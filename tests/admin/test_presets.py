@@ -84,6 +84,7 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
         ("allowed_hosts", "example.com\n" * 101, "You can list up to 100 hosts."),
     ],
 )
+@pytest.mark.both_databases
 def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: str, value: Any, words: str) -> None:
     """MSG-12, ADM-01: with the choices that there are."""
     answer = root.post(ADD, {**WRITER, field: value})
@@ -128,6 +129,7 @@ def test_list_hides_and_moves_agents(root: Client) -> None:
     assert [each.name for each in presets.presets()] == ["assistant", "writer"]
 
 
+@pytest.mark.both_databases
 def test_row_with_odd_values_still_opens(root: Client) -> None:
     """MSG-10: tools that are no more, lists that are none."""
     odds: tuple[dict[str, Any], ...] = (

@@ -11,7 +11,7 @@ from django.test import RequestFactory
 from chat.admin.searching import MOST_WORDS
 from chat.models import User
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 SEARCHED = [each for each in admin.site._registry.values() if each.search_fields]
 
 

@@ -23,7 +23,7 @@ from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said
 from tests.support.house import let_in, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 EVENTS = reverse("admin:chat_securityevent_changelist")
 ENTRIES = reverse("admin:admin_logentry_changelist")
 

@@ -16,7 +16,7 @@ from tests.admin.conftest import signed_in
 from tests.admin.pages import said, soup_of
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 LIST = "/admin/chat/session/"
 
 

@@ -13,7 +13,7 @@ from chat.models import ChatMessage, Session, User
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import HI, fill
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 JSON = "application/json"
 BROKEN = (
     (b"", 422),

@@ -19,6 +19,7 @@ def path(session: Session, rest: str) -> str:
     return f"/api/sessions/{session.pk}{rest}"
 
 
+@pytest.mark.both_databases
 def test_versions_are_listed_and_restored(
     asker: Asker, reader: Asker, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

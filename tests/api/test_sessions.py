@@ -54,6 +54,7 @@ def test_begun_session_has_what_was_asked_for(asker: Asker, ana: User) -> None:
     assert told == asker.get(answer["Location"]).json()
 
 
+@pytest.mark.both_databases
 def test_key_makes_one_session(asker: Asker, bo: User) -> None:
     """MSG-02: a repeated request is told of what the first has made; somebody else's key is another one."""
     body = {"text": "Hi", "key": "k1"}
@@ -65,6 +66,7 @@ def test_key_makes_one_session(asker: Asker, bo: User) -> None:
     assert code(asker.post(SESSIONS, body)) == (409, "key_taken")
 
 
+@pytest.mark.both_databases
 def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
     """MSG-12: and its key is free again."""
     for wrong in ({"agent": "nobody"}, {"provider": "x", "model": "y"}, {"text": "a\0b"}, {"title": "a\0b"}):
@@ -73,6 +75,7 @@ def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
     assert asker.post(SESSIONS, {"key": "k1"}).status_code == 201
 
 
+@pytest.mark.both_databases
 def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> None:
     """LIVE-06: each session that one may see once, the last active first."""
     for number in range(5):
@@ -85,6 +88,7 @@ def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> Non
     assert (row["owner"], row["archived"], row["pinned"], row["working"]) == ("Bo", False, False, False)
 
 
+@pytest.mark.both_databases
 def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session) -> None:
     """Several changes in one request are applied together or not at all (RUN-16, ADM-02)."""
     body: dict[str, Any] = {"title": "New", "system_prompt": "Be brief.", "pinned": True, "status": "archived"}
@@ -193,6 +197,7 @@ def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Ses
     assert code(asker.post(SESSIONS, {"config": {"tools": ["shell"]}}))[0] == 422
 
 
+@pytest.mark.both_databases
 def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
     """LIVE-06: by words in titles and messages, by agent, by time; what is deleted can be found and restored."""
     plan = say(create_session(owner=ana, title="Plan"), ana, "The Zanzibar trip").session
@@ -227,12 +232,14 @@ def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
         "q=" + "x" * 1001,
     ],
 )
+@pytest.mark.both_databases
 def test_unknown_and_odd_filters_are_refused(asker: Asker, session: Session, query: str) -> None:
     """MSG-12: a filter that has no effect would be a wrong answer."""
     assert code(asker.get(f"{SESSIONS}?{query}")) == (422, "malformed")
     assert code(asker.get(f"/api/me?{query}")) == (422, "malformed")
 
 
+@pytest.mark.both_databases
 def test_search_finds_what_one_may_see(asker: Asker, session: Session, ana: User, bo: User) -> None:
     """Search finds only sessions that the user can see (LIVE-06)."""
     say(session, ana, "The <b>Zanzibar</b> plan")
@@ -243,6 +250,7 @@ def test_search_finds_what_one_may_see(asker: Asker, session: Session, ana: User
 
 
 @pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.both_databases
 def test_lists_cost_the_same_however_long(
     asker: Asker, ana: User, count: int, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -27,6 +27,7 @@ def pages(asker: Asker, session: Session, what: str, limit: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 200])
+@pytest.mark.both_databases
 def test_pages_hold_every_step_once(asker: Asker, session: Session, limit: int) -> None:
     """CTX-04: in order, whatever the size of the pages."""
     fill(session, *TURN, *TURN)
@@ -34,6 +35,7 @@ def test_pages_hold_every_step_once(asker: Asker, session: Session, limit: int) 
 
 
 @pytest.mark.parametrize("limit", [1, 200])
+@pytest.mark.both_databases
 def test_segments_are_read_turn_by_turn(asker: Asker, session: Session, limit: int) -> None:
     """CTX-05: a page never tears a turn apart."""
     fill(session, *TURN, turn_id="t_1")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,21 +9,15 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
+from tests.browser.gallery import House, open_house
+from tests.browser.launch import ARGUMENTS, CHROMIUM
 from tests.browser.person import Person
-from tests.support.server import ForkedServer, Server
+from tests.support.prepared import copy
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
 HERE = Path(__file__).parent
-CHROMIUM = shutil.which("chromium-headless-shell")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 CONFIG = """
 default_model = "wire/wire-large"
 [providers.wire]
@@ -49,20 +41,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(one_loop, append=False)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def model() -> AsyncIterator[WireServer]:
+    """The model's server. It answers while a test has a `server`."""
     async with WireServer() as server:
         yield server
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def servers(
+    prepared: Path, tmp_path_factory: pytest.TempPathFactory, model: WireServer
+) -> AsyncIterator[SharedServers]:
+    servers = SharedServers(prepared, tmp_path_factory.mktemp("servers"), model)
+    yield servers
+    await servers.stop()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
-    config = tmp_path / "parley.toml"
-    config.write_text(CONFIG.format(url=model.openai_url))
-    server = ForkedServer(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2")
-    await asyncio.to_thread(server.start)
-    yield server
-    await asyncio.to_thread(server.stop)
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """The server of this test process, as after its first start. Tests of other settings have their own fixture."""
+    async with servers.use(CONFIG, LEASE_SECONDS="2") as server:
+        yield server
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -87,3 +86,10 @@ async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
     person = await Person.in_a_session(browser, server.link)
     yield person
     person.complain()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def house(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+    """A server with the rows of tests/support/showcase.py, for tests that only look."""
+    async with open_house(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as house:
+        yield house

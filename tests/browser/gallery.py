@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -18,7 +16,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Page, async_playwright
 
 from agents.messages import Json
-from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.browser.launch import ARGUMENTS, CHROMIUM
 from tests.browser.person import PATIENCE
 from tests.browser.screens import (
     SCREENS,
@@ -35,7 +33,7 @@ from tests.browser.screens import (
     talk,
     teams,
 )
-from tests.support.server import ROOT, ForkedServer
+from tests.support.server import ForkedServer, run_forked
 
 __all__ = [
     "SCREENS",
@@ -62,9 +60,7 @@ PHONE: Json = {
 
 @asynccontextmanager
 async def open_house(data: Path) -> AsyncIterator[House]:
-    environment = {**os.environ, "PARLEY_DATA": str(data), "DJANGO_SETTINGS_MODULE": "config.settings"}
-    command = [sys.executable, "-m", "tests.support.showcase"]
-    told = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, env=environment)
+    told = await asyncio.to_thread(run_forked, "tests/support/showcase.py", data=data)
     server = ForkedServer(data)
     await asyncio.to_thread(server.start)
     try:

@@ -3,77 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-import pytest_asyncio
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page
 
 from tests.browser.console import AS_SERVED, heed
-from tests.browser.gallery import SCREENS, House, leave, open_house, visit
-from tests.support.prepared import copy
+from tests.browser.gallery import SCREENS, House, leave, visit
 
 RULES: dict[str, object] = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
     "preload": False,
 }
+# A theme changes only colours.
 COLOUR_RULES = RULES | {"runOnly": ["color-contrast", "link-in-text-block"]}
 AT_ONCE = 2
+SCREENS_IN_A_TEST = 25  # few enough for several processes to share the work
 # What a reader would have to scroll sideways for; what may scroll so is a box of its own inside these.
 SIDEWAYS = """() => [...document.querySelectorAll("html, body, main, nav, aside, dialog[open], main > :not(.sr-only)")]
   .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
     && (each.matches("html") || getComputedStyle(each).overflowX !== "visible"))
   .map((each) => `wider than its place: ${each.outerHTML.slice(0, 80)}`)"""
-# A theme changes only colours. These screens show all of them: their colours are checked again in the dark theme.
-COLOURS = [
-    "home",
-    "import-choice",
-    "join-refused",
-    "message-menu",
-    "mention",
-    "panel-clash",
-    "panel-context-end",
-    "presence",
-    "queued-edit",
-    "session",
-    "session-lost",
-    "session-start",
-    "settings-saved",
-    "toast",
-    "two-step",
-    "uploads",
-]
-# On a phone things stand elsewhere, above one another, and are larger.
-PLACES = [
+# `make test` looks at these on a phone, where their parts are elsewhere, and at all others on a desktop.
+ON_PHONE = [
     "find",
+    "home",
     "home-rail",
     "import-choice",
     "imported",
     "keys",
     "long-draft",
     "message-edit",
+    "message-menu",
     "model-picker",
     "more",
     "panel",
+    "panel-context-end",
     "panel-context-past",
     "queued",
     "rail-menu",
     "reference",
     "rename",
+    "session",
     "session-tools",
     "settings",
+    "settings-saved",
     "share",
     "shared-suggest",
     "slash",
-    "two-step-app",
-    "typing",
-    "workspaces-menu",
     "staff-agent-refused",
     "staff-person",
     "staff-workspace",
+    "two-step-app",
+    "typing",
+    "uploads",
+    "workspaces-menu",
 ]
 # The browser's own words about an answer that the screen is about.
 ANSWERS = {
@@ -88,12 +75,6 @@ ANSWERS = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def house(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    async with open_house(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as house:
-        yield house
-
-
 async def violations(page: Page, rules: dict[str, object] = RULES) -> list[str]:
     await page.evaluate(AXE_SCRIPT)
     result = await page.evaluate("rules => axe.run(document, rules)", rules)
@@ -104,12 +85,27 @@ async def violations(page: Page, rules: dict[str, object] = RULES) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("names", "phone"),
-    [*[(list(SCREENS)[part::3], False) for part in range(3)], ([*PLACES, *COLOURS[::3]], True)],
-    ids=["desktop-1", "desktop-2", "desktop-3", "phone"],
-)
-async def test_nothing_is_wrong_on_any_screen(browser: Browser, house: House, names: list[str], phone: bool) -> None:
+def looks() -> Iterator[Any]:
+    """Give each screen one look by light, and mark the others: at the other size, and in the dark at both."""
+    sizes = {"phone": set(ON_PHONE), "desktop": set(SCREENS) - set(ON_PHONE)}
+    for size, here in sizes.items():
+        elsewhere = set(SCREENS) - here
+        for kind, names, themes in [
+            ("", here, ["light"]),
+            ("-dark", here, ["dark"]),
+            ("-more", elsewhere, ["light", "dark"]),
+        ]:
+            parts = -(-len(names) // SCREENS_IN_A_TEST)
+            for part in range(parts):
+                marks = pytest.mark.every_look if kind else ()
+                of_part = sorted(names)[part::parts]
+                yield pytest.param(of_part, size == "phone", themes, marks=marks, id=f"{size}{kind}-{part + 1}")
+
+
+@pytest.mark.parametrize(("names", "phone", "themes"), list(looks()))
+async def test_nothing_is_wrong_on_any_screen(
+    browser: Browser, house: House, names: list[str], phone: bool, themes: list[str]
+) -> None:
     """UI-01 to UI-11: names, roles, contrast, landmarks, sizes of what is pressed, on every screen in every state.
 
     No script fails there, nothing is missing, and nothing that was served needs what the CSP forbids.
@@ -123,8 +119,10 @@ async def test_nothing_is_wrong_on_any_screen(browser: Browser, house: House, na
             await page.add_init_script(AS_SERVED)
             complaints = heed(page, f"responded with a status of {ANSWERS.get(name)} ")
             await SCREENS[name](page, house)
-            wrong = [*await page.evaluate(SIDEWAYS), *await violations(page)]
-            if name in COLOURS:
+            wrong: list[str] = []
+            if "light" in themes:
+                wrong += [*await page.evaluate(SIDEWAYS), *await violations(page)]
+            if "dark" in themes:
                 await page.emulate_media(color_scheme="dark")
                 wrong += [f"in the dark: {each}" for each in await violations(page, COLOUR_RULES)]
             if wrong or complaints:
@@ -132,6 +130,6 @@ async def test_nothing_is_wrong_on_any_screen(browser: Browser, house: House, na
             await leave(page)
 
     async with asyncio.TaskGroup() as looking:
-        for name in dict.fromkeys(names):
+        for name in names:
             looking.create_task(look_at(name))
     assert found == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest_asyncio
@@ -13,18 +12,15 @@ from playwright.async_api import Browser, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
-from tests.support.server import ForkedServer, Server
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
-    config = tmp_path / "parley.toml"
-    config.write_text(CONFIG.format(url=model.openai_url))
-    server = ForkedServer(data, PARLEY_CONFIG=str(config), TITLES="model")
-    await asyncio.to_thread(server.start)
-    yield server
-    await asyncio.to_thread(server.stop)
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    async with servers.use(CONFIG, TITLES="model") as server:
+        yield server
 
 
 async def test_agent_of_the_admin_answers_and_names_its_session(

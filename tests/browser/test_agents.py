@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 from playwright.async_api import Browser, expect
@@ -12,7 +10,8 @@ from playwright.async_api import Browser, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
-from tests.support.server import ForkedServer, Server
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
 REVIEWER = """
@@ -24,13 +23,9 @@ system_prompt = "You review what you are shown."
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
-    config = tmp_path / "parley.toml"
-    config.write_text(CONFIG.format(url=model.openai_url) + REVIEWER)
-    server = ForkedServer(data, PARLEY_CONFIG=str(config))
-    await asyncio.to_thread(server.start)
-    yield server
-    await asyncio.to_thread(server.stop)
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    async with servers.use(CONFIG + REVIEWER) as server:
+        yield server
 
 
 async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server: Server, browser: Browser) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 
 from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
-from tests.support.server import ROOT, Server
+from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
 
 FILL = """
@@ -27,8 +24,7 @@ Session.objects.update(revision=400)
 
 def fill(server: Server) -> None:
     """Put 400 messages into the only session: more than are sent one by one to a page that has missed them."""
-    environment = {**os.environ, "PARLEY_DATA": str(server.data)}
-    subprocess.run([sys.executable, "manage.py", "shell", "-c", FILL], cwd=ROOT, env=environment, check=True)
+    run_in(server, FILL)
 
 
 def context(person: Person) -> Locator:

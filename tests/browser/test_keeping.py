@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -14,23 +13,21 @@ from chat.live.hub import LINGER
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
-from tests.support.server import ForkedServer, Server
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 LIMIT = 2_000
+PROMPTS = 'prompts = ["What is new?", "Say <hello>"]\n'
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def server(tmp_path: Path, data: Path, model: WireServer) -> AsyncIterator[Server]:
-    """One that takes short messages only."""
-    config = tmp_path / "parley.toml"
-    config.write_text(CONFIG.format(url=model.openai_url) + 'prompts = ["What is new?", "Say <hello>"]\n')
-    server = ForkedServer(data, PARLEY_CONFIG=str(config), LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT))
-    await asyncio.to_thread(server.start)
-    yield server
-    await asyncio.to_thread(server.stop)
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """A server that takes short messages only."""
+    async with servers.use(CONFIG + PROMPTS, LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT)) as server:
+        yield server
 
 
 class Network:

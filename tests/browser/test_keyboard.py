@@ -10,9 +10,8 @@ from playwright.async_api import TimeoutError as TooLate
 
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
-from tests.browser.test_messages import run_in
 from tests.browser.test_palette import search
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.wire import openai
 from tests.wire.server import WireServer
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
-from tests.support.server import ROOT, Server
+from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
 
 HISTORY = """
@@ -36,12 +33,6 @@ for number, row in enumerate(rows, 1):
     ChatMessage.objects.create(sequence=number, revision=number, **{**plain, **row})
 Session.objects.update(revision=8)
 """
-
-
-def run_in(server: Server, script: str) -> None:
-    """Let a script write rows into the server's database."""
-    environment = {**os.environ, "PARLEY_DATA": str(server.data)}
-    subprocess.run([sys.executable, "manage.py", "shell", "-c", script], cwd=ROOT, env=environment, check=True)
 
 
 async def talk(person: Person, model: WireServer, *answers: str) -> None:

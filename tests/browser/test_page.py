@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 
 import pytest
 from playwright.async_api import Browser, WebSocketRoute, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
-from tests.support.server import ROOT, Server
+from tests.support.server import Server, run_in
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
@@ -32,8 +29,7 @@ Session.objects.update(revision=180)
 
 def fill(server: Server) -> None:
     """Put 180 messages of different heights into the only session."""
-    environment = {**os.environ, "PARLEY_DATA": str(server.data)}
-    subprocess.run([sys.executable, "manage.py", "shell", "-c", FILL], cwd=ROOT, env=environment, check=True)
+    run_in(server, FILL)
 
 
 async def test_what_the_reader_opened_stays_open(ana: Person, model: WireServer) -> None:

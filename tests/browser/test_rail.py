@@ -158,7 +158,7 @@ async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: 
     await choose(ana, "First", "Pin")
     await expect(rail(ana).get_by_role("region", name="Pinned").get_by_role("listitem")).to_contain_text(["First"])
     await choose(ana, "Second", "Archive")
-    await expect(ana.page.get_by_text("Session archived")).to_be_visible()
+    await expect(ana.page.get_by_text("Session archived", exact=True)).to_be_visible()
     await expect(row(ana, "Second")).to_have_count(0)
     await rail(ana).get_by_role("button", name="Archived sessions").click()
     await expect(row(ana, "Second")).to_have_count(1)

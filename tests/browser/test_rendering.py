@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from pathlib import Path
 
 import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
-from tests.browser.gallery import open_house, visit
+from tests.browser.gallery import House, visit
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
 from tests.wire.server import WireServer
@@ -94,32 +93,31 @@ async def test_keyboard_stops_only_at_what_scrolls(told: Person) -> None:
     await expect(told.answers.locator(".code pre")).to_have_attribute("tabindex", "0")
 
 
-async def test_tool_cards_open_copy_and_colour(browser: Browser, tmp_path: Path) -> None:
+async def test_tool_cards_open_copy_and_colour(browser: Browser, house: House) -> None:
     """UI-10: calls are lines that open; JSON is laid out in colours; a terminal is copied as plain text."""
-    async with open_house(tmp_path / "data") as house:
-        page = await visit(browser, house)
-        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        await page.goto(house.session)
-        cards = page.locator("article.tool_group")
-        await expect(page.locator("#connection")).to_contain_text("Connected")
-        while not await page.get_by_text("pytest -q").count():
-            before = await page.locator("#messages article").count()
-            await page.locator("#log").evaluate("log => (log.scrollTop = 0)")
-            await expect(page.locator("#messages article")).not_to_have_count(before)
-        card = cards.filter(has_text="step_39.py").first
-        await card.locator("summary").click()
-        await expect(card.locator(".hl .nt").first).to_have_text('"path"')
-        copy = card.get_by_role("button", name="Copy", exact=True).first
-        await copy.click()
-        await expect(copy).to_contain_class("copied")
-        assert json.loads(await page.evaluate("navigator.clipboard.readText()"))["path"].endswith("step_39.py")
-        terminal = cards.filter(has=page.locator(".terminal")).filter(has_text="pytest")
-        await expect(terminal.locator(".fg2").first).to_contain_text("....")
-        copy = terminal.get_by_role("button", name="Copy", exact=True).last
-        await copy.click()
-        await expect(copy).to_contain_class("copied")
-        copied = await page.evaluate("navigator.clipboard.readText()")
-        assert copied.startswith("$ pytest -q\n...............F....   [100%]\nFAILED ")
+    page = await visit(browser, house)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(house.session)
+    cards = page.locator("article.tool_group")
+    await expect(page.locator("#connection")).to_contain_text("Connected")
+    while not await page.get_by_text("pytest -q").count():
+        before = await page.locator("#messages article").count()
+        await page.locator("#log").evaluate("log => (log.scrollTop = 0)")
+        await expect(page.locator("#messages article")).not_to_have_count(before)
+    card = cards.filter(has_text="step_39.py").first
+    await card.locator("summary").click()
+    await expect(card.locator(".hl .nt").first).to_have_text('"path"')
+    copy = card.get_by_role("button", name="Copy", exact=True).first
+    await copy.click()
+    await expect(copy).to_contain_class("copied")
+    assert json.loads(await page.evaluate("navigator.clipboard.readText()"))["path"].endswith("step_39.py")
+    terminal = cards.filter(has=page.locator(".terminal")).filter(has_text="pytest")
+    await expect(terminal.locator(".fg2").first).to_contain_text("....")
+    copy = terminal.get_by_role("button", name="Copy", exact=True).last
+    await copy.click()
+    await expect(copy).to_contain_class("copied")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("$ pytest -q\n...............F....   [100%]\nFAILED ")
 
 
 async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -18,7 +15,7 @@ from chat.rendering.markdown.live_text import LiveText
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
 from tests.rendering.vectors import VECTORS
-from tests.support.server import ROOT, Server
+from tests.support.server import ROOT, Server, run_forked
 from tests.wire.server import WireServer
 
 PREFIXES = 25
@@ -90,9 +87,7 @@ async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
 @pytest.mark.usefixtures("watch")
 async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) -> None:
     """MSG-12, MSG-10: in titles, names, messages, thoughts, errors, tools, their arguments and results."""
-    environment = {**os.environ, "PARLEY_DATA": str(server.data), "DJANGO_SETTINGS_MODULE": "config.settings"}
-    command = [sys.executable, "-m", "tests.support.hostile"]
-    told = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, env=environment)
+    told = await asyncio.to_thread(run_forked, "tests/support/hostile.py", data=server.data)
     for session in json.loads(told):
         await ana.page.goto(f"{server.address}/sessions/{session}/")
         await ana.sees_connection("Connected")

@@ -8,7 +8,6 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.gallery import SCREENS, House, visit
-from tests.browser.test_accessibility import house as house  # a fixture
 from tests.support.showcase import PEOPLE
 
 # What people, models and tools have written.

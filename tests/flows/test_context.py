@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from agents.config import Config
 from agents.messages import Message
 from agents.providers.base import Request, ToolSpec
@@ -25,6 +27,8 @@ from chat.services.runs import control
 from chat.services.sessions import lifecycle
 from tests.support.house import House
 from tests.wire.server import WireServer
+
+pytestmark = pytest.mark.both_databases
 
 STEPS = 12
 ASKS = ("Hello", "calculate 6 * 7", "再见", "calculate 2 ** 10")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, Session, User
 from chat.services.messages.editing import edit, include, remove, restore
@@ -10,6 +12,8 @@ from chat.services.sessions.forking import fork
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
+
+pytestmark = pytest.mark.both_databases
 
 
 async def said(house: House, session: Session, text: str) -> str:

@@ -12,6 +12,8 @@ from chat.runner import runtime
 from chat.services.deletion import requests
 from tests.support.house import House
 
+pytestmark = pytest.mark.both_databases
+
 
 async def test_erasing_ends_the_run(house: House, ana: User, caplog: pytest.LogCaptureFixture) -> None:
     """RUN-15: the run writes nothing more, ends, and is no error; nothing of it is left."""

@@ -49,6 +49,7 @@ async def temperatures(house: House, session: Session, author: User, model: Wire
     return ["temperature" in request.body for request in model.requests[before:]]
 
 
+@pytest.mark.both_databases
 async def test_refusal_outlives_the_process_but_not_the_day(house: House, ana: User) -> None:
     """RUN-10: another process does not ask for what was refused; after a day the server is asked in full again."""
     async with WireServer() as model:
@@ -72,6 +73,7 @@ async def test_refusal_outlives_the_process_but_not_the_day(house: House, ana: U
 
 
 @pytest.mark.django_db
+@pytest.mark.both_databases
 def test_rows_that_are_too_old_are_deleted() -> None:
     """One row for each model of an endpoint, and none of models that are no longer asked."""
     dialects.keep(endpoint="e", model="old", learned={})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from agents.messages import ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
@@ -14,6 +16,8 @@ from chat.services.messages.sending import edit_queued, withdraw
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
+
+pytestmark = pytest.mark.both_databases
 
 
 async def test_queued_messages_are_delivered_after_the_tool_round(house: House, ana: User, bo: User) -> None:

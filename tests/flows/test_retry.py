@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, User
 from chat.services.runs.attempts import restore_attempt
@@ -9,6 +11,8 @@ from chat.services.runs.control import retry_here, run_tools
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
+
+pytestmark = pytest.mark.both_databases
 
 
 async def test_tools_run_again(house: House, ana: User) -> None:

@@ -196,6 +196,7 @@ async def test_stop_works_while_the_context_is_read(house: House, ana: User) -> 
 
 
 @pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.both_databases
 async def test_stop_works_before_anybody_runs_the_turn(
     transactional_db: None, ana: User, settings: Settings, times: int
 ) -> None:
@@ -233,6 +234,7 @@ async def test_repeated_stops_are_harmless(house: House, ana: User, bo: User) ->
     await check_stopped(house, session, ana, [("text", "interrupted", "Once")])
 
 
+@pytest.mark.both_databases
 async def test_late_stop_does_not_stop_the_next_turn(house: House, ana: User) -> None:
     """RUN-07: a nudge that belongs to a turn that is over."""
     gate = Gate()
@@ -303,6 +305,7 @@ async def test_held_message_joins_the_queue_while_the_agent_works(house: House, 
     await house.do(check_rest, session)
 
 
+@pytest.mark.both_databases
 async def test_message_sent_while_the_turn_stops_is_answered(house: House, ana: User) -> None:
     """RUN-06, RUN-08: it came after the stop, so it begins the next turn; what was queued before stays held."""
     gate = Gate()

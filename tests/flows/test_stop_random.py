@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from agents.events import ReasoningDelta, Usage
 from agents.providers.base import Request
 from agents.providers.scripted import Pause, Reply, Step
@@ -12,6 +14,8 @@ from chat.models import RunState, Session, SessionRun, User
 from tests.support.house import House, live_rows
 from tests.support.rest import check_rest
 from tests.support.workbench import Workbench, work
+
+pytestmark = pytest.mark.both_databases
 
 SESSIONS = 40
 STOPS = 5

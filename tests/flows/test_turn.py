@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate
 from chat.models import User
 from tests.support.house import House
+
+pytestmark = pytest.mark.both_databases
 
 
 async def test_send_runs_a_turn_and_keeps_it_as_rows(house: House, ana: User) -> None:

@@ -16,6 +16,8 @@ from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House
 from tests.support.socket import Socket, path_of
 
+pytestmark = pytest.mark.both_databases
+
 NUL, LONE = "a\0b", "a\ud800b"
 REFUSED: list[tuple[str, str]] = [
     ("{", "malformed"),

@@ -86,6 +86,7 @@ async def tape(house: House, ana: User) -> AsyncIterator[Tape]:
     feed.close()
 
 
+@pytest.mark.both_databases
 async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
     """LIVE-02: also when somebody has come meanwhile and knows more than the others."""
     viewers = await tape.both()
@@ -98,6 +99,7 @@ async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
     assert all(frame.get("type") != "head" for frame in viewers[2].frames)  # it knew
 
 
+@pytest.mark.both_databases
 async def test_hints_of_an_overtaken_commit_are_not_told(tape: Tape) -> None:
     """RUN-03: a commit's events may be published after a later one's: its status is of the past."""
     viewers = await tape.both()
@@ -175,6 +177,7 @@ async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> 
     await tape.assert_shown_to(viewers)
 
 
+@pytest.mark.both_databases
 async def test_joiner_is_shown_what_was_heard_beyond_the_rows(tape: Tape) -> None:
     """LIVE-02: the rows are up to a writer's interval behind the stream."""
     gate = Gate()

@@ -19,7 +19,7 @@ from tests.support.viewer import HubViewer, SocketViewer, Viewer
 
 Anyone = Viewer[EventsClient | PageClient]
 FACES = (EventsClient, PageClient)
-pytestmark = pytest.mark.usefixtures("no_beacon")
+pytestmark = [pytest.mark.usefixtures("no_beacon"), pytest.mark.both_databases]
 CALL = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
 
 

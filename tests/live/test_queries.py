@@ -13,7 +13,7 @@ from chat.queries import messages
 from chat.services.sessions.lifecycle import create_session
 from tests.support.house import let_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def fill(session: Session, count: int, *, status: str = "complete") -> dict[str, dict[str, int]]:

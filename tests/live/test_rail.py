@@ -134,6 +134,7 @@ async def test_pages_are_not_rung_all_the_time(house: House, ana: User, monkeypa
     bells.close()
 
 
+@pytest.mark.both_databases
 def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
     """ui.md: of one session as of thirty: its owner and those in it, as long as they may see it."""
     gone, stranger = person("Gone", ana.memberships.get().workspace), person("Stranger")

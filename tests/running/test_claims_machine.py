@@ -102,6 +102,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sqlite  # whether the machine finds a fault does not depend on the database
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_fault_that_is_put_back_is_found(ana: User, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
     """RUN-15: the machine is strict enough."""

@@ -114,6 +114,7 @@ class Asked(History):
 
 
 @pytest.mark.django_db
+@pytest.mark.sqlite  # many histories, read as the tests above read one: on PostgreSQL, they would find nothing else
 def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-01, MSG-11, CTX-01: after any edits, exclusions, removals and retries it is what was sent, prompt and all."""
     heard = Heard()

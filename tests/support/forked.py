@@ -35,6 +35,10 @@ class Fork:
         assert self._process.pid is not None
         return self._process.pid
 
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        return self._process.exitcode
+
     def send_signal(self, number: int) -> None:
         if self._process.is_alive():
             os.kill(self.pid, number)

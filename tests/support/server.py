@@ -28,6 +28,25 @@ START_SECONDS = 60
 Process = subprocess.Popen[str] | Fork
 
 
+def inherited() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key not in UNSET}
+
+
+def run_forked(*command: str, data: Path) -> str:
+    """Run a Python file in a server's data folder, as a fork; return its last line of output. Raises RuntimeError."""
+    process = Fork(command, ROOT, {**inherited(), "PARLEY_DATA": str(data)})
+    with process.stdout:
+        printed = process.stdout.read()
+    if code := process.wait(START_SECONDS):
+        raise RuntimeError(f"{command[0]} ended with {code}:\n{printed}")
+    return printed.splitlines()[-1] if printed else ""
+
+
+def run_in(server: Server, script: str) -> None:
+    """Run a script that writes rows into a server's database."""
+    run_forked("manage.py", "shell", "-c", script, data=server.data)
+
+
 class Server:
     """`manage.py serve` in a subprocess, or another `command`. `link` is the sign-in link of its last start."""
 
@@ -50,9 +69,13 @@ class Server:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start, on the same port as before if there was one, and wait for the link. Raises RuntimeError."""
-        environment = {key: value for key, value in os.environ.items() if key not in UNSET}
+        environment = inherited()
         # A request for a title is for the tests of titles: others count what the model is asked.
         environment |= {"PARLEY_DATA": str(self.data), "PORT": str(self.port), "TITLES": "words", **self._environment}
         self._ready.clear()

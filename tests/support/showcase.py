@@ -49,10 +49,10 @@ TITLES = [
 
 def house(now: datetime) -> Json:
     """Make all of it; returns cookies by person and the addresses worth a look."""
+    from bench.rows import cookie
     from chat.models import AgentPreset, Membership, User
     from chat.services.people.accounts import first_administrator
     from chat.services.people.workspaces import current_workspace
-    from tests.bench.rows import cookie
 
     first = first_administrator()
     workspace = current_workspace(first)

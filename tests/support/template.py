@@ -92,6 +92,9 @@ def warm_up() -> None:
     for file in templates.rglob("*.*"):
         get_template(str(file.relative_to(templates)))
     transport._certificates()
+    from chat.security.password_hashing import BoundedHasher
+
+    BoundedHasher.iterations = 1_000  # a password's hash takes a third of a second otherwise
 
 
 django.setup()

@@ -59,6 +59,7 @@ def test_part_export_holds_what_a_viewer_sees(talk: Session) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.both_databases
 def test_neither_form_asks_for_each_message(talk: Session, ana: User, count: int) -> None:
     """The number of queries is the same for one message and for thirty."""
     ChatMessage.objects.bulk_create(
@@ -71,6 +72,7 @@ def test_neither_form_asks_for_each_message(talk: Session, ana: User, count: int
     assert (len(json_queries), len(markdown_queries)) == (8, 4)
 
 
+@pytest.mark.both_databases
 def test_export_comes_piece_by_piece(talk: Session, ana: User) -> None:
     """Of a long session only a part is held: the first pieces come before the last rows are read."""
     ChatMessage.objects.bulk_create(

@@ -197,6 +197,7 @@ ODD: list[Json] = [
 
 
 @pytest.mark.parametrize("odd", ODD)
+@pytest.mark.both_databases
 def test_odd_conversations_come_in_as_far_as_they_can(ana: User, odd: Json) -> None:
     """MSG-10: fields that are missing or of other kinds, circles, broken Unicode."""
     made = import_file(owner=ana, file=io.BytesIO(json.dumps(odd).encode()))

@@ -53,6 +53,7 @@ def open_webui_saying(text: str) -> Json:
 @pytest.mark.parametrize("name", EXPORTS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
+@pytest.mark.both_databases
 def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana: User, data: st.DataObject) -> None:
     """MSG-10, MSG-12, CTX-03: some values anywhere become others; what was begun and refused leaves nothing."""
     made = copy.deepcopy(EXPORTS[name])

@@ -157,6 +157,7 @@ def steps(talk: Json, owner: User, **options: Any) -> Iterator[tuple[SessionImpo
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.both_databases
 def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
     ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +202,7 @@ def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> No
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.both_databases
 def test_loser_of_the_same_ids_leaves_the_winner_s_session_alone(ana: User) -> None:
     """MSG-02: two imports of the same file at the same time; it deleted the session that the first one was writing."""
     talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
@@ -220,6 +222,7 @@ def test_loser_of_the_same_ids_leaves_the_winner_s_session_alone(ana: User) -> N
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.both_databases
 def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
     """MSG-02: the next import of the same file keeps them, without waiting for the maintenance."""
     talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
@@ -232,6 +235,7 @@ def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
     assert Session.objects.get().pk == talk["session"]["id"]
 
 
+@pytest.mark.both_databases
 def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-02: another import of the same file was quicker."""
     talk = talk_of({"id": "m_" + "1" * 24, "role": "user", "text": "Hi"})

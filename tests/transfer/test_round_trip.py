@@ -50,6 +50,7 @@ def settled(talk: Session) -> dict[str, Any]:
     return document(talk)
 
 
+@pytest.mark.both_databases
 def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
     """MSG-02, MSG-11: everything is as it was, to the id; only what it was forked from must still be here."""
     before = settled(talk)
@@ -60,6 +61,7 @@ def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
     check_rest(made.session)
 
 
+@pytest.mark.both_databases
 def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
     """MSG-02: beside the session itself, its copy shares no id with it and says the same; for somebody else, too."""
     before = settled(talk)
@@ -71,6 +73,7 @@ def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
     assert made.session.owner == bo
 
 
+@pytest.mark.both_databases
 def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
     """CTX-03, MSG-07, RUN-06: what was queued is taken back, and it is said."""
     made = imported(document(talk), ana)
@@ -80,6 +83,7 @@ def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
     assert (taken_back.text, taken_back.removed_at is not None) == ("And 8?", True)
 
 
+@pytest.mark.both_databases
 def test_history_names_those_who_are_not_here(talk: Session, bo: User) -> None:
     """MSG-11: who changed what is known by name, though none of them has an account; additions too."""
     before = document(talk)

@@ -140,6 +140,7 @@ def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
 
 
 @pytest.mark.parametrize("status", ["complete", "queued"])
+@pytest.mark.both_databases
 def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
     """RUN-12: as far as their messages can stand in a session, which a queued one cannot."""
     session = create_session(owner=ana)
@@ -227,6 +228,7 @@ def test_files_are_what_their_bytes_are(own_files: None, ana: User) -> None:
     assert made.notes == ["2 files could not be used: bad, none."]
 
 
+@pytest.mark.both_databases
 def test_failed_import_leaves_nothing_behind(
     own_files: None, ana: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
@@ -262,6 +264,7 @@ TEMPLATE = {"words": {"template": "{a.__class__}", "values": {"a": "x"}}}
         ({"id": "m_" + "0" * 24 + "\n"}, "messages.0.id"),
     ],
 )
+@pytest.mark.both_databases
 def test_what_cannot_be_kept_is_refused_by_its_place(ana: User, message: Json, place: str) -> None:
     """MSG-10, MSG-12: nothing is guessed in Parley's own format; the refusal says where it is wrong."""
     assert f"“Plan” was not imported: {place}" in refusal(talk_of({"role": "user", **message}, title="Plan"), ana)
@@ -284,6 +287,7 @@ def test_deep_values_are_refused(ana: User) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
+@pytest.mark.both_databases
 def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo: User, data: st.DataObject) -> None:
     """MSG-10, MSG-12, CTX-03: one value anywhere, or several, become something else."""
     made = copy.deepcopy(document(talk))

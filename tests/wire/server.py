@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from tests.wire import anthropic, anthropic_rules, openai, openai_rules, responses, responses_rules
 from tests.wire.model import answer
@@ -52,6 +53,8 @@ class WireServer:
         self.arrived = asyncio.Condition()
         self._script: deque[Reply] = deque()
         self._runner: web.AppRunner | None = None
+        self._is_closed = False
+        self._answering: set[asyncio.Transport] = set()
 
     @property
     def anthropic_url(self) -> str:
@@ -71,8 +74,32 @@ class WireServer:
             await self.arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests[count - 1]
 
+    def close(self) -> None:
+        """Drop what is being answered, and refuse all requests until `open`: a test that shares the server is over."""
+        self._is_closed = True
+        for transport in self._answering:
+            transport.abort()
+
+    def open(self) -> None:
+        """Answer as a new server does, which has no script and no requests."""
+        self._is_closed = False
+        self._script.clear()
+        self.requests.clear()
+
     async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
+        @web.middleware
+        async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if self._is_closed:
+                return web.json_response(openai.error_body("This server is closed."), status=400)
+            assert request.transport
+            transport = request.transport
+            self._answering.add(transport)
+            try:
+                return await handler(request)
+            finally:
+                self._answering.discard(transport)
+
+        app = web.Application(client_max_size=64 * 2**20, middlewares=[watch])
         app.router.add_post("/v1/messages", self._messages)
         app.router.add_post("/v1/chat/completions", self._completions)
         app.router.add_post("/v1/responses", self._responses)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.bench.figures import print_table
-from tests.bench.stage import Spent, Stage, Stream, spend
+from bench.figures import print_table
+from bench.stage import Spent, Stage, Stream, spend
 
 LONG_ANSWER = 100_000
 STREAMS = 20

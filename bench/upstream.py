@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.bench.text import tokens
+from bench.text import tokens
 from tests.wire import anthropic, openai, responses
 from tests.wire.model import Answer, Tokens
 from tests.wire.pace import PacedWriter

@@ -9,11 +9,11 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.core.management import call_command
 
+from bench.text import tokens
 from chat.models import ChatMessage, MessageRole, MessageType, Session, SessionRun, User, Workspace
 from chat.security.session_store import SessionStore
 from chat.services.people.accounts import first_administrator
 from chat.services.people.workspaces import current_workspace
-from tests.bench.text import tokens
 
 SAID = "How does this part work, and what would have to change to make it twice as fast? " * 3
 

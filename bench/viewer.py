@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench.text import last_word
+from bench.text import last_word
 
 OnFrame = Callable[[bytes, float], None]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from django.conf import settings
 
+from bench import rows
+from bench.server import Server
+from bench.upstream import Sent, Upstream, prompt
+from bench.viewer import Viewer, open_viewer
 from chat.models import User
-from tests.bench import rows
-from tests.bench.server import Server
-from tests.bench.upstream import Sent, Upstream, prompt
-from tests.bench.viewer import Viewer, open_viewer
 
 PATHS = {"page": "/ws/sessions/{}/page", "events": "/ws/sessions/{}/"}
 CONFIG = """

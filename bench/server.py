@@ -13,7 +13,7 @@ from typing import IO
 
 import psutil
 
-from tests.bench.machine import SERVER_CORE
+from bench.machine import SERVER_CORE
 
 PATIENCE = 40.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.bench import machine
+from bench import machine
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -1,4 +1,4 @@
-"""Run it: `python -m tests.bench [what …]`; --help says what there is. It needs two cores and no network."""
+"""Run it: `python -m bench [what …]`; --help says what there is. It needs two cores and no network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 
 import django
 
-from tests.bench.machine import stay_away
+from bench.machine import stay_away
 
 WHAT = ("streams", "most", "starts", "stops", "sockets", "pages", "page", "growth")
 
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure one Parley process.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure one Parley process.")
     parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="what to measure; everything if not given")
     parser.add_argument("--server", choices=("uvicorn", "daphne"), default="uvicorn")
     parser.add_argument("--provider", choices=("openai", "responses", "anthropic"), default="openai")
@@ -38,7 +38,7 @@ def _arguments() -> argparse.Namespace:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    from tests.bench.stage import open_stage
+    from bench.stage import open_stage
 
     for what in arguments.what or WHAT:
         async with open_stage(arguments.server, arguments.provider, arguments.face) as stage:
@@ -46,8 +46,8 @@ async def _run(arguments: argparse.Namespace) -> None:
 
 
 async def _measure(what: str, stage: object, arguments: argparse.Namespace) -> None:
-    from tests.bench import growth, page, pages, sockets, starts, stops, streams
-    from tests.bench.stage import Stage
+    from bench import growth, page, pages, sockets, starts, stops, streams
+    from bench.stage import Stage
 
     assert isinstance(stage, Stage)
     counts = arguments.sessions

@@ -7,8 +7,8 @@ import time
 
 import aiohttp
 
-from tests.bench.figures import both, ms, print_table
-from tests.bench.stage import Stage
+from bench.figures import both, ms, print_table
+from bench.stage import Stage
 
 LOADS = 30
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.bench.figures import both, print_table
-from tests.bench.stage import Stage
+from bench.figures import both, print_table
+from bench.stage import Stage
 
 INTERVAL = 0.1
 

@@ -1,4 +1,4 @@
-"""What finding work costs a database full of sessions at rest: `python -m tests.bench.due [--sessions 1000000]`.
+"""What finding work costs a database full of sessions at rest: `python -m bench.due [--sessions 1000000]`.
 
 On SQLite in a temporary folder, or on the PostgreSQL in DATABASE_URL (scripts/on-postgres gives one).
 """
@@ -17,7 +17,7 @@ ROUNDS = 200
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.due", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.due", description=__doc__)
     parser.add_argument("--sessions", type=int, default=1_000_000)
     count = parser.parse_args().sessions
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as data:

@@ -10,9 +10,9 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page, async_playwright, expect
 
-from tests.bench.figures import print_table
-from tests.bench.stage import Stage, Stream
-from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from bench.figures import print_table
+from bench.stage import Stage, Stream
+from tests.browser.launch import ARGUMENTS, CHROMIUM
 
 MESSAGES = 5000
 ROWS = 300

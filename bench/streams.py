@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.bench.figures import both, percentile, print_table
-from tests.bench.stage import Spent, Stage, Stream, spend
+from bench.figures import both, percentile, print_table
+from bench.stage import Spent, Stage, Stream, spend
 
 WARM_UP = 3.0
 STARTS_PER_SECOND = 60

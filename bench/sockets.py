@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.bench.figures import print_table
-from tests.bench.stage import Stage
+from bench.figures import print_table
+from bench.stage import Stage
 
 WARM_UP = 50
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.bench.figures import both, print_table
-from tests.bench.stage import Stage, Stream, spend
+from bench.figures import both, print_table
+from bench.stage import Stage, Stream, spend
 
 
 async def measure(stage: Stage, counts: list[int]) -> None:

@@ -1,0 +1,99 @@
+"""Servers that many tests use one after another. Before each test, the rows are those of the first start."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+from tests.support.prepared import copy
+from tests.support.server import ForkedServer, Server
+from tests.wire.server import WireServer
+
+# Each test signs in, and many make accounts, from one address.
+LIMITS = "sign_ins=0, links=0, joins=0, passkeys=0"
+IDLE_SECONDS = 10
+# The live server's own rows, and what triggers and migrations keep.
+LEFT_ALONE = ("chat_joblease", "chat_searchdoc", "chat_worker", "django_migrations")
+TABLES = "SELECT name FROM start.sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+
+
+class SharedServer(ForkedServer):
+    """A server whose administrator, with the link of the first start, is new for each test."""
+
+    def __init__(self, data: Path, **environment: str) -> None:
+        super().__init__(data, **environment)
+        self._database = data / "parley.sqlite3"
+        self._at_start = data / "start.sqlite3"
+        self._first_link = ""
+
+    def rewind(self) -> None:
+        """Wait until no agent works, and set the rows back. Start the server if it does not run."""
+        if not self._first_link:
+            self.start()
+            self._first_link = self.link
+            with closing(sqlite3.connect(self._database)) as database:
+                database.execute("VACUUM INTO ?", [str(self._at_start)])
+            return
+        if not (self.is_running and self._is_idle()):
+            self.kill()
+        with closing(sqlite3.connect(self._database, timeout=IDLE_SECONDS)) as database:
+            self._set_back(database)
+        if not self.is_running:
+            self.start()
+        self.link = self._first_link
+
+    def _is_idle(self) -> bool:
+        """Wait for the end of all turns; return False if one does not end."""
+        until = time.monotonic() + IDLE_SECONDS
+        with closing(sqlite3.connect(self._database, timeout=IDLE_SECONDS, isolation_level=None)) as database:
+            while database.execute("SELECT 1 FROM chat_sessionrun WHERE state <> 'idle'").fetchone():
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.02)
+        return True
+
+    def _set_back(self, database: sqlite3.Connection) -> None:
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("ATTACH ? AS start", [str(self._at_start)])
+        names = [name for (name,) in database.execute(TABLES)]
+        with database:
+            for name in names:
+                # The search index and its tables follow the messages by triggers.
+                if name not in LEFT_ALONE and not name.startswith("chat_search"):
+                    database.execute(f"DELETE FROM main.{name}")  # noqa: S608  # our own
+                    database.execute(f"INSERT INTO main.{name} SELECT * FROM start.{name}")  # noqa: S608  # likewise
+
+
+class SharedServers:
+    """The shared servers of a test process, one for each configuration, and the model's server that all of them use."""
+
+    def __init__(self, prepared: Path, folder: Path, model: WireServer) -> None:
+        self._prepared = prepared
+        self._folder = folder
+        self._model = model
+        self._servers: dict[tuple[str, ...], SharedServer] = {}
+
+    @asynccontextmanager
+    async def use(self, config: str, **environment: str) -> AsyncIterator[Server]:
+        """Yield a server with this configuration file, as after its first start; `{url}` is the model's address."""
+        key = (config, *(f"{name}={value}" for name, value in sorted(environment.items())))
+        if key not in self._servers:
+            data = copy(self._prepared, self._folder / f"data{len(self._servers)}")
+            file = data / "parley.toml"
+            file.write_text(config.format(url=self._model.openai_url))
+            self._servers[key] = SharedServer(data, PARLEY_CONFIG=str(file), LIMITS=LIMITS, **environment)
+        server = self._servers[key]
+        await asyncio.to_thread(server.rewind)
+        self._model.open()
+        try:
+            yield server
+        finally:
+            self._model.close()
+
+    async def stop(self) -> None:
+        for server in self._servers.values():
+            await asyncio.to_thread(server.stop)
