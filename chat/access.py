@@ -1,4 +1,4 @@
-"""The one gate through which every session is fetched."""
+"""The access gate: all sessions, workspaces and users that a request names are fetched here."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from chat.models import Membership, Session, SessionRole, Share, User, Workspace
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
-    """All sessions that the user may see: their own, and those shared with them; none that is deleted.
+    """Return the sessions that a user may see: their own and those shared with them, without deleted ones.
 
-    Whether they are active is asked of their row: a socket knows them as they were when it was opened.
+    The query checks that the user is active, because a socket's user object is as old as the socket.
     """
     if not isinstance(user, User):
         return Session.objects.none()
@@ -28,10 +28,9 @@ def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
 def session_for(
     user: User | AnonymousUser, session_id: str, needs: SessionRole = SessionRole.VIEWER
 ) -> tuple[Session, SessionRole]:
-    """Fetch a session for somebody who needs a role in it.
+    """Fetch a session in which the user has at least the role `needs`; return it with the user's role.
 
-    Raises NoSuchSession when there is none or the user may not know of it, Forbidden when they may see it but not
-    do this.
+    Raises NoSuchSession if it does not exist or the user may not see it, Forbidden if the role is not sufficient.
     """
     session = sessions_of(user).filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None or not isinstance(user, User):
@@ -45,12 +44,12 @@ def session_for(
 
 
 def memberships_of(user: User) -> QuerySet[Membership]:
-    """Return the memberships by which a user is in a workspace as a whole; guests see single sessions only."""
+    """Return a user's memberships except those as a guest, which give access to single sessions only."""
     return Membership.objects.filter(user=user).exclude(role=Membership.Role.GUEST)
 
 
 def workspace_for(user: User, workspace_id: int | None) -> Workspace:
-    """Fetch a workspace for a member of it who is no guest. Raises NoSuchWorkspace, also for None: that was no id."""
+    """Fetch a workspace of which the user is a member, not a guest. Raises NoSuchWorkspace, also for None."""
     mine = memberships_of(user).values("workspace")
     workspace = Workspace.objects.filter(pk=workspace_id, pk__in=mine).first() if workspace_id else None
     if workspace is None:
@@ -59,30 +58,30 @@ def workspace_for(user: User, workspace_id: int | None) -> Workspace:
 
 
 def managed_workspaces(user: User) -> QuerySet[Workspace]:
-    """Return the workspaces whose guests and members a user manages: as their owner or admin."""
+    """Return the workspaces of which a user is an owner or admin."""
     managers = (Membership.Role.OWNER, Membership.Role.ADMIN)
     return Workspace.objects.filter(pk__in=memberships_of(user).filter(role__in=managers).values("workspace"))
 
 
 def may_begin_sessions(user: User) -> bool:
-    """Return whether a user may start sessions anywhere; who is only a guest, or came as one, may not."""
+    """Return whether a user may start sessions in any workspace. Users who are only guests may not."""
     return memberships_of(user).exists() or _may_own_workspace(user)
 
 
 def require_no_guest(user: User, session: Session) -> None:
-    """Raise NotForGuests for guests of the session's workspace: they use what the session has, and choose nothing."""
+    """Raise NotForGuests if the user is a guest of the session's workspace: guests cannot choose models or agents."""
     if is_guest_in(user, session):
         raise NotForGuests
 
 
 def is_guest_in(user: User, session: Session) -> bool:
-    """Return whether a user is in a session as a guest of its workspace."""
+    """Return whether a user is a guest of the session's workspace."""
     guests = Membership.objects.filter(user=user, workspace=session.workspace_id, role=Membership.Role.GUEST)
     return guests.exists()
 
 
 def person_for(viewer: User, user_id: int) -> User | None:
-    """Fetch another user for somebody who may know them: of a workspace of theirs, or in a session that both see."""
+    """Fetch a user if the viewer may see them: they share a workspace or a session. Return None if not."""
     if user_id == viewer.pk:
         return viewer
     seen = sessions_of(viewer).order_by()
@@ -95,18 +94,18 @@ def person_for(viewer: User, user_id: int) -> User | None:
 
 
 def _may_own_workspace(user: User) -> bool:
-    """Return whether a user without a membership may get a workspace of their own, as their row says now."""
+    """Return whether a user without a membership may get a workspace of their own, as stored in the database."""
     return User.objects.filter(pk=user.pk, can_own_workspace=True).exists()
 
 
 def deleted_sessions_of(user: User) -> QuerySet[Session]:
-    """Return the deleted sessions that the user may restore: their own, none that is being written or erased."""
+    """Return the deleted sessions that a user may restore: their own, except those being written or erased."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
     return deleted.filter(building_until=None)
 
 
 def deleted_session_for(user: User, session_id: str) -> Session:
-    """Fetch a deleted session for its owner, who alone may restore it. Raises NoSuchSession."""
+    """Fetch a deleted session that a user may restore. Raises NoSuchSession."""
     session = deleted_sessions_of(user).filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
@@ -116,10 +115,10 @@ def deleted_session_for(user: User, session_id: str) -> Session:
 def session_for_staff(
     user: User | AnonymousUser, session_id: str, *, needs_change: bool, is_deleted: bool = False
 ) -> Session:
-    """Fetch any session, deleted ones too, for staff whom the admin's permissions let in; with owner, workspace, run.
+    """Fetch any session, including deleted ones, for staff with the admin's permissions.
 
-    Raises Forbidden for everybody else, and for changes of a deleted session, unless it is to be one (`is_deleted`);
-    NoSuchSession.
+    `is_deleted` allows changes of a deleted session. Raises NoSuchSession, and Forbidden for users without permission
+    and for other changes of deleted sessions.
     """
     permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
     if not isinstance(user, User) or not user.is_staff or not any(map(user.has_perm, permissions)):
@@ -134,7 +133,7 @@ def session_for_staff(
 
 
 def role_in(user: User, session: Session) -> SessionRole | None:
-    """The user's role in a session that is not deleted; None for strangers."""
+    """Return a user's role in a session that is not deleted; None if they have no access."""
     if session.owner_id == user.pk:
         return SessionRole.OWNER
     share = _shares().filter(session=session, user=user).first()
@@ -142,10 +141,7 @@ def role_in(user: User, session: Session) -> SessionRole | None:
 
 
 def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole]:
-    """The present roles of many (user id, session id) pairs, in two queries.
-
-    Strangers and inactive people are missing.
-    """
+    """Return the roles for pairs of user id and session id, in two queries. Pairs without access are missing."""
     pairs = set(pairs)
     users, sessions = {user for user, _ in pairs}, {session for _, session in pairs}
     found: dict[tuple[int, str], SessionRole] = {
@@ -161,7 +157,7 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole
 
 
 def people_in(session_ids: Iterable[str]) -> set[int]:
-    """The ids of all who may see any of these sessions, or might if it were not deleted; in one query."""
+    """Return the ids of all users with access to any of these sessions, even if it is deleted, in one query."""
     ids = set(session_ids)
     owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("owner_id")
     shares = Share.objects.filter(session__in=ids, user__is_active=True)
@@ -170,6 +166,6 @@ def people_in(session_ids: Iterable[str]) -> set[int]:
 
 
 def _shares() -> QuerySet[Share]:
-    """The shares that count: of active people who are still members of the workspace, in sessions that are there."""
+    """Return valid shares: the user is active and still in the workspace, and the session is not deleted."""
     shares = Share.objects.filter(user__is_active=True, user__memberships__workspace=F("session__workspace"))
     return shares.exclude(session__status=Session.Status.DELETED)

@@ -1,13 +1,13 @@
-"""Why a service refuses: a stable code for programs, words for a person.
+"""Errors that services raise, each with a stable code for programs and a message for users.
 
-ServiceError                  somebody asked for what cannot be; the message says what, and what to do instead
-├── NoSuchSession            there is none, or it is none of theirs (nobody learns which)
-├── NoSuchMessage            likewise, in a session that they may see
-├── NoSuchWorkspace          there is none, or they are not a member of it (nobody learns which)
-├── Forbidden                their role does not cover it
-│   └── NotForGuests               they are a guest of the workspace
-├── Busy                     not while the agent works
-└── Invalid                  what was given cannot be taken as it is
+ServiceError                 the request cannot be carried out; the message says why and what to do
+├── NoSuchSession            it does not exist or the user may not see it (the error does not tell which)
+├── NoSuchMessage            the same, in a session that the user may see
+├── NoSuchWorkspace          it does not exist or the user is not a member (the error does not tell which)
+├── Forbidden                the user's role does not allow it
+│   └── NotForGuests         the user is a guest of the workspace
+├── Busy                     not possible while the agent is running
+└── Invalid                  the input is not valid
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from django.utils.translation import gettext as _
 
 
 def unavailable() -> str:
-    """Explain to a person that the database does not answer."""
+    """Return the message for users when the database does not respond."""
     return _("The database is busy or not available right now. Try again in a moment.")
 
 
-class ServiceError(Exception):  # an answer to a person, not a failure of ours
-    """Root. `str(error)` is the message; `details` are what a program may make use of beside the code."""
+class ServiceError(Exception):  # a response for the user, not a failure of the program
+    """The base class. `str(error)` is the message; `details` has further values for programs."""
 
     def __init__(self, code: str, message: str, **details: Any) -> None:
         super().__init__(message)

@@ -1,5 +1,5 @@
-"""The admin: what staff look after, one module per noun."""
+"""The admin site for staff: one module per kind of page."""
 
-from chat.admin import erasing, people, presets, security, sessions, shares, tokens, workspaces
+from chat.admin import erasures, people, presets, security, sessions, shares, tokens, workspaces
 
-__all__ = ["erasing", "people", "presets", "security", "sessions", "shares", "tokens", "workspaces"]
+__all__ = ["erasures", "people", "presets", "security", "sessions", "shares", "tokens", "workspaces"]

@@ -1,4 +1,4 @@
-"""What staff do with a session or one of its messages by a button; each leads back to where the button was."""
+"""What staff can do with sessions and messages: actions of the session list, and buttons of a session's pages."""
 
 from __future__ import annotations
 
@@ -6,171 +6,260 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.db import transaction
-from django.http import HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBadRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 from django.views.decorators.http import require_POST
 
-from chat import ids
-from chat.admin import audit_log, session_page
-from chat.admin.list_actions import archive_one, restore_one, stop_one, undelete_one
-from chat.admin.message_rows import page_with
-from chat.admin.permissions import Pages, StaffRequest, require_messages, session_or_404
-from chat.errors import NoSuchMessage, ServiceError
+from chat.access import session_for_staff
+from chat.admin import audit_log, exports, session_page
+from chat.admin.permissions import Pages, StaffRequest, find_message, require_messages, session_or_404
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRole, Session, User
 from chat.services.messages import editing
 from chat.services.runs import attempts, control
-from chat.services.sessions import forking
+from chat.services.sessions import actions, forking
 from chat.services.transaction import SessionTransaction
 
+# A selection can span all pages of the list. One request changes at most this many sessions.
+MAX_SESSIONS = 100
+
+
+def stop_session(user: User, session: Session) -> bool:
+    if not control.cancel(session=session, author=user):
+        return False
+    audit_log.log_change(user, session, audit_log.STOPPED)
+    return True
+
+
+def archive_session(user: User, session: Session) -> bool:
+    if session.status == Session.Status.ARCHIVED:
+        return False
+    actions.set_archived(session=session, archived=True)
+    audit_log.log_change(user, session, audit_log.ARCHIVED)
+    return True
+
+
+def unarchive_session(user: User, session: Session) -> bool:
+    if session.status == Session.Status.ACTIVE:
+        return False
+    actions.set_archived(session=session, archived=False)
+    audit_log.log_change(user, session, audit_log.UNARCHIVED)
+    return True
+
+
+def undelete_session(user: User, session: Session) -> bool:
+    if session.status != Session.Status.DELETED:
+        return False
+    actions.bring_back(session=session, author=user)
+    audit_log.log_change(user, session, audit_log.UNDELETED)
+    return True
+
+
+# Changes a session and logs that; returns False if there was nothing to change. Raises ServiceError.
+SessionAction = Callable[[User, Session], bool]
 UNDELETE = "undelete"
-OF_SESSIONS: dict[str, Callable[[User, Session], bool]] = {
-    "stop": stop_one,
-    "archive": archive_one,
-    "restore": restore_one,
-    UNDELETE: undelete_one,
+SESSION_ACTIONS: dict[str, SessionAction] = {
+    "stop": stop_session,
+    "archive": archive_session,
+    "unarchive": unarchive_session,
+    UNDELETE: undelete_session,
 }
 
 
-class Deed(StrEnum):
-    """What can be done with a message."""
+@admin.action(description=gettext_lazy("Stop the agent"), permissions=["change"])
+def stop(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+    _apply_to_each(request, chosen, stop_session)
 
+
+@admin.action(description=gettext_lazy("Archive"), permissions=["change"])
+def archive(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+    _apply_to_each(request, chosen, archive_session)
+
+
+@admin.action(description=gettext_lazy("Restore from the archive"), permissions=["change"])
+def unarchive(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+    _apply_to_each(request, chosen, unarchive_session)
+
+
+@admin.action(description=gettext_lazy("Restore deleted sessions"), permissions=["change"])
+def undelete(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+    _apply_to_each(request, chosen, undelete_session, are_deleted=True)
+
+
+@admin.action(description=gettext_lazy("Export as JSON"), permissions=["read_messages"])
+def export_json(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> HttpResponseBase:
+    return exports.response(request, list(chosen.values_list("pk", flat=True)), "json")
+
+
+@admin.action(description=gettext_lazy("Export as Markdown"), permissions=["read_messages"])
+def export_markdown(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> HttpResponseBase:
+    return exports.response(request, list(chosen.values_list("pk", flat=True)), "markdown")
+
+
+def _apply_to_each(
+    request: StaffRequest, chosen: QuerySet[Session], action: SessionAction, *, are_deleted: bool = False
+) -> None:
+    """Apply an action to each chosen session, one transaction each, and report how many changed and the errors."""
+    ids = list(chosen.values_list("pk", flat=True)[: MAX_SESSIONS + 1])
+    if len(ids) > MAX_SESSIONS:
+        text = _("Only the first %(count)s sessions were changed.")
+        messages.warning(request, text % {"count": MAX_SESSIONS})
+        ids = ids[:MAX_SESSIONS]
+    errors: list[ServiceError] = []
+    changed = 0
+    for session_id in ids:
+        try:
+            with transaction.atomic():
+                session = session_for_staff(request.user, session_id, needs_change=True, is_deleted=are_deleted)
+                changed += action(request.user, session)
+        except ServiceError as error:
+            errors.append(error)
+    if changed:
+        text = ngettext("Updated %(count)s session.", "Updated %(count)s sessions.", changed)
+        messages.success(request, text % {"count": changed})
+    if unchanged := len(ids) - len(errors) - changed:
+        text = ngettext("%(count)s session needed no change.", "%(count)s sessions needed no change.", unchanged)
+        messages.info(request, text % {"count": unchanged})
+    for message in sorted({error.message for error in errors}):
+        messages.error(request, message)
+
+
+class MessageAction(StrEnum):
     EXCLUDE = "exclude"
     INCLUDE = "include"
     REMOVE = "remove"
-    PUT_BACK = "put_back"
+    RESTORE = "restore"
     RETRY = "retry"
     RESTORE_ATTEMPT = "restore_attempt"
     FORK = "fork"
 
 
-# What withdraws messages, and asks first how many.
-ASKING = (Deed.RETRY, Deed.RESTORE_ATTEMPT)
+# These withdraw messages, so a page asks for confirmation first.
+CONFIRMED_ACTIONS = (MessageAction.RETRY, MessageAction.RESTORE_ATTEMPT)
 
 
-# Django's words for what became of an object, and the field that it concerns.
-LOGGED: dict[Deed, tuple[str, list[str] | None]] = {
-    Deed.EXCLUDE: ("changed", [gettext_noop("In context: excluded")]),
-    Deed.INCLUDE: ("changed", [gettext_noop("In context: included")]),
-    Deed.REMOVE: ("deleted", None),
-    Deed.PUT_BACK: ("changed", [gettext_noop("Removal: undone")]),
-    Deed.RETRY: ("changed", [gettext_noop("Answer")]),
-    Deed.RESTORE_ATTEMPT: ("added", None),
+# For each action, the arguments of `audit_log.log_message`: Django's verb for the change, and the changed fields.
+LOGGED: dict[MessageAction, tuple[str, list[str] | None]] = {
+    MessageAction.EXCLUDE: ("changed", [gettext_noop("In context: excluded")]),
+    MessageAction.INCLUDE: ("changed", [gettext_noop("In context: included")]),
+    MessageAction.REMOVE: ("deleted", None),
+    MessageAction.RESTORE: ("changed", [gettext_noop("Removal: undone")]),
+    MessageAction.RETRY: ("changed", [gettext_noop("Answer")]),
+    MessageAction.RESTORE_ATTEMPT: ("added", None),
 }
 
 
 @require_POST
-def do(request: StaffRequest, session_id: str) -> HttpResponse:
-    """Do what the pressed button says: a deed, and for messages the message's id after a space."""
-    deed, _space, message_id = request.POST.get("deed", "").partition(" ")
-    session = session_or_404(request, session_id, needs_change=True, is_deleted=deed == UNDELETE)
-    if deed in OF_SESSIONS:
-        return _with_session(request, session, OF_SESSIONS[deed])
-    if deed not in list(Deed):
-        return HttpResponseBadRequest("deed")
-    require_messages(request.user, change=deed != Deed.FORK)
-    return _with_message(request, session, Deed(deed), message_id)
+def perform(request: StaffRequest, session_id: str) -> HttpResponse:
+    """Perform the action of the pressed button, then redirect to the page of the button.
+
+    `action` in the form is a key of SESSION_ACTIONS, or a MessageAction followed by a space and the message's id.
+    """
+    name, _space, message_id = request.POST.get("action", "").partition(" ")
+    session = session_or_404(request, session_id, needs_change=True, is_deleted=name == UNDELETE)
+    if name in SESSION_ACTIONS:
+        return _change_session(request, session, SESSION_ACTIONS[name])
+    if name not in list(MessageAction):
+        return HttpResponseBadRequest("action")
+    require_messages(request.user, change=name != MessageAction.FORK)
+    return _change_message(request, session, MessageAction(name), message_id)
 
 
-def _with_session(request: StaffRequest, session: Session, deed: Callable[[User, Session], bool]) -> HttpResponse:
+def _change_session(request: StaffRequest, session: Session, action: SessionAction) -> HttpResponse:
     try:
         with transaction.atomic():
-            deed(request.user, session)
-    except ServiceError as refused:
-        messages.error(request, refused.message)
-    return HttpResponseRedirect(_back(request, session))
+            action(request.user, session)
+    except ServiceError as error:
+        messages.error(request, error.message)
+    return HttpResponseRedirect(_return_url(request, session))
 
 
-def _with_message(request: StaffRequest, session: Session, deed: Deed, message_id: str) -> HttpResponse:
+def _change_message(request: StaffRequest, session: Session, action: MessageAction, message_id: str) -> HttpResponse:
     try:
-        row = message_of(session, message_id)
-        if deed in ASKING and request.POST.get("sure") != str(session.revision):
-            return _ask(request, session, row, deed)
-        if deed == Deed.FORK:  # a large one takes several transactions
+        row = find_message(session, message_id)
+        if action in CONFIRMED_ACTIONS and request.POST.get("sure") != str(session.revision):
+            return _ask(request, session, row, action)
+        if action == MessageAction.FORK:  # forking a large session takes several transactions
             return _fork(request, session, row)
         with transaction.atomic():
-            if deed in ASKING and SessionTransaction.lock(session.pk).session.revision != session.revision:
-                return _ask(request, session_or_404(request, session.pk, needs_change=True), row, deed)
-            _carry_out(request.user, session, row, deed)
-    except ServiceError as refused:
-        messages.error(request, refused.message)
-        return HttpResponseRedirect(_back(request, session))
-    if deed == Deed.RETRY:
+            if action in CONFIRMED_ACTIONS and SessionTransaction.lock(session.pk).session.revision != session.revision:
+                return _ask(request, session_or_404(request, session.pk, needs_change=True), row, action)
+            _apply(request.user, session, row, action)
+    except ServiceError as error:
+        messages.error(request, error.message)
+        return HttpResponseRedirect(_return_url(request, session))
+    if action == MessageAction.RETRY:
         messages.success(
             request, _("The agent is answering again. You can find the replaced messages under Removed messages.")
         )
     row.refresh_from_db(fields=["sequence"])
-    return HttpResponseRedirect(_back(request, session, row))
+    return HttpResponseRedirect(_return_url(request, session, row))
 
 
 def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
-    """Fork and show the fork. Raises ServiceError."""
-    made = forking.fork(session=session, author=request.user, message_id=row.pk)
-    # A fork is the reader's own: reading it is not logged.
-    audit_log.note_reading(request.user, session, opens=False)
-    audit_log.note(request.user, session, audit_log.FORKED)
+    """Fork a session and redirect to the fork. Raises ServiceError."""
+    fork = forking.fork(session=session, author=request.user, message_id=row.pk)
+    # The user owns the fork, so reading it is not logged. Log that they read the original.
+    audit_log.log_reading(request.user, session, is_new=False)
+    audit_log.log_change(request.user, session, audit_log.FORKED)
     messages.success(request, _("This is your fork of the session."))
-    return HttpResponseRedirect(session_page.address(made.pk))
+    return HttpResponseRedirect(session_page.url_of(fork.pk))
 
 
-def _carry_out(user: User, session: Session, row: ChatMessage, deed: Deed) -> None:
-    """Do it through the services, and log what has changed."""
-    about: dict[str, Any] = {"session": session, "author": user, "message_id": row.pk}
+def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction) -> None:
+    """Apply an action to a message through the services and log the change. Raises ServiceError."""
+    target: dict[str, Any] = {"session": session, "author": user, "message_id": row.pk}
     has_changed = True
-    match deed:
-        case Deed.EXCLUDE | Deed.INCLUDE:
-            has_changed = editing.include(**about, included=deed == Deed.INCLUDE)
-        case Deed.REMOVE:
-            editing.remove(**about, as_staff=True)
-        case Deed.PUT_BACK:
-            has_changed = editing.restore(**about, as_staff=True)
-        case Deed.RETRY:
-            control.retry_here(**about)
-        case Deed.RESTORE_ATTEMPT:
+    match action:
+        case MessageAction.EXCLUDE | MessageAction.INCLUDE:
+            has_changed = editing.include(**target, included=action == MessageAction.INCLUDE)
+        case MessageAction.REMOVE:
+            editing.remove(**target, as_staff=True)
+        case MessageAction.RESTORE:
+            has_changed = editing.restore(**target, as_staff=True)
+        case MessageAction.RETRY:
+            control.retry_here(**target)
+        case MessageAction.RESTORE_ATTEMPT:
             attempts.restore_attempt(session=session, author=user, attempt=row.attempt)
-        case Deed.FORK:
-            raise AssertionError("_fork does it")
+        case MessageAction.FORK:
+            raise AssertionError("_fork handles forks")
     if has_changed:
-        audit_log.note_message(user, row, *LOGGED[deed])
+        audit_log.log_message(user, row, *LOGGED[action])
 
 
-def message_of(session: Session, message_id: str) -> ChatMessage:
-    """Fetch a message of a session, a removed one too. Raises NoSuchMessage."""
-    rows = ChatMessage.objects.select_related("session").filter(session=session)
-    row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
-    if row is None:
-        raise NoSuchMessage
-    return row
+def _ask(request: StaffRequest, session: Session, row: ChatMessage, action: MessageAction) -> HttpResponse:
+    """Show a page that asks for confirmation and counts the messages to withdraw. Raises ServiceError.
 
-
-def _ask(request: StaffRequest, session: Session, row: ChatMessage, deed: Deed) -> HttpResponse:
-    """Ask for a confirmation that says what is withdrawn. Raises ServiceError."""
-    about: dict[str, Any] = {"session": session, "author": request.user, "preview": True}
-    if deed == Deed.RETRY:
-        title, found = _("Retry from here?"), control.retry_here(**about, message_id=row.pk)
+    The confirmation carries the session's revision: if the session changes meanwhile, the page is shown again.
+    """
+    options: dict[str, Any] = {"session": session, "author": request.user, "preview": True}
+    if action == MessageAction.RETRY:
+        title, preview = _("Retry from here?"), control.retry_here(**options, message_id=row.pk)
     else:
-        title, found = _("Restore these messages?"), attempts.restore_attempt(**about, attempt=row.attempt)
+        title, preview = _("Restore these messages?"), attempts.restore_attempt(**options, attempt=row.attempt)
     values = {
         **session_page.frame(request, session, title),
         "row": row,
-        "deed": deed,
-        "found": found,
+        "action": action,
+        "preview": preview,
         "is_answer": row.role not in (MessageRole.USER, MessageRole.SYSTEM),
-        "back": _back(request, session, row),
+        "back": _return_url(request, session, row),
     }
     return render(request, "admin/chat/session/retry.html", values)
 
 
-def _back(request: StaffRequest, session: Session, row: ChatMessage | None = None) -> str:
-    """The page from which the button was pressed, at the message."""
+def _return_url(request: StaffRequest, session: Session, row: ChatMessage | None = None) -> str:
+    """Return the URL of the page with the pressed button, scrolled to the message if it is still in the session."""
     if row is not None and row.sequence is not None:
-        return session_page.address(session.pk, f"?p={page_with(row)}#{row.pk}")
+        return session_page.url_of(session.pk, f"?p={session_page.page_number(row)}#{row.pk}")
     here = request.POST.get("here", "")
-    is_ours = here.startswith("?") and here.isascii() and here.isprintable()
-    return session_page.address(session.pk, here if is_ours else "?p=")
+    is_query = here.startswith("?") and here.isascii() and here.isprintable()
+    return session_page.url_of(session.pk, here if is_query else "?p=")
 
 
-PAGES: Pages = {"<str:session_id>/do/": (do, "chat_session_do")}
+PAGES: Pages = {"<str:session_id>/do/": (perform, "chat_session_do")}

@@ -1,4 +1,4 @@
-"""The audit log: what staff have done with sessions, and which ones of others they have read."""
+"""Entries in Django's admin log: what staff changed in sessions, and which sessions of other users they read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from chat.access import role_in
 from chat.models import ChatMessage, Session, User
 from chat.services.people.security_log import Kind, record
 
-# Beside Django's own kinds (1 to 3).
+# An action flag besides Django's own (1 to 3).
 READ = 4
-# Going from page to page of a session is one reading of it, for so long.
-OPENING = timedelta(minutes=30)
-# The words are translated where they are shown.
+# Further requests within this time belong to the same reading of a session, or to the same search.
+SAME_VISIT = timedelta(minutes=30)
+# Log entries store the English message, which the log page translates.
 STOPPED = _("Stopped the agent.")
 ARCHIVED = _("Archived the session.")
-RESTORED = _("Restored the session from the archive.")
+UNARCHIVED = _("Restored the session from the archive.")
 UNDELETED = _("Restored the deleted session.")
 EXPORTED_JSON = _("Exported the session as JSON.")
 EXPORTED_MARKDOWN = _("Exported the session as Markdown.")
@@ -31,45 +31,46 @@ FORKED = _("Forked the session.")
 WAS_READ = _("Read the session.")
 
 
-def note(user: User, session: Session, message: str | list[dict[str, Any]], flag: int = CHANGE) -> None:
-    """Log an act in its transaction. The session is named by its id: its title may be made of what was said in it."""
-    kind = ContentType.objects.get_for_model(Session)
-    said = message if isinstance(message, str) else json.dumps(message)
+def log_change(user: User, session: Session, message: str | list[dict[str, Any]], flag: int = CHANGE) -> None:
+    """Log a change of a session within the caller's transaction.
+
+    The entry names the session by its id, because its title can repeat text of its messages.
+    """
     LogEntry.objects.create(
         user=user,
-        content_type=kind,
+        content_type=ContentType.objects.get_for_model(Session),
         object_id=session.pk,
         object_repr=session.pk,
         action_flag=flag,
-        change_message=said,
+        change_message=message if isinstance(message, str) else json.dumps(message),
     )
 
 
-def note_fields(user: User, session: Session, fields: list[str]) -> None:
-    """Write down which fields of a session were changed, by their English names."""
-    note(user, session, [{"changed": {"fields": fields}}])
+def log_fields(user: User, session: Session, fields: list[str]) -> None:
+    """Log which fields of a session changed, by their English names."""
+    log_change(user, session, [{"changed": {"fields": fields}}])
 
 
-def note_message(user: User, row: ChatMessage, deed: str, fields: list[str] | None = None) -> None:
-    """Write down what became of a message: "added", "changed" or "deleted", as Django tells of it."""
-    said = {"name": _("message"), "object": name_of(row), **({"fields": fields} if fields else {})}
-    note(user, row.session, [{deed: said}])
+def log_message(user: User, row: ChatMessage, verb: str, fields: list[str] | None = None) -> None:
+    """Log a change of a message. `verb` is "added", "changed" or "deleted", as in Django's own entries.
+
+    The entry has no text of the message. The message's history has it, for staff who may read messages.
+    """
+    name = f"{row.pk} ({row.tool_name or row.role or row.type})"
+    details = {"name": _("message"), "object": name, **({"fields": fields} if fields else {})}
+    log_change(user, row.session, [{verb: details}])
 
 
-def note_reading(user: User, session: Session, *, opens: bool) -> None:
-    """Write down that somebody reads a session in which they have no share, once per opening.
+def log_reading(user: User, session: Session, *, is_new: bool) -> None:
+    """Log that a user reads a session in which they have no share.
 
-    `opens`: they come to it anew, rather than go from one page of it to the next.
+    `is_new` is true if they open the session, and false if they go from one of its pages to another: that is logged
+    only if the last entry is older than SAME_VISIT.
     """
     if role_in(user, session) is not None:
         return
-    kind = ContentType.objects.get_for_model(Session)
-    read = LogEntry.objects.filter(user=user, content_type=kind, object_id=session.pk, action_flag=READ)
-    if opens or not read.filter(action_time__gte=timezone.now() - OPENING).exists():
-        note(user, session, WAS_READ, READ)
+    content_type = ContentType.objects.get_for_model(Session)
+    entries = LogEntry.objects.filter(user=user, content_type=content_type, object_id=session.pk, action_flag=READ)
+    if is_new or not entries.filter(action_time__gte=timezone.now() - SAME_VISIT).exists():
+        log_change(user, session, WAS_READ, READ)
         record(Kind.ADMIN_READ, actor=user, person=session.owner_id, target=session)
-
-
-def name_of(row: ChatMessage) -> str:
-    """A message as the log names it. What it says stands in its own history, for those who may read it."""
-    return f"{row.pk} ({row.tool_name or row.role or row.type})"

@@ -1,4 +1,4 @@
-"""Sessions as files that staff take away: one as it is, several in an archive; each time written down."""
+"""Exports of sessions by staff: one as a file, several as an archive. Each exported session is logged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.origin import Origin, acting_from, current_origin
 from chat.services.people.security_log import Kind, record
 from chat.transfer.public import export_json, export_markdown
 
-# By its name in an address: how it is written, its media type, the ending of its file, what the log says.
+# By its name in URLs: the export function, the media type, the file extension, and the message for the log.
 FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {
     "json": (export_json, "application/json", "json", audit_log.EXPORTED_JSON),
     "markdown": (export_markdown, "text/markdown", "md", audit_log.EXPORTED_MARKDOWN),
@@ -28,7 +28,7 @@ FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {
 
 @require_GET
 def export(request: StaffRequest, session_id: str, form: str) -> HttpResponseBase:
-    """One session as a file."""
+    """Download one session."""
     session = session_or_404(request, session_id)
     require_messages(request.user, change=False)
     if form not in FORMS:
@@ -37,25 +37,25 @@ def export(request: StaffRequest, session_id: str, form: str) -> HttpResponseBas
 
 
 def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> HttpResponseBase:
-    """Give sessions away in a form: one as it is, several in an archive."""
-    write, media_type, ending, _done = FORMS[form]
+    """Return one session as a file, or several as a zip archive, streamed while it is written."""
+    write, media_type, extension, _log_message = FORMS[form]
     if len(session_ids) != 1:
-        packed = _zipped(request.user, session_ids, form, current_origin())
-        return passed_on(request, packed, name="sessions.zip", media_type="application/zip")
+        archive = _zip(request.user, session_ids, form, current_origin())
+        return passed_on(request, archive, name="sessions.zip", media_type="application/zip")
     session = session_for_staff(request.user, session_ids[0], needs_change=False)
-    _note_export(request.user, session, form)
-    name = file_name(session.title, session.pk, ending)
+    _log_export(request.user, session, form)
+    name = file_name(session.title, session.pk, extension)
     return streamed(request, write(session), name=name, media_type=media_type)
 
 
-def _note_export(user: User, session: Session, form: str) -> None:
-    """Write an export into the session's admin log and the security log."""
-    audit_log.note(user, session, FORMS[form][3])
+def _log_export(user: User, session: Session, form: str) -> None:
+    """Log an export in the admin log and in the security log."""
+    audit_log.log_change(user, session, FORMS[form][3])
     record(Kind.EXPORTED, actor=user, person=session.owner_id, target=session, form=form)
 
 
-class _Sink:
-    """A file that cannot seek: what is written to it can be sent at once."""
+class _ZipOutput:
+    """A file without seek, so that zipfile writes it front to back and it can be streamed."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -65,7 +65,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: there is no buffer."""
+        """Do nothing: zipfile requires the method."""
 
     def take(self) -> bytes:
         """Return what was written since the last call."""
@@ -74,31 +74,31 @@ class _Sink:
         return data
 
 
-def _zipped(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> Iterator[bytes]:
-    """Pack sessions one after the other, each written down in the log when its turn comes.
+def _zip(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> Iterator[bytes]:
+    """Write sessions into a zip archive, and log each one when it is written.
 
-    Sessions that cannot be read any more are listed in a file of the archive.
+    MISSING.txt in the archive lists the sessions that are no longer readable.
     """
-    write, _media_type, ending, _done = FORMS[form]
-    sink, missing = _Sink(), []
-    with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED) as archive:
+    write, _media_type, extension, _log_message = FORMS[form]
+    output, missing = _ZipOutput(), []
+    with zipfile.ZipFile(cast("IO[bytes]", output), "w", zipfile.ZIP_DEFLATED) as archive:
         for session_id in session_ids:
             try:
                 session = session_for_staff(user, session_id, needs_change=False)
-            except ServiceError as refusal:
-                missing.append(f"{session_id}: {refusal.message}\n")
+            except ServiceError as error:
+                missing.append(f"{session_id}: {error.message}\n")
                 continue
             # The archive is sent after the middleware has reset the origin of the request.
             with acting_from(origin):
-                _note_export(user, session, form)
-            name = file_name(f"{session.pk} {session.title}", session.pk, ending)
+                _log_export(user, session, form)
+            name = file_name(f"{session.pk} {session.title}", session.pk, extension)
             with archive.open(name, "w", force_zip64=True) as entry:
                 for piece in write(session):
                     entry.write(piece.encode())
-                    yield sink.take()
+                    yield output.take()
         if missing:
             archive.writestr("MISSING.txt", "".join(missing))
-    yield sink.take()
+    yield output.take()
 
 
 PAGES: Pages = {"<str:session_id>/export/<str:form>/": (export, "chat_session_export")}

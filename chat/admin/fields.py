@@ -1,4 +1,4 @@
-"""Form fields for what people write: exactly as they wrote it, with what stood there before them."""
+"""Form fields for text that users or models wrote, which keep it exactly as it is."""
 
 from __future__ import annotations
 
@@ -10,36 +10,34 @@ from django import forms
 from django.utils.translation import gettext as _
 
 
-class WrittenField(forms.CharField):
-    """Text as it was written. Browsers end lines with CRLF, whatever was given to them: that is taken back."""
+class TextField(forms.CharField):
+    """Text that is not stripped. Browsers submit line breaks as CRLF, and the field turns them back into LF."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"strip": False, "required": False, **kwargs})
 
     def to_python(self, value: Any) -> str:
-        return lines(super().to_python(value) or "")
+        return normalise_newlines(super().to_python(value) or "")
 
 
-class BigField(WrittenField):
-    """Text in a big box."""
-
+class LongTextField(TextField):
     def __init__(self, *, rows: int = 12, **kwargs: Any) -> None:
         attrs = {"rows": rows, "dir": "auto", "class": "big"}
         super().__init__(widget=forms.Textarea(attrs=attrs), **kwargs)
 
 
-class ArgumentsField(WrittenField):
-    """A tool call's arguments as JSON; what cannot be read is said with its place, and stays in the box."""
+class ArgumentsField(TextField):
+    """The arguments of a tool call as JSON. An error names the line and column, and the input stays in the field."""
 
     def __init__(self, **kwargs: Any) -> None:
         attrs = {"rows": 10, "spellcheck": "false", "class": "big code"}
         super().__init__(widget=forms.Textarea(attrs=attrs), **kwargs)
 
     def clean(self, value: Any) -> Any:
-        return _read(super().clean(value))
+        return _parse(super().clean(value))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Where lines break is no change."""
+        """Compare the parsed values, so that formatting alone is no change."""
         try:
             return json.dumps(self.clean(initial)) != json.dumps(self.clean(data))
         except forms.ValidationError:
@@ -47,46 +45,46 @@ class ArgumentsField(WrittenField):
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
-    """A field that somebody else has changed since a form was opened: what stands in it now."""
+class Conflict:
+    """A field that another user has changed since the form was opened. `present` is its present value."""
 
     name: str
     label: str
     present: str
 
 
-def lines(text: str) -> str:
-    """A text as a box gives it back."""
+def normalise_newlines(text: str) -> str:
+    """Return a text with LF as its only line break, as TextField returns it."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def pretty(arguments: object) -> str:
-    """Write arguments for the box."""
-    return json.dumps({} if arguments is None else arguments, ensure_ascii=False, indent=2)
+def format_json(value: object) -> str:
+    """Format a value as indented JSON for a form field; None as an empty object."""
+    return json.dumps({} if value is None else value, ensure_ascii=False, indent=2)
 
 
-def _read(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
-        return json.loads(text or "{}", parse_constant=_refuse, object_pairs_hook=_once)
+        return json.loads(text or "{}", parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
     except json.JSONDecodeError as error:
-        words = _("Invalid JSON at line %(line)s, column %(column)s: %(problem)s.")
-        where = {"line": error.lineno, "column": error.colno, "problem": error.msg}
-        raise forms.ValidationError(words % where, code="json") from error
+        message = _("Invalid JSON at line %(line)s, column %(column)s: %(problem)s.")
+        details = {"line": error.lineno, "column": error.colno, "problem": error.msg}
+        raise forms.ValidationError(message % details, code="json") from error
     except RecursionError as error:
         raise forms.ValidationError(_("The arguments are nested too deeply."), code="json") from error
     except ValueError as error:
         raise forms.ValidationError(_("A number has too many digits."), code="json") from error
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise forms.ValidationError(_("JSON doesn’t allow %(constant)s.") % {"constant": constant}, code="json")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice: one of its values would be lost without a word."""
-    found: dict[str, Any] = {}
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object. Raises ValidationError if a name occurs twice: one of its values would be lost silently."""
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise forms.ValidationError(_("The name “%(name)s” appears twice.") % {"name": name}, code="json")
-        found[name] = value
-    return found
+        values[name] = value
+    return values

@@ -1,34 +1,193 @@
-"""The pages on which one message of a session is edited, or a new one is added after it."""
+"""The pages on which staff edit one message of a session or add a new one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django import forms
 from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from chat.admin import audit_log, session_page
-from chat.admin.actions import message_of
-from chat.admin.fields import Clash
-from chat.admin.message_forms import AddForm, MessageForm, form_of, values_of
-from chat.admin.message_rows import label_of, page_with, status_of
+from chat.admin.fields import ArgumentsField, Conflict, LongTextField, format_json, normalise_newlines
 from chat.admin.permissions import (
     Pages,
     StaffRequest,
+    find_message,
     may_change,
     may_change_messages,
     require_messages,
     session_or_404,
 )
-from chat.admin.versions import versions_of
+from chat.admin.session_page import label_of, page_number, status_of
 from chat.errors import NoSuchMessage, ServiceError
-from chat.models import ChatMessage, MessageStatus, Session, attached_to
+from chat.models import (
+    TURN_MARKERS,
+    ChatMessage,
+    MessageRevision,
+    MessageRole,
+    MessageStatus,
+    MessageType,
+    Session,
+    User,
+    attached_to,
+)
 from chat.services.messages import editing
+from chat.services.messages.editing import WORDS
+
+# The number of revisions that the page shows, and the length of each of their texts in characters.
+MAX_VERSIONS = 50
+MAX_VERSION_LENGTH = 20_000
+ROLES = [
+    (MessageRole.USER.value, gettext_lazy("User")),
+    (MessageRole.ASSISTANT.value, gettext_lazy("Assistant")),
+    (MessageRole.SYSTEM.value, gettext_lazy("System")),
+]
+
+
+class MessageForm(forms.Form):
+    """The form for one type of message. It carries the revision of the message that the user sees."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    # The names of the fields in the log, which stores them in English.
+    logged = {  # noqa: RUF012  # a class attribute, as in Django
+        "text": gettext_noop("Text"),
+        "arguments": gettext_noop("Arguments"),
+        "result": gettext_noop("Result"),
+        "is_error": gettext_noop("Failed"),
+    }
+
+    def save(self, row: ChatMessage, author: User) -> None:
+        """Save the changes through the services.
+
+        Raises ServiceError; with the code "stale" and the present content in `details["current"]` if the message has
+        changed since the form was opened.
+        """
+        raise NotImplementedError
+
+    def present(self, current: Any) -> dict[str, str]:
+        """Return the present content from a "stale" error, by field, as the fields show it."""
+        raise NotImplementedError
+
+
+class TextForm(MessageForm):
+    text = LongTextField(rows=16, label=gettext_lazy("Text"))
+
+    def save(self, row: ChatMessage, author: User) -> None:
+        editing.edit(
+            session=row.session,
+            author=author,
+            message_id=row.pk,
+            text=self.cleaned_data["text"],
+            seen=self.cleaned_data["revision"],
+            as_staff=True,
+        )
+
+    def present(self, current: Any) -> dict[str, str]:
+        return {"text": normalise_newlines(str(current))}
+
+
+class ToolForm(MessageForm):
+    arguments = ArgumentsField(label=gettext_lazy("Arguments"), help_text=gettext_lazy("A JSON object."))
+    result = LongTextField(label=gettext_lazy("Result"), help_text=gettext_lazy("The result that the model gets."))
+    is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False)
+
+    def save(self, row: ChatMessage, author: User) -> None:
+        values = {name: self.cleaned_data[name] for name in ("arguments", "result", "is_error")}
+        seen = self.cleaned_data["revision"]
+        editing.edit_tool_call(session=row.session, author=author, message_id=row.pk, seen=seen, **values)
+
+    def present(self, current: Any) -> dict[str, str]:
+        return {"arguments": format_json(current["arguments"]), "result": normalise_newlines(current["result"])}
+
+
+class AddForm(forms.Form):
+    """The form for a new message."""
+
+    role = forms.ChoiceField(
+        choices=ROLES,
+        label=gettext_lazy("Author"),
+        help_text=gettext_lazy(
+            "A user message is sent in your name. A system message before all others replaces the system prompt."
+        ),
+    )
+    text = LongTextField(rows=12, label=gettext_lazy("Text"))
+
+
+def form_of(row: ChatMessage) -> type[MessageForm] | None:
+    """Return the form for a message; None if its type cannot be edited."""
+    if row.type == MessageType.TOOL_GROUP:
+        return ToolForm
+    return TextForm if row.type in WORDS else None
+
+
+def values_of(row: ChatMessage) -> dict[str, Any]:
+    """Return the form's initial values for a message."""
+    return {
+        "revision": row.revision,
+        "text": normalise_newlines(row.text),
+        "arguments": format_json(row.arguments),
+        "result": normalise_newlines(row.result),
+        "is_error": row.is_error,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One change of a message, for display. `before` is the content before an edit, and "" for other changes."""
+
+    kind: str
+    author: str
+    changed_at: datetime
+    before: str
+
+
+def versions_of(row: ChatMessage) -> list[Version]:
+    """Return the latest changes of a message, the newest first, in one query."""
+    records = MessageRevision.objects.filter(message=row).select_related("user").order_by("-id")
+    return [_version(record) for record in records[:MAX_VERSIONS]]
+
+
+def _version(record: MessageRevision) -> Version:
+    before: dict[str, Any] = record.before if isinstance(record.before, dict) else {}
+    return Version(
+        kind=_kind_names()[record.kind],
+        # Revisions of imported messages name their author themselves.
+        author=record.user.sender if record.user else str(before.get("by") or "—"),
+        changed_at=record.created_at,
+        before=_content(before)[:MAX_VERSION_LENGTH] if record.kind == MessageRevision.Kind.EDIT else "",
+    )
+
+
+def _content(before: dict[str, Any]) -> str:
+    tool = before.get("tool")
+    if isinstance(tool, dict):
+        return f"{format_json(tool.get('arguments'))}\n\n{tool.get('result', '')}"
+    return str(before.get("text", ""))
+
+
+def _kind_names() -> dict[str, str]:
+    kinds = MessageRevision.Kind
+    return {
+        kinds.ADD: _("Added"),
+        kinds.EDIT: _("Edited"),
+        kinds.WITHDRAW: _("Removed from queue"),
+        kinds.REMOVE: _("Removed"),
+        kinds.RETRY: _("Replaced by a retry"),
+        kinds.RESTORE: _("Restored"),
+        kinds.EXCLUDE: _("Excluded from context"),
+        kinds.INCLUDE: _("Included in context"),
+    }
 
 
 def edit(request: StaffRequest, session_id: str, message_id: str) -> HttpResponse:
-    """A message whole, in the form that fits it, with its history."""
+    """Show a message with its form and its history, or save the form."""
     session = session_or_404(request, session_id, needs_change=request.method == "POST")
     require_messages(request.user, change=request.method == "POST")
     row = _row_or_404(session, message_id)
@@ -38,43 +197,43 @@ def edit(request: StaffRequest, session_id: str, message_id: str) -> HttpRespons
     if form_class is None:
         raise Http404
     form = form_class(request.POST, initial=values_of(row))
-    refused = _save(request, row, form) if form.is_valid() else None
-    if refused is not None and refused.code == "stale":
-        return _page(request, row, _knowing(form, refused), form.present(refused.details["current"]))
+    error = _save(request, row, form) if form.is_valid() else None
+    if error is not None and error.code == "stale":
+        return _page(request, row, _with_present_revision(form, error), form.present(error.details["current"]))
     if form.errors:
         return _page(request, row, form)
-    return HttpResponseRedirect(_place(row))
+    return HttpResponseRedirect(_url_of(row))
 
 
 def add(request: StaffRequest, session_id: str) -> HttpResponse:
-    """A new message after another one; `after` empty: before all."""
+    """Add a message after the message `after` in the query, or before all messages if it is empty."""
     session = session_or_404(request, session_id, needs_change=True)
     require_messages(request.user, change=True)
     after_id = request.GET.get("after", "")
     after = _row_or_404(session, after_id) if after_id else None
-    audit_log.note_reading(request.user, session, opens=False)
+    audit_log.log_reading(request.user, session, is_new=False)
     form = AddForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid() and (row := _add(request, session, after, form)) is not None:
-        return HttpResponseRedirect(_place(row))
+        return HttpResponseRedirect(_url_of(row))
     values = {
         **session_page.frame(request, session, _("Add a message")),
         "form": form,
         "after": after,
         "after_label": label_of(after) if after else "",
-        "back": _place(after) if after else session_page.address(session.pk, "?p=1"),
+        "back": _url_of(after) if after else session_page.url_of(session.pk, "?p=1"),
     }
     return render(request, "admin/chat/session/add_message.html", values)
 
 
 def _row_or_404(session: Session, message_id: str) -> ChatMessage:
     try:
-        return message_of(session, message_id)
-    except NoSuchMessage as refused:
-        raise Http404(str(refused)) from refused
+        return find_message(session, message_id)
+    except NoSuchMessage as error:
+        raise Http404(str(error)) from error
 
 
 def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> ServiceError | None:
-    """Save a valid form and say so; a refusal becomes its error."""
+    """Save a valid form. A ServiceError becomes an error of the form and is returned."""
     changed = [form.logged[name] for name in form.changed_data if name in form.logged]
     if not changed:
         messages.info(request, _("Nothing was changed."))
@@ -82,10 +241,10 @@ def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> Service
     try:
         with transaction.atomic():
             form.save(row, request.user)
-            audit_log.note_message(request.user, row, "changed", changed)
-    except ServiceError as refused:
-        form.add_error(None, _reason(row, refused))
-        return refused
+            audit_log.log_message(request.user, row, "changed", changed)
+    except ServiceError as error:
+        form.add_error(None, _error_text(row, error))
+        return error
     messages.success(request, _("The message was saved. The model gets it with its next response."))
     return None
 
@@ -95,27 +254,27 @@ def _add(request: StaffRequest, session: Session, after: ChatMessage | None, for
         with transaction.atomic():
             after_id = after.pk if after else None
             row = editing.add(session=session, author=request.user, after_id=after_id, **form.cleaned_data)
-            audit_log.note_message(request.user, row, "added")
-    except ServiceError as refused:
-        form.add_error(None, _reason(after, refused))
+            audit_log.log_message(request.user, row, "added")
+    except ServiceError as error:
+        form.add_error(None, _error_text(after, error))
         return None
     messages.success(request, _("The message was added. The model gets it with its next response."))
     return row
 
 
-def _reason(row: ChatMessage | None, refused: ServiceError) -> str:
-    """Why something was refused, and what to do about it where the service cannot know."""
-    if isinstance(refused, NoSuchMessage) and row is not None:
+def _error_text(row: ChatMessage | None, error: ServiceError) -> str:
+    """Return the text of an error, with what the user can do about it on this page."""
+    if isinstance(error, NoSuchMessage) and row is not None:
         return _("The message was removed while you were editing. Your text is safe: restore the message first.")
-    if refused.code == "stale":
+    if error.code == "stale":
         return _("Someone else edited this message while you were typing. Save again to replace their version.")
-    return refused.message
+    return error.message
 
 
-def _knowing(form: MessageForm, refused: ServiceError) -> MessageForm:
-    """The same form with what was typed in it, for somebody who knows now what stands there."""
-    data = form.data.copy()  # type: ignore[attr-defined]  # a form that was sent has a QueryDict
-    data["revision"] = str(refused.details["revision"])
+def _with_present_revision(form: MessageForm, error: ServiceError) -> MessageForm:
+    """Return the form with its input and the present revision: submitting it again overwrites the present content."""
+    data = form.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
+    data["revision"] = str(error.details["revision"])
     again = type(form)(data, initial=form.initial)
     again.add_error(None, form.non_field_errors()[0])
     return again
@@ -125,7 +284,7 @@ def _page(
     request: StaffRequest, row: ChatMessage, form: MessageForm | None, present: dict[str, str] | None = None
 ) -> HttpResponse:
     session = row.session
-    audit_log.note_reading(request.user, session, opens=False)
+    audit_log.log_reading(request.user, session, is_new=False)
     may_write = may_change(request.user, session) and may_change_messages(request.user)
     can_write = may_write and session.status == Session.Status.ACTIVE
     if form is not None and not form.is_bound:
@@ -137,27 +296,27 @@ def _page(
         "status": status_of(row),
         "files": attached_to(row),
         "form": form,
-        "clashes": [Clash(name, str(form.fields[name].label), text) for name, text in (present or {}).items()]
+        "conflicts": [Conflict(name, str(form.fields[name].label), text) for name, text in (present or {}).items()]
         if form
         else [],
         "can_write": can_write,
         "can_save": can_write and form is not None and (row.removed_at is None or form.is_bound),
         "can_fork": may_change(request.user, session) and row.sequence is not None,
         "can_exclude": row.type in editing.SAID and row.status != MessageStatus.QUEUED,
-        "is_marker": row.type in editing.MARKERS,
+        "is_marker": row.type in TURN_MARKERS,
         "versions": versions_of(row),
-        "back": _place(row),
+        "back": _url_of(row),
     }
     return render(request, "admin/chat/session/message.html", values)
 
 
-def _place(row: ChatMessage) -> str:
-    """Where a message stands on its session's page; among the removed ones if it is one."""
+def _url_of(row: ChatMessage) -> str:
+    """Return the URL of the session's page that lists a message, in the conversation or among the removed ones."""
     sequence = ChatMessage.objects.filter(pk=row.pk).values_list("sequence", flat=True).first()
     if sequence is None:
-        return session_page.address(row.session_id, f"?{'removed=' if row.removed_at else 'p='}#{row.pk}")
+        return session_page.url_of(row.session_id, f"?{'removed=' if row.removed_at else 'p='}#{row.pk}")
     row.sequence = sequence
-    return session_page.address(row.session_id, f"?p={page_with(row)}#{row.pk}")
+    return session_page.url_of(row.session_id, f"?p={page_number(row)}#{row.pk}")
 
 
 PAGES: Pages = {

@@ -1,8 +1,9 @@
-"""People in the admin: their accounts, what they may do, and the links that let them in."""
+"""Users in the admin: their accounts, permissions, sign-in links and two-step verification."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 from allauth.mfa.models import Authenticator
@@ -22,31 +23,26 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import erasing, names
-from chat.admin.deletion import KeepingAdmin, Plan
-from chat.admin.memberships import RecordingAdmin, WorkspacesOfPerson
+from chat.admin import erasures
+from chat.admin.base import BoundedSearch, DeletionPlan, GuardedDeletion
 from chat.admin.permissions import StaffRequest, may_become, may_touch
-from chat.admin.searching import BoundedSearch
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
+from chat.admin.workspaces import MembershipLogging, WorkspacesInline
 from chat.models import ApiToken, User
 from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
 
-FOUND = 302
-RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
-
-names.call(User, _("person"), _("people"))
-names.call_fields(User, display_name=_("display name"), can_own_workspace=_("can have their own workspace"))
+PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
-    """An account, which must not be the last that could put things right."""
+    """The form of an account. It keeps at least one active administrator."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        keeps = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
-        if not keeps and staff.is_last_administrator(User.objects.get(pk=self.instance.pk)):
+        stays_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
+        if not stays_administrator and staff.is_last_administrator(User.objects.get(pk=self.instance.pk)):
             raise ValidationError(
                 _("You can’t remove the last administrator. Make someone else an administrator first.")
             )
@@ -54,7 +50,7 @@ class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub tak
 
 
 class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only its stub takes arguments
-    """An account with a password, or without one."""
+    """The form of a new account, with a password or without one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -64,7 +60,7 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only it
 
 
 class SecondFactorFilter(admin.SimpleListFilter):
-    """People with two-step verification, and those without."""
+    """Filter users by whether they have set up two-step verification."""
 
     title = _("two-step verification")
     parameter_name = "two_step"
@@ -73,8 +69,10 @@ class SecondFactorFilter(admin.SimpleListFilter):
         return [("yes", _("Set up")), ("no", _("Not set up"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> QuerySet[User]:
-        has_one = Exists(Authenticator.objects.filter(user=OuterRef("pk")))
-        return {"yes": queryset.filter(has_one), "no": queryset.exclude(has_one)}.get(self.value() or "", queryset)
+        has_factor = Exists(Authenticator.objects.filter(user=OuterRef("pk")))
+        return {"yes": queryset.filter(has_factor), "no": queryset.exclude(has_factor)}.get(
+            self.value() or "", queryset
+        )
 
 
 admin.site.unregister(Group)
@@ -82,7 +80,7 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
-    """Groups for superusers: anybody else could give their own group every permission."""
+    """Groups, which only superusers can edit: other staff could give their own group every permission."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and _is_superuser(request)
@@ -95,21 +93,21 @@ class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
 
 
 @admin.register(User)
-class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     form = PersonForm
     add_form = NewPersonForm
-    inlines = (WorkspacesOfPerson,)
+    inlines = (WorkspacesInline,)
     list_display = ("username", "shown_name", "is_active", "is_staff", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser", SecondFactorFilter, "groups")
     search_fields = ("username", "display_name", "first_name", "last_name", "email")
     readonly_fields = ("last_login", "date_joined", "tokens", "two_step", "events")
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
-    actions = ("sign_in_link", "sign_out", "reset_second_factor", erasing.erase_people)  # type: ignore[assignment]  # the admin lets staff alone in
+    actions = ("sign_in_link", "sign_out", "reset_second_factor", erasures.erase_users)  # type: ignore[assignment]  # they take a StaffRequest: the admin site lets only staff in
     fieldsets = (
         (None, {"fields": ("username", "password", "two_step", "is_active", "can_own_workspace")}),
         (_("Personal info"), {"fields": ("display_name", "first_name", "last_name", "email")}),
-        (_("Permissions"), {"classes": ("collapse",), "fields": RIGHTS}),
+        (_("Permissions"), {"classes": ("collapse",), "fields": PERMISSION_FIELDS}),
         (_("Important dates"), {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = (
@@ -123,9 +121,9 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
-        """Rights are given by those who have all of them: nobody can take more than they were given."""
+        """Only superusers can change permissions: other staff could give themselves more than they have."""
         fields = [str(name) for name in super().get_readonly_fields(request, obj)]
-        return fields if _is_superuser(request) else [*fields, *RIGHTS]
+        return fields if _is_superuser(request) else [*fields, *PERMISSION_FIELDS]
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets = list(super().get_fieldsets(request, obj))
@@ -139,15 +137,15 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
         return super().has_change_permission(request, obj) and may_touch(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Nobody deletes their own account by a slip."""
+        """Return whether the user may delete an account; never their own."""
         return super().has_delete_permission(request, obj) and may_touch(request, obj) and obj != request.user
 
     def has_become_permission(self, request: HttpRequest) -> bool:
-        """Permission for actions that let staff sign in as somebody."""
+        """The permission "become", for actions that let staff sign in as another user."""
         return request.user.has_perm("chat.change_user") and may_become(request, None)
 
     def has_reset_second_factor_permission(self, request: HttpRequest) -> bool:
-        """Permission for the action of that name."""
+        """The permission of the action with this name."""
         return request.user.has_perm("chat.reset_second_factor")
 
     def save_model(self, request: StaffRequest, obj: User, form: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
@@ -172,22 +170,22 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
             raise PermissionDenied
         with transaction.atomic():
             response = super().user_change_password(request, id, form_url)
-            if user is not None and request.method == "POST" and response.status_code == FOUND:
+            if user is not None and request.method == "POST" and response.status_code == HTTPStatus.FOUND:
                 key = request.session.session_key
                 accounts.password_was_changed(user=user, author=request.user, keep=key)
         return response
 
     def has_erase_permission(self, request: HttpRequest) -> bool:
-        """For the action that names it."""
+        """The permission "erase", for the action that erases users."""
         return request.user.has_perm("chat.erase_user")
 
-    def what_holds(self, rows: QuerySet[User]) -> list[str]:
+    def deletion_obstacles(self, rows: QuerySet[User]) -> list[str]:
         return staff.what_holds_people(rows)
 
-    def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> Plan:
-        """Nobody deletes tokens, but they go with their person."""
-        deleted, counts, wanting, held = super().get_deleted_objects(objs, request)
-        return deleted, counts, wanting - {ApiToken._meta.verbose_name}, held
+    def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
+        """Delete API tokens with their user, although staff have no permission to delete tokens."""
+        deleted, counts, missing_permissions, protected = super().get_deleted_objects(objs, request)
+        return deleted, counts, missing_permissions - {ApiToken._meta.verbose_name}, protected
 
     @admin.display(description=_("API tokens"))
     def tokens(self, user: User) -> SafeString:
@@ -212,26 +210,26 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
 
     @admin.action(description=_("Create a one-time sign-in link"), permissions=["become"])
     def sign_in_link(self, request: StaffRequest, people: QuerySet[User]) -> None:
-        for user in self._changeable(request, people.filter(is_active=True)):
+        for user in self._filter_changeable(request, people.filter(is_active=True)):
             path = reverse("sign-in-link", args=[accounts.sign_in_link(user=user, author=request.user)])
             link = f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
             self.log_change(request, user, gettext("Created a sign-in link."))
-            words = gettext("This link signs {name} in, once, within a day: {link}")
-            messages.success(request, format_html(words, name=user.sender, link=link))
+            text = gettext("This link signs {name} in, once, within a day: {link}")
+            messages.success(request, format_html(text, name=user.sender, link=link))
 
     @admin.action(description=_("Sign out everywhere"), permissions=["change"])
     def sign_out(self, request: StaffRequest, people: QuerySet[User]) -> None:
-        for user in self._changeable(request, people):
+        for user in self._filter_changeable(request, people):
             accounts.sign_out_elsewhere(user=user, keep=request.session.session_key, author=request.user)
             self.log_change(request, user, gettext("Signed out everywhere."))
             messages.success(request, gettext("%(name)s is signed out everywhere.") % {"name": user.sender})
 
     @admin.action(description=_("Reset two-step verification"), permissions=["reset_second_factor"])
     def reset_second_factor(self, request: StaffRequest, people: QuerySet[User]) -> None:
-        found = [user for user in people if may_touch(request, user)]
-        if len(found) < people.count():
+        allowed = [user for user in people if may_touch(request, user)]
+        if len(allowed) < people.count():
             messages.warning(request, gettext("Items that you can’t change were skipped."))
-        for user in found:
+        for user in allowed:
             name = {"name": user.sender}
             if second_factor.reset(user=user, author=request.user):
                 self.log_change(request, user, gettext("Reset the two-step verification."))
@@ -239,11 +237,11 @@ class PersonAdmin(RecordingAdmin, KeepingAdmin, UserAdmin):  # type: ignore[type
             else:
                 messages.info(request, gettext("%(name)s has no two-step verification.") % name)
 
-    def _changeable(self, request: HttpRequest, people: QuerySet[User]) -> list[User]:
-        found = [user for user in people if self.has_change_permission(request, user)]
-        if len(found) < people.count():
+    def _filter_changeable(self, request: HttpRequest, people: QuerySet[User]) -> list[User]:
+        allowed = [user for user in people if self.has_change_permission(request, user)]
+        if len(allowed) < people.count():
             messages.warning(request, gettext("Items that you can’t change were skipped."))
-        return found
+        return allowed
 
 
 def _is_superuser(request: HttpRequest) -> bool:

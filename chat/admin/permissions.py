@@ -1,4 +1,4 @@
-"""Who of the staff may see or change a session: the access gate's answers as those of a page."""
+"""What staff may see and change in the admin, and the errors of the access gate as responses of a page."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 
+from chat import ids
 from chat.access import session_for_staff
-from chat.errors import Forbidden, NoSuchSession
-from chat.models import Session, User
+from chat.errors import Forbidden, NoSuchMessage, NoSuchSession
+from chat.models import ChatMessage, Session, User
 
-# Pages of a session, by their addresses below the list's: each with its name.
+# Views of a session by their route below the session list, each with the name of its URL.
 Pages = dict[str, tuple[Callable[..., HttpResponseBase], str]]
 
 
 class StaffRequest(HttpRequest):
-    """A request behind the admin's own gate."""
+    """A request of a signed-in member of staff: the admin site lets nobody else through."""
 
     user: User
 
@@ -29,14 +30,23 @@ def session_or_404(
     """Fetch a session for staff. Raises Http404, PermissionDenied."""
     try:
         return session_for_staff(request.user, session_id, needs_change=needs_change, is_deleted=is_deleted)
-    except NoSuchSession as refused:
-        raise Http404(str(refused)) from refused
-    except Forbidden as refused:
-        raise PermissionDenied(str(refused)) from refused
+    except NoSuchSession as error:
+        raise Http404(str(error)) from error
+    except Forbidden as error:
+        raise PermissionDenied(str(error)) from error
+
+
+def find_message(session: Session, message_id: str) -> ChatMessage:
+    """Fetch a message of a session, including removed ones. Raises NoSuchMessage."""
+    rows = ChatMessage.objects.select_related("session").filter(session=session)
+    row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
+    if row is None:
+        raise NoSuchMessage
+    return row
 
 
 def require_messages(user: User, *, change: bool) -> None:
-    """Raises PermissionDenied for staff who may see sessions, but not what is said in them."""
+    """Check that a user may read, or change, the messages of sessions. Raises PermissionDenied."""
     if not (may_change_messages(user) if change else may_read_messages(user)):
         raise PermissionDenied
 
@@ -46,7 +56,7 @@ def may_read_messages(user: User | AnonymousUser) -> bool:
 
 
 def title_for(user: User | AnonymousUser, session: Session) -> str:
-    """Return a session's title for staff who may read its messages, of which it is made; its id for others."""
+    """Return a session's title for staff who may read messages, because it can repeat their text; else its id."""
     return (session.title or _("Untitled session")) if may_read_messages(user) else session.pk
 
 
@@ -63,12 +73,12 @@ def may_touch(request: HttpRequest, user: User | None) -> bool:
 def may_become(request: HttpRequest, user: User | None) -> bool:
     """Return whether the requesting user may create a sign-in link or a password for an account.
 
-    Either lets them sign in as that person, so it takes the permissions to read and change sessions in the admin.
+    Either lets them sign in as that user, so it takes the permissions to read and change sessions in the admin.
     """
     may_read_sessions = request.user.has_perm("chat.change_session") and may_read_messages(request.user)
     return may_read_sessions and may_touch(request, user)
 
 
 def may_change(user: User | AnonymousUser, session: Session) -> bool:
-    """Whether a session's own fields are open to somebody; nothing of a deleted one is."""
+    """Return whether a user may change the fields of a session. No one can change a deleted session."""
     return user.has_perm("chat.change_session") and session.status != Session.Status.DELETED

@@ -8,6 +8,7 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.admin.utils import quote
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -17,9 +18,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import names
 from chat.admin.audit_log import READ
-from chat.admin.shares import LookedAt
+from chat.admin.base import NamedChoicesFilter, ReadOnly
 from chat.models import SecurityEvent, User
 from chat.origin import Face
 from chat.services.people.security_log import Kind
@@ -30,21 +30,12 @@ if TYPE_CHECKING:
 else:
     Events = Entries = admin.ModelAdmin
 
-# allauth registers them: their pages would show secrets, and addresses that nothing here uses.
+# allauth registers these. The pages of authenticators would show secrets, and email addresses are not used.
 admin.site.unregister([Authenticator, EmailAddress])
 
-names.call(SecurityEvent, _("security event"), _("security events"))
-names.call_fields(
-    SecurityEvent,
-    at=_("time"),
-    actor=_("actor"),
-    person=_("person"),
-    address=_("address"),
-    token_id=_("API token"),
-    object_type=_("kind of object"),
-    object_id=_("object"),
-)
-names.call(LogEntry, _("admin log entry"), _("admin log entries"))
+# The model belongs to Django, so its names cannot be set in its Meta.
+LogEntry._meta.verbose_name = _("admin log entry")
+LogEntry._meta.verbose_name_plural = _("admin log entries")
 
 KINDS: dict[str, Any] = {
     Kind.SIGN_IN: _("Signed in"),
@@ -96,51 +87,35 @@ OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace
 ACTIONS = {ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted"), READ: _("Read")}
 
 
-class ChoiceFilter(admin.SimpleListFilter):
-    """A filter by one column, whose values have names."""
-
-    choices_known: dict[Any, Any] = {}  # noqa: RUF012  # as in Django
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(str(value), name) for value, name in self.choices_known.items()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value is None:
-            return queryset
-        known = value in map(str, self.choices_known)
-        return queryset.filter(**{str(self.parameter_name): value}) if known else queryset.none()
+class KindFilter(NamedChoicesFilter):
+    title, parameter_name, column, named_choices = _("event"), "kind", "kind", KINDS
 
 
-class KindFilter(ChoiceFilter):
-    title, parameter_name, choices_known = _("event"), "kind", KINDS
+class FaceFilter(NamedChoicesFilter):
+    title, parameter_name, column, named_choices = _("channel"), "face", "face", FACES
 
 
-class FaceFilter(ChoiceFilter):
-    title, parameter_name, choices_known = _("channel"), "face", FACES
-
-
-class ActionFilter(ChoiceFilter):
-    title, parameter_name, choices_known = _("action"), "action_flag", ACTIONS
+class ActionFilter(NamedChoicesFilter):
+    title, parameter_name, column, named_choices = _("action"), "action_flag", "action_flag", ACTIONS
 
 
 class AboutFilter(admin.SimpleListFilter):
-    """Events by and about one person. It offers only the person in the address: a list of all would be too long."""
+    """Filter events by and about one user. The only choice is the user in the URL: a list of all would be too long."""
 
     title, parameter_name = _("person"), "about"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        chosen = _id(request.GET.get("about", ""))
+        chosen = _parse_id(request.GET.get("about", ""))
         user = User.objects.filter(pk=chosen).first() if chosen else None
         return [(str(chosen), user.sender if user else f"#{chosen}")] if chosen else []
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = _id(self.value() or "")
+        chosen = _parse_id(self.value() or "")
         return queryset.filter(Q(actor=chosen) | Q(person=chosen)) if chosen else queryset
 
 
-class ReadOnly(LookedAt):
-    """Long lists that nothing can be deleted from."""
+class LogAdmin(ReadOnly):
+    """A long list of rows that staff can only read."""
 
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
@@ -151,7 +126,7 @@ class ReadOnly(LookedAt):
 
 
 @admin.register(SecurityEvent)
-class SecurityEventAdmin(ReadOnly, Events):
+class SecurityEventAdmin(LogAdmin, Events):
     fields = ("time", "event", "actor", "person", "object", "channel", "address", "token_id", "details")
     readonly_fields = ("time", "event", "object", "channel")
     list_display = ("time", "event", "actor", "person", "object", "shown_details", "address", "channel")
@@ -170,7 +145,7 @@ class SecurityEventAdmin(ReadOnly, Events):
 
     @admin.display(description=_("time"), ordering="at")
     def time(self, event: SecurityEvent) -> str:
-        """To the second, as other logs have it."""
+        """The time with seconds, in a form that matches other logs."""
         return f"{timezone.localtime(event.at):%Y-%m-%d %H:%M:%S}"
 
     @admin.display(description=_("event"), ordering="kind")
@@ -184,7 +159,7 @@ class SecurityEventAdmin(ReadOnly, Events):
     @admin.display(description=_("object"))
     def object(self, event: SecurityEvent) -> str:
         if event.object_type == "session":
-            address = reverse("admin:chat_session_change", args=[admin.utils.quote(event.object_id)])
+            address = reverse("admin:chat_session_change", args=[quote(event.object_id)])
             return format_html('<a href="{}" title="{}">{}…</a>', address, event.object_id, event.object_id[:10])
         return f"{OBJECTS.get(event.object_type, event.object_type)} {event.object_id}".strip()
 
@@ -195,7 +170,7 @@ class SecurityEventAdmin(ReadOnly, Events):
 
 
 @admin.register(LogEntry)
-class LogEntryAdmin(ReadOnly, Entries):
+class LogEntryAdmin(LogAdmin, Entries):
     fields = ("action_time", "user", "action", "content_type", "object", "message")
     readonly_fields = ("action", "object", "message")
     list_display = ("action_time", "user", "action", "content_type", "object", "message")
@@ -219,10 +194,10 @@ class LogEntryAdmin(ReadOnly, Entries):
 
 
 def link_to_events_of(user: User) -> SafeString:
-    """Lead to all events by and about somebody."""
+    """Return a link to all events by and about a user."""
     address = reverse("admin:chat_securityevent_changelist")
     return format_html('<a href="{}?about={}">{}</a>', address, user.pk, gettext("All events by and about this person"))
 
 
-def _id(text: str) -> int | None:
+def _parse_id(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

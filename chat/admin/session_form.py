@@ -1,4 +1,4 @@
-"""What staff may change of a session itself: its title, agent, model, configuration and system prompt."""
+"""The form for a session's title, agent, model, configuration and system prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from agents.reasoning import LARGEST_BUDGET, Reasoning
 from chat.admin import audit_log
-from chat.admin.fields import BigField, Clash, WrittenField, lines
+from chat.admin.fields import Conflict, LongTextField, TextField, normalise_newlines
 from chat.agents_setup import registry
 from chat.errors import ServiceError
 from chat.models import Session, User
@@ -21,7 +21,7 @@ from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.services.sessions import lifecycle
 from chat.services.transaction import SessionTransaction
 
-# What the log calls the fields; it is translated where it is shown.
+# The names of the fields in the log. The log stores them in English and translates them for display.
 LOGGED = {
     "title": gettext_noop("Title"),
     "agent": gettext_noop("Agent"),
@@ -36,9 +36,9 @@ LOGGED = {
 
 
 class SessionForm(forms.Form):
-    """It carries what stood in each field when it was opened: only what was changed in it is saved."""
+    """A form that submits the initial value of each field too: only changed fields are saved."""
 
-    title = WrittenField(max_length=200, label=gettext_lazy("Title"), show_hidden_initial=True)
+    title = TextField(max_length=200, label=gettext_lazy("Title"), show_hidden_initial=True)
     agent = forms.ChoiceField(required=False, label=gettext_lazy("Agent"), show_hidden_initial=True)
     model = forms.ChoiceField(required=False, label=gettext_lazy("Model"), show_hidden_initial=True)
     mode = forms.ChoiceField(
@@ -48,25 +48,25 @@ class SessionForm(forms.Form):
         choices=[(mode.value, mode.value) for mode in Session.Mode],
         show_hidden_initial=True,
     )
-    tools = WrittenField(
+    tools = TextField(
         label=gettext_lazy("Tools"),
         help_text=gettext_lazy("Names, separated by commas. Choosing another agent replaces them with its tools."),
         show_hidden_initial=True,
     )
-    max_rounds = WrittenField(max_length=4, label=gettext_lazy("Tool rounds in one turn"), show_hidden_initial=True)
+    max_rounds = TextField(max_length=4, label=gettext_lazy("Tool rounds in one turn"), show_hidden_initial=True)
     reasoning_effort = forms.ChoiceField(
         required=False,
         label=gettext_lazy("Reasoning effort"),
         choices=[("", gettext_lazy("The model’s default")), *EFFORT_LEVELS.items()],
         show_hidden_initial=True,
     )
-    thinking_budget = WrittenField(
+    thinking_budget = TextField(
         max_length=len(str(LARGEST_BUDGET)),
         label=gettext_lazy("Thinking budget"),
         help_text=gettext_lazy("In tokens, for models that support it. Empty: the model’s default."),
         show_hidden_initial=True,
     )
-    system_prompt = BigField(
+    system_prompt = LongTextField(
         label=gettext_lazy("System prompt"),
         help_text=gettext_lazy("Instructions that the model gets before every answer."),
         show_hidden_initial=True,
@@ -77,15 +77,15 @@ class SessionForm(forms.Form):
         session: Session,
         data: Mapping[str, Any] | None = None,
         *,
-        is_open: bool = True,
+        is_editable: bool = True,
         with_text: bool = True,
     ) -> None:
-        """`with_text` is off for staff who may not read what people write, such as titles and system prompts."""
+        """`with_text` is false for staff who may not read what users write, such as titles and system prompts."""
         super().__init__(data, initial=values_of(session))
         self.session = session
-        self._offer("agent", [(each.name, each.title) for each in presets.presets()])
+        self._set_choices("agent", [(each.name, each.title) for each in presets.presets()])
         known = [f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model]
-        self._offer("model", [(name, name) for name in known])
+        self._set_choices("model", [(name, name) for name in known])
         for name in ("title", "tools"):
             self.fields[name].widget.attrs.update({"class": "vTextField", "dir": "auto"})
         for name in ("max_rounds", "thinking_budget"):
@@ -93,17 +93,17 @@ class SessionForm(forms.Form):
         if not with_text:
             del self.fields["title"], self.fields["system_prompt"]
         for field in self.fields.values():
-            field.disabled = not is_open
+            field.disabled = not is_editable
 
-    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """Offer what is on offer, and what the session has."""
+    def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
+        """Set the choices of a field, with the session's present value if it is not among them."""
         present = self.initial[name]
         missing = [] if present in dict(choices) else [(present, present or "—")]
-        self.fields[name].choices = [*missing, *choices]  # type: ignore[attr-defined]  # it is a field of choices
+        self.fields[name].choices = [*missing, *choices]  # type: ignore[attr-defined]  # all these fields are ChoiceFields
 
 
 def values_of(session: Session) -> dict[str, str]:
-    """A session's fields as the form has them."""
+    """Return a session's fields as the form's initial values."""
     config, reasoning = presets.kept(session), Reasoning.of(session.config_values)
     return {
         "title": session.title,
@@ -114,80 +114,83 @@ def values_of(session: Session) -> dict[str, str]:
         "max_rounds": str(config.max_rounds),
         "reasoning_effort": reasoning.effort,
         "thinking_budget": str(reasoning.budget or ""),
-        "system_prompt": lines(session.system_prompt),
+        "system_prompt": normalise_newlines(session.system_prompt),
     }
 
 
-def save(form: SessionForm, author: User) -> list[Clash]:
-    """Save what was changed in a valid form, all of it or nothing.
+def save(form: SessionForm, author: User) -> list[Conflict]:
+    """Save the changed fields of a valid form in one transaction.
 
-    Returns the fields in which somebody else was quicker: then nothing is saved. What a service refuses becomes an
-    error of the form.
+    Return the conflicts: fields that another user has changed since the form was opened. Then nothing is saved. A
+    ServiceError becomes an error of the form.
     """
     changed = list(form.changed_data)
     try:
         with transaction.atomic():
             present = values_of(SessionTransaction.lock(form.session.pk).session)
-            if clashes := _clashes(form, changed, present):
-                return clashes
+            if conflicts := _find_conflicts(form, changed, present):
+                return conflicts
             for name in changed:
-                _change(form, name, author)
+                _save_field(form, name, author)
             if changed:
-                audit_log.note_fields(author, form.session, [LOGGED[name] for name in changed])
-    except ServiceError as refusal:
-        form.add_error(None, refusal.message)
+                audit_log.log_fields(author, form.session, [LOGGED[name] for name in changed])
+    except ServiceError as error:
+        form.add_error(None, error.message)
     return []
 
 
-def knowing(form: SessionForm, clashes: list[Clash]) -> SessionForm:
-    """The same form with what was typed in it, for somebody who knows now what stands there."""
-    data = form.data.copy()  # type: ignore[attr-defined]  # a form that was sent has a QueryDict
-    for clash in clashes:
-        data[f"initial-{clash.name}"] = clash.present
+def with_conflicts(form: SessionForm, conflicts: list[Conflict]) -> SessionForm:
+    """Return the form with its input, the conflicts as errors, and the present values as its new initial values.
+
+    Submitting it again overwrites the other user's changes.
+    """
+    data = form.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
+    for conflict in conflicts:
+        data[f"initial-{conflict.name}"] = conflict.present
     again = SessionForm(form.session, data, with_text="title" in form.fields)
-    for clash in clashes:
+    for conflict in conflicts:
         again.add_error(
-            clash.name, _("Someone else changed this while you were editing. Save again to replace their version.")
+            conflict.name, _("Someone else changed this while you were editing. Save again to replace their version.")
         )
     return again
 
 
-def _clashes(form: SessionForm, changed: list[str], present: dict[str, str]) -> list[Clash]:
-    found = []
+def _find_conflicts(form: SessionForm, changed: list[str], present: dict[str, str]) -> list[Conflict]:
+    conflicts = []
     for name in changed:
-        seen = form.data.get(f"initial-{name}")
-        if seen is not None and present[name] not in (lines(seen), form.cleaned_data[name]):
-            found.append(Clash(name, str(form.fields[name].label), present[name]))
-    return found
+        initial = form.data.get(f"initial-{name}")
+        if initial is not None and present[name] not in (normalise_newlines(initial), form.cleaned_data[name]):
+            conflicts.append(Conflict(name, str(form.fields[name].label), present[name]))
+    return conflicts
 
 
-def _change(form: SessionForm, name: str, author: User) -> None:
-    wanted = form.cleaned_data[name]
-    about: dict[str, Any] = {"session": form.session, "author": author}
+def _save_field(form: SessionForm, name: str, author: User) -> None:
+    value = form.cleaned_data[name]
+    target: dict[str, Any] = {"session": form.session, "author": author}
     match name:
         case "title":
-            lifecycle.rename(**about, title=wanted)
+            lifecycle.rename(**target, title=value)
         case "agent":
-            lifecycle.set_agent(**about, agent=wanted)
+            lifecycle.set_agent(**target, agent=value)
         case "model":
-            provider, _slash, model = wanted.partition("/")
-            lifecycle.set_model(**about, provider=provider, model=model)
+            provider, _slash, model = value.partition("/")
+            lifecycle.set_model(**target, provider=provider, model=model)
         case "mode":
-            lifecycle.configure(**about, mode=wanted)
+            lifecycle.configure(**target, mode=value)
         case "tools":
-            names = (name.strip() for name in wanted.split(","))
-            lifecycle.configure(**about, tools=[name for name in names if name])
+            names = (name.strip() for name in value.split(","))
+            lifecycle.configure(**target, tools=[name for name in names if name])
         case "max_rounds":
-            lifecycle.configure(**about, max_rounds=_number(wanted) or 0)
+            lifecycle.configure(**target, max_rounds=_parse_number(value) or 0)
         case "reasoning_effort":
-            lifecycle.configure(**about, reasoning_effort=wanted)
+            lifecycle.configure(**target, reasoning_effort=value)
         case "thinking_budget":
-            # The service refuses -1, as it does any number that is no budget; 0 is the model's default.
-            budget = _number(wanted) if wanted.strip() else 0
-            lifecycle.configure(**about, thinking_budget=-1 if budget is None else budget)
+            # The service rejects -1, as it does all numbers out of range. 0 selects the model's default.
+            budget = _parse_number(value) if value.strip() else 0
+            lifecycle.configure(**target, thinking_budget=-1 if budget is None else budget)
         case "system_prompt":
-            lifecycle.set_system_prompt(**about, system_prompt=wanted)
+            lifecycle.set_system_prompt(**target, system_prompt=value)
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None

@@ -1,4 +1,4 @@
-"""The list of all sessions: quick on a hundred thousand of them, whatever is searched, filtered and counted."""
+"""The list of all sessions: filters, pagination and states. It stays fast with a hundred thousand sessions."""
 
 from __future__ import annotations
 
@@ -11,26 +11,55 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.states import RUN_STATES, STATUSES
-from chat.models import ChatMessage, Session
-from chat.services.messages.editing import MARKERS
+from chat.admin.base import NamedChoicesFilter
+from chat.models import TURN_MARKERS, ChatMessage, RunState, Session
 
 if TYPE_CHECKING:
-    Pages = Paginator[Session]
+    SessionPaginator = Paginator[Session]
 else:
-    Pages = Paginator
+    SessionPaginator = Paginator
 
-# As many as one takes in; further ones are found by the search.
-MOST_CHOICES = 20
+# The number of values that a filter offers. Staff find other values with the search.
+MAX_CHOICES = 20
+
+STATUSES: dict[str, Any] = {
+    Session.Status.ACTIVE.value: _("Active"),
+    Session.Status.ARCHIVED.value: _("Archived"),
+    Session.Status.DELETED.value: _("Deleted"),
+}
+RUN_STATES: dict[str, Any] = {
+    RunState.IDLE.value: _("Idle"),
+    RunState.RUNNING.value: _("Working"),
+    RunState.CANCELLING.value: _("Stopping"),
+    RunState.WAITING.value: _("Waiting for a person"),
+}
 
 
-class TwoSteps(Pages):
-    """Finds out first which sessions stand on a page, by their ids alone, then reads these: nothing else is sorted."""
+def state_badge(session: Session) -> SafeString:
+    """Return a badge with the state of a session's run if it is at work, else with the session's status."""
+    if session.run.state != RunState.IDLE and session.status != Session.Status.DELETED:
+        return _badge("working", RUN_STATES, session.run.state)
+    return _badge(session.status, STATUSES, session.status)
 
-    def _get_page(self, found: QuerySet[Session], *args: Any, **kwargs: Any) -> Page[Session]:
-        return Page(in_order(list(found.values_list("pk", flat=True))), *args, **kwargs)
+
+def run_badge(session: Session) -> SafeString:
+    """Return a badge with the state of a session's run."""
+    return _badge("idle" if session.run.state == RunState.IDLE else "working", RUN_STATES, session.run.state)
+
+
+def _badge(css_class: str, names: dict[str, Any], value: str) -> SafeString:
+    return format_html('<span class="badge {}">{}</span>', css_class, names[value])
+
+
+class TwoStepPaginator(SessionPaginator):
+    """Select the ids of a page's sessions, then read these rows, so that the database sorts nothing but ids."""
+
+    def _get_page(self, rows: QuerySet[Session], *args: Any, **kwargs: Any) -> Page[Session]:
+        return Page(read_sessions(list(rows.values_list("pk", flat=True))), *args, **kwargs)
 
     @cached_property
     def count(self) -> int:
@@ -38,19 +67,19 @@ class TwoSteps(Pages):
         return rows.order_by().count() if isinstance(rows, QuerySet) else len(rows)
 
 
-def in_order(ids: list[str]) -> list[Session]:
-    """Read sessions for the list, with the number of their messages as `message_count`; three queries."""
+def read_sessions(ids: list[str]) -> list[Session]:
+    """Read sessions in the order of `ids`, with the number of their messages as `message_count`, in three queries."""
     rows = Session.objects.select_related("owner", "workspace", "run").defer("system_prompt", "config")
     sessions = rows.in_bulk(ids)
-    live = ChatMessage.objects.filter(session__in=ids, sequence__isnull=False).exclude(type__in=MARKERS)
+    live = ChatMessage.objects.filter(session__in=ids, sequence__isnull=False).exclude(type__in=TURN_MARKERS)
     counts = dict(live.order_by().values_list("session").annotate(Count("pk")))
     for session in sessions.values():
-        session.message_count = counts.get(session.pk, 0)  # type: ignore[attr-defined]  # as an annotation has it
+        session.message_count = counts.get(session.pk, 0)  # type: ignore[attr-defined]  # as an annotation would be
     return [sessions[pk] for pk in ids if pk in sessions]
 
 
 class SessionList(ChangeList):
-    """All pages come from the paginator, the only one too; what can be filtered stays what it was."""
+    """A change list that takes its rows from the paginator even if there is only one page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -58,67 +87,51 @@ class SessionList(ChangeList):
             self.result_list = self.paginator.page(1).object_list
 
 
-class ChosenFilter(SimpleListFilter):
-    """A filter by one column with known values."""
-
-    column = ""
-    choices_known: list[tuple[str, Any]] = []  # noqa: RUF012  # as in Django
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return self.choices_known
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
-        value = self.value()
-        if value is None:
-            return queryset
-        return queryset.filter(**{self.column: value}) if value in dict(self.choices_known) else queryset.none()
-
-
-class StatusFilter(ChosenFilter):
+class StatusFilter(NamedChoicesFilter):
     title = _("status")
     parameter_name = column = "status"
-    choices_known = STATUSES
+    named_choices = STATUSES
 
 
-class RunStateFilter(ChosenFilter):
+class RunStateFilter(NamedChoicesFilter):
     title = _("state of the run")
     parameter_name, column = "run", "run__state"
-    choices_known = RUN_STATES
+    named_choices = RUN_STATES
 
 
-class BusiestFilter(SimpleListFilter):
-    """A filter by those values of a column that most sessions have, and the one that is chosen."""
+class FrequentValuesFilter(SimpleListFilter):
+    """Filter by the most frequent values of a column, and by the value in the URL."""
 
-    column, shown = "", ""
+    column = ""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         counted = Session.objects.values_list(self.column).annotate(sessions=Count("*")).order_by("-sessions")
-        values = [value for value, _count in counted[:MOST_CHOICES] if value not in ("", None)]
+        values = [value for value, _count in counted[:MAX_CHOICES] if value not in ("", None)]
         chosen = self.used_parameters.get(str(self.parameter_name))
-        if chosen and chosen not in map(str, values) and self._may_be_one(chosen):
+        if chosen and chosen not in map(str, values) and self._is_valid(chosen):
             values.append(chosen)
-        return sorted(self._named(values), key=lambda choice: choice[1].casefold())
+        return sorted(self._name(values), key=lambda choice: choice[1].casefold())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
         value = self.value()
         if value is None:
             return queryset
-        return queryset.filter(**{self.column: value}) if self._may_be_one(value) else queryset.none()
+        return queryset.filter(**{self.column: value}) if self._is_valid(value) else queryset.none()
 
-    def _may_be_one(self, value: str) -> bool:
+    def _is_valid(self, value: str) -> bool:
         return "\0" not in value
 
-    def _named(self, values: list[Any]) -> Iterator[tuple[str, str]]:
+    def _name(self, values: list[Any]) -> Iterator[tuple[str, str]]:
         yield from ((str(value), str(value)) for value in values)
 
 
-class RelatedFilter(BusiestFilter):
-    """The same for a column that names another row."""
+class RelatedFilter(FrequentValuesFilter):
+    """Filter by the most frequent values of a foreign key."""
 
-    def _may_be_one(self, value: str) -> bool:
+    def _is_valid(self, value: str) -> bool:
         return value.isascii() and value.isdigit() and len(value) < 16
 
-    def _named(self, values: list[Any]) -> Iterator[tuple[str, str]]:
+    def _name(self, values: list[Any]) -> Iterator[tuple[str, str]]:
         related = Session._meta.get_field(self.column.removesuffix("_id")).related_model
         for row in related.objects.filter(pk__in=values):  # type: ignore[union-attr]  # a foreign key has one
             yield str(row.pk), str(row)
@@ -134,7 +147,7 @@ class OwnerFilter(RelatedFilter):
     parameter_name, column = "owner", "owner_id"
 
 
-class ModelFilter(BusiestFilter):
+class ModelFilter(FrequentValuesFilter):
     title = _("model")
     parameter_name = column = "model"
 

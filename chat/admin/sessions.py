@@ -1,4 +1,4 @@
-"""Sessions in the admin: the list of all, and the ways to the pages of one."""
+"""Sessions in the admin: the list of all sessions, and the routes to the pages of one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,7 @@ from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import (
-    actions as deeds,
-)
-from chat.admin import (
-    audit_log,
-    erasing,
-    exports,
-    list_actions,
-    message_page,
-    names,
-    session_page,
-)
+from chat.admin import actions, audit_log, erasures, exports, message_page, session_page
 from chat.admin.permissions import Pages, StaffRequest, may_read_messages, title_for
 from chat.admin.session_list import (
     BegunFilter,
@@ -36,10 +25,10 @@ from chat.admin.session_list import (
     RunStateFilter,
     SessionList,
     StatusFilter,
-    TwoSteps,
+    TwoStepPaginator,
     WorkspaceFilter,
+    state_badge,
 )
-from chat.admin.states import state_of
 from chat.models import SecurityEvent, Session, User
 from chat.queries.search import sessions_with
 from chat.services.people.security_log import Kind, record
@@ -49,13 +38,10 @@ if TYPE_CHECKING:
 else:
     Admin = admin.ModelAdmin
 
-# What the security log keeps of a search, in characters.
-LONGEST_WORDS = 200
-# The parameters that lead to another page of a list, or to all of it.
-PAGING = {"p", "all"}
-
-names.call(Session, _("session"), _("sessions"))
-names.call_fields(Session, owner=_("owner"), model=_("model"), workspace=_("workspace"))
+# The security log stores this many characters of a search term.
+MAX_LOGGED_LENGTH = 200
+# The query parameters of further pages of a list.
+PAGE_PARAMETERS = {"p", "all"}
 
 
 @admin.register(Session)
@@ -74,16 +60,16 @@ class SessionAdmin(Admin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     ordering = ("-updated_at",)
-    # Any that is named shows the field; sessions_with says what is searched.
+    # Django shows the search field if this is set. get_search_results decides what is searched.
     search_fields = ("title",)
-    actions = (  # type: ignore[assignment]  # the admin lets staff alone in
-        list_actions.stop,
-        list_actions.archive,
-        list_actions.restore,
-        list_actions.undelete,
-        list_actions.export_json,
-        list_actions.export_markdown,
-        erasing.erase_sessions,
+    actions = (  # type: ignore[assignment]  # they take a StaffRequest: the admin site lets only staff in
+        actions.stop,
+        actions.archive,
+        actions.unarchive,
+        actions.undelete,
+        actions.export_json,
+        actions.export_markdown,
+        erasures.erase_sessions,
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
@@ -96,15 +82,15 @@ class SessionAdmin(Admin):
         return False
 
     def has_read_messages_permission(self, request: HttpRequest) -> bool:
-        """For actions whose `permissions` name it."""
+        """The permission "read_messages", for the actions that export sessions."""
         return may_read_messages(request.user)
 
     def has_erase_permission(self, request: HttpRequest) -> bool:
-        """For the action that names it."""
+        """The permission "erase", for the action that erases sessions."""
         return request.user.has_perm("chat.erase_session")
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """Titles are for staff who may read messages."""
+        """Show ids instead of titles to staff who may not read messages."""
         shown = "named" if may_read_messages(request.user) else "numbered"
         return [shown, *self.list_display[1:]]
 
@@ -123,25 +109,24 @@ class SessionAdmin(Admin):
         return SessionList
 
     def get_paginator(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any) -> Any:
-        """The log of a session, too, is asked for here."""
-        kind = TwoSteps if queryset.model is Session else Paginator
-        return kind(queryset, *args, **kwargs)
+        """Return a paginator for the list of sessions, or for the log entries of one session."""
+        paginator_class = TwoStepPaginator if queryset.model is Session else Paginator
+        return paginator_class(queryset, *args, **kwargs)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
     ) -> tuple[QuerySet[Session], bool]:
         in_messages = may_read_messages(request.user)
         if search_term and isinstance(request.user, User):
-            words = search_term.replace("\0", "")[:LONGEST_WORDS]
-            _note_search(
-                request.user, words, "messages" if in_messages else "titles", goes_on=bool(request.GET.keys() & PAGING)
-            )
+            words = search_term.replace("\0", "")[:MAX_LOGGED_LENGTH]
+            is_further_page = bool(request.GET.keys() & PAGE_PARAMETERS)
+            _log_search(request.user, words, "messages" if in_messages else "titles", is_further_page=is_further_page)
         return sessions_with(search_term, queryset, in_messages=in_messages), False
 
     def get_urls(self) -> list[URLPattern]:
-        pages: Pages = {**session_page.PAGES, **message_page.PAGES, **deeds.PAGES, **exports.PAGES}
-        own = [path(route, self.admin_site.admin_view(page), name=name) for route, (page, name) in pages.items()]
-        return [*own, *super().get_urls()]
+        pages: Pages = {**session_page.PAGES, **message_page.PAGES, **actions.PAGES, **exports.PAGES}
+        urls = [path(route, self.admin_site.admin_view(page), name=name) for route, (page, name) in pages.items()]
+        return [*urls, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -158,11 +143,11 @@ class SessionAdmin(Admin):
 
     @admin.display(description=_("state"))
     def state(self, session: Session) -> SafeString:
-        return state_of(session)
+        return state_badge(session)
 
     @admin.display(description=_("messages"))
     def messages(self, session: Session) -> int:
-        count: int = session.message_count  # type: ignore[attr-defined]  # by session_list.in_order
+        count: int = session.message_count  # type: ignore[attr-defined]  # read_sessions sets it
         return count
 
     @admin.display(description=_("tokens"), ordering="total_tokens")
@@ -174,11 +159,11 @@ class SessionAdmin(Admin):
         return date_format(timezone.localtime(session.updated_at), "SHORT_DATETIME_FORMAT")
 
 
-def _note_search(user: User, words: str, of: str, *, goes_on: bool) -> None:
-    """Log a search; `goes_on`: the address is one of a further page, which counts as the same search for a while."""
-    if goes_on:
-        since = timezone.now() - audit_log.OPENING
-        same = SecurityEvent.objects.filter(kind=Kind.ADMIN_SEARCH, actor=user, at__gte=since)
-        if same.filter(details__words=words, details__of=of).exists():
+def _log_search(user: User, words: str, of: str, *, is_further_page: bool) -> None:
+    """Log a search in the security log. Further pages of a search that was logged within SAME_VISIT are not logged."""
+    if is_further_page:
+        since = timezone.now() - audit_log.SAME_VISIT
+        logged = SecurityEvent.objects.filter(kind=Kind.ADMIN_SEARCH, actor=user, at__gte=since)
+        if logged.filter(details__words=words, details__of=of).exists():
             return
     record(Kind.ADMIN_SEARCH, actor=user, words=words, of=of)

@@ -1,4 +1,4 @@
-"""Shares and invitations in the admin: to be looked at and ended; they are made where the session is."""
+"""Shares and invitations in the admin. Staff can read and delete them; users create them on the session's page."""
 
 from __future__ import annotations
 
@@ -11,55 +11,30 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import names
+from chat.admin.base import ReadOnly
 from chat.admin.permissions import StaffRequest, may_read_messages
-from chat.admin.searching import BoundedSearch
 from chat.models import Invitation, Share
 from chat.services.people import guests, sharing
 from chat.services.people.security_log import Kind, record
 
-names.call(Share, _("share"), _("shares"))
-names.call(Invitation, _("invitation"), _("invitations"))
-names.call_fields(Share, session=_("session"), user=_("person"), role=_("role"), created_at=_("made"))
-names.call_fields(
-    Invitation,
-    session=_("session"),
-    role=_("role"),
-    created_by=_("made by"),
-    created_at=_("made"),
-    expires_at=_("ends"),
-    uses=_("used"),
-    max_uses=_("for how many people"),
-)
 
-
-class LookedAt(BoundedSearch):
-    """Pages on which nothing is written."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-
-class OfSession:
-    """Rows that name a session: by its title for staff who may read its messages, else by its id."""
+class SessionColumn:
+    """Show the session of a row by its title to staff who may read messages, and by its id to others."""
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return self._named(request, super().get_list_display(request))  # type: ignore[misc]  # an admin's
+        return self._replace_session(request, super().get_list_display(request))  # type: ignore[misc]  # ModelAdmin has it
 
     def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
-        return self._named(request, super().get_fields(request, obj))  # type: ignore[misc]  # an admin's
+        return self._replace_session(request, super().get_fields(request, obj))  # type: ignore[misc]  # ModelAdmin has it
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:
-        fields: list[str] = super().get_search_fields(request)  # type: ignore[misc]  # an admin's
+        fields: list[str] = super().get_search_fields(request)  # type: ignore[misc]  # ModelAdmin has it
         return [name for name in fields if name != "session__title" or may_read_messages(request.user)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
-        return [*super().get_readonly_fields(request, obj), "titled", "numbered"]  # type: ignore[misc]  # an admin's
+        return [*super().get_readonly_fields(request, obj), "titled", "numbered"]  # type: ignore[misc]  # ModelAdmin has it
 
-    def _named(self, request: HttpRequest, names: Sequence[str]) -> list[str]:
+    def _replace_session(self, request: HttpRequest, names: Sequence[str]) -> list[str]:
         shown = "titled" if may_read_messages(request.user) else "numbered"
         return [shown if name == "session" else name for name in names]
 
@@ -72,10 +47,10 @@ class OfSession:
         return row.session_id
 
 
-class EntranceAdmin(OfSession, LookedAt, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Record deletions in the security log."""
+class SessionAccessAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    """Record deletions in the security log as events of the kind `deletion_kind`."""
 
-    ending: Kind
+    deletion_kind: Kind
 
     def delete_model(self, request: StaffRequest, obj: Any) -> None:  # type: ignore[override]  # only staff get here
         self._record(request, obj)
@@ -88,12 +63,12 @@ class EntranceAdmin(OfSession, LookedAt, admin.ModelAdmin):  # type: ignore[type
 
     def _record(self, request: StaffRequest, row: Share | Invitation) -> None:
         person = row.user_id if isinstance(row, Share) else row.session.owner_id
-        record(self.ending, actor=request.user, person=person, target=row.session)
+        record(self.deletion_kind, actor=request.user, person=person, target=row.session)
 
 
 @admin.register(Share)
-class ShareAdmin(EntranceAdmin):
-    ending = Kind.UNSHARED
+class ShareAdmin(SessionAccessAdmin):
+    deletion_kind = Kind.UNSHARED
     fields = list_display = ("session", "user", "role", "created_at")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
@@ -106,7 +81,7 @@ class ShareAdmin(EntranceAdmin):
         self.delete_queryset(request, Share.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Share]) -> None:  # type: ignore[override]  # likewise
-        """Guests leave the workspace with their last share."""
+        """Delete shares, and the memberships of guests whose last share in the workspace this was."""
         users = list(queryset.values_list("session__workspace", "user"))
         with transaction.atomic():
             super().delete_queryset(request, queryset)
@@ -115,8 +90,8 @@ class ShareAdmin(EntranceAdmin):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(EntranceAdmin):
-    ending = Kind.INVITATION_ENDED
+class InvitationAdmin(SessionAccessAdmin):
+    deletion_kind = Kind.INVITATION_ENDED
     fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "uses", "max_uses", "works")
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER

@@ -1,28 +1,76 @@
-"""Workspaces in the admin: who is in them, and how much stands there."""
+"""Workspaces and their members in the admin."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin import ModelAdmin
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import names
-from chat.admin.deletion import KeepingAdmin
-from chat.admin.memberships import PeopleOfWorkspace, RecordingAdmin
-from chat.models import Membership, Session, Workspace
+from chat.admin.base import GuardedDeletion
+from chat.admin.permissions import StaffRequest
+from chat.models import Membership, Session, User, Workspace
 from chat.services.people import staff
+from chat.services.people.security_log import Kind, record
 
-names.call(Workspace, _("workspace"), _("workspaces"))
-names.call_fields(Workspace, name=_("name"), created_at=_("made"))
+if TYPE_CHECKING:
+    UserInline = admin.StackedInline[Membership, User]
+    WorkspaceInline = admin.StackedInline[Membership, Workspace]
+else:
+    UserInline = WorkspaceInline = admin.StackedInline
+
+
+class MembershipRows:
+    """Rows that staff can add and delete but not change: editable fields would need a query for each row."""
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        rows: QuerySet[Membership] = super().get_queryset(request)  # type: ignore[misc]  # StackedInline has it
+        return rows.select_related("user", "workspace")
+
+
+class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    """Record added and removed members of workspaces in the security log."""
+
+    def save_formset(self, request: StaffRequest, form: Any, formset: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
+        super().save_formset(request, form, formset, change)
+        for kind, rows in (
+            (Kind.MEMBER_ADDED, formset.new_objects),
+            (Kind.MEMBER_REMOVED, formset.deleted_objects),
+        ):
+            for row in rows:
+                record(kind, actor=request.user, person=row.user_id, target=row.workspace)
+
+
+class WorkspacesInline(MembershipRows, UserInline):
+    """The workspaces of a user."""
+
+    model = Membership
+    fields = ("workspace", "role")
+    autocomplete_fields = ("workspace",)
+    extra = 0
+    verbose_name, verbose_name_plural = _("workspace"), _("workspaces")
+
+
+class MembersInline(MembershipRows, WorkspaceInline):
+    """The members of a workspace. A removed member loses all sessions that were shared with them in it."""
+
+    model = Membership
+    fields = ("user", "role")
+    autocomplete_fields = ("user",)
+    extra = 0
+    verbose_name, verbose_name_plural = _("member"), _("members")
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(RecordingAdmin, KeepingAdmin):
-    inlines = (PeopleOfWorkspace,)
+class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
+    inlines = (MembersInline,)
     list_display = ("name", "people", "sessions", "created_at")
     search_fields = ("name", "members__display_name", "members__username")
     ordering = ("name", "pk")
@@ -32,7 +80,7 @@ class WorkspaceAdmin(RecordingAdmin, KeepingAdmin):
         rows: QuerySet[Workspace] = super().get_queryset(request)
         return rows.annotate(people=_count_of(Membership), session_count=_count_of(Session))
 
-    def what_holds(self, rows: QuerySet[Workspace]) -> list[str]:
+    def deletion_obstacles(self, rows: QuerySet[Workspace]) -> list[str]:
         return staff.what_holds_workspaces(rows)
 
     @admin.display(description=_("people"), ordering="people")
@@ -47,6 +95,6 @@ class WorkspaceAdmin(RecordingAdmin, KeepingAdmin):
 
 
 def _count_of(model: type[Membership] | type[Session]) -> Coalesce:
-    """How many rows of a kind each workspace has; joins would multiply them."""
+    """Count the rows of a model in each workspace by a subquery: joins with several tables would multiply counts."""
     rows = model._default_manager.filter(workspace=OuterRef("pk")).order_by().values("workspace")
     return Coalesce(Subquery(rows.annotate(count=Count("pk")).values("count"), output_field=IntegerField()), 0)

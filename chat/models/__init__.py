@@ -1,4 +1,4 @@
-"""The rows: what Parley knows, with the constraints that guard it and the state transitions that it allows."""
+"""The database models: all durable state, with the constraints that protect it."""
 
 from chat.models.access import Invitation, SessionRole, Share, SignInLink
 from chat.models.api_token import ApiToken
@@ -10,6 +10,7 @@ from chat.models.job_lease import JobLease
 from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
+    TURN_MARKERS,
     UNFINISHED,
     ChatMessage,
     EndReason,
@@ -32,6 +33,7 @@ from chat.models.workspace import Membership, Workspace
 __all__ = [
     "IMPORTED",
     "IN_FLIGHT",
+    "TURN_MARKERS",
     "UNFINISHED",
     "AgentPreset",
     "ApiToken",

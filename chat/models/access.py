@@ -1,15 +1,16 @@
-"""Who else may enter: shares of a session, invitations to it, and one-time sign-in links."""
+"""Access to a session besides its owner's: roles, shares and invitation links; and one-time sign-in links."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from chat.models.session import Session
 
 
 class SessionRole(models.TextChoices):
-    """What somebody may do in a session; each may do all that the ones before may."""
+    """What a user may do in a session. Each role includes the permissions of the roles before it."""
 
     VIEWER = "viewer"
     EDITOR = "editor"
@@ -27,14 +28,16 @@ SHARED_ROLES = [(role.value, role.label) for role in (SessionRole.VIEWER, Sessio
 
 
 class Share(models.Model):
-    """A session opened to one more member of its workspace."""
+    """Access to a session for one member or guest of its workspace, besides the owner."""
 
-    session = models.ForeignKey(Session, models.CASCADE, related_name="shares")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares")
-    role = models.CharField(max_length=6, choices=SHARED_ROLES)
-    created_at = models.DateTimeField(auto_now_add=True)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="shares", verbose_name=_("session"))
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares", verbose_name=_("person"))
+    role = models.CharField(_("role"), max_length=6, choices=SHARED_ROLES)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("share")
+        verbose_name_plural = _("shares")
         constraints = (
             models.UniqueConstraint(fields=["session", "user"], name="share_once"),
             models.CheckConstraint(condition=models.Q(role__in=["viewer", "editor"]), name="share_role"),
@@ -47,29 +50,36 @@ class Share(models.Model):
 class Invitation(models.Model):
     """A link that lets up to `max_uses` users into one session, as guests of its workspace.
 
-    Only the link's hash is kept. `max_uses` is null for links made before they were counted: they have no limit.
+    Only a hash of the link's token is stored. `max_uses` is null for links that were made before uses were counted:
+    these have no limit.
     """
 
-    session = models.ForeignKey(Session, models.CASCADE, related_name="invitations")
-    role = models.CharField(max_length=6, choices=SHARED_ROLES)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="invitations", verbose_name=_("session"))
+    role = models.CharField(_("role"), max_length=6, choices=SHARED_ROLES)
     token_hash = models.CharField(max_length=64, unique=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    max_uses = models.PositiveIntegerField(null=True, blank=True)
-    uses = models.PositiveIntegerField(default=0, db_default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField()
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("made by")
+    )
+    max_uses = models.PositiveIntegerField(_("for how many people"), null=True, blank=True)
+    uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("ends"))
+
+    class Meta:
+        verbose_name = _("invitation")
+        verbose_name_plural = _("invitations")
 
     def __str__(self) -> str:
         return f"invitation to {self.session_id} ({self.role})"
 
     @property
     def uses_left(self) -> int | None:
-        """How many more users may join by it; None: any number."""
+        """How many more users can join with the link; None if there is no limit."""
         return None if self.max_uses is None else max(0, self.max_uses - self.uses)
 
 
 class SignInLink(models.Model):
-    """A link that signs one person in, once. Only its hash is kept."""
+    """A link that signs one user in, once. Only a hash of its token is stored."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True)

@@ -1,28 +1,36 @@
-"""Tokens by which a person's own programs use the REST API."""
+"""Tokens with which a user's programs call the REST API."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class ApiToken(models.Model):
-    """A named token of one person, who may end it at any time. Only its digest is kept: it is shown once."""
+    """A named API token of a user, who can revoke it at any time.
+
+    Only a digest of the secret is stored, so the secret can be shown only once, when the token is made.
+    """
 
     class Scope(models.TextChoices):
         READ = "read"
         WRITE = "write"
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=80)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens", verbose_name=_("person")
+    )
+    name = models.CharField(_("name"), max_length=80)
     digest = models.CharField(max_length=64, unique=True)
-    scope = models.CharField(max_length=5, choices=Scope.choices, default=Scope.READ)
-    created_at = models.DateTimeField(auto_now_add=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    scope = models.CharField(_("may"), max_length=5, choices=Scope.choices, default=Scope.READ)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True)
+    expires_at = models.DateTimeField(_("ends"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
         ordering = ("-created_at",)
         indexes = (models.Index(fields=["user", "-created_at"], name="api_token_by_user"),)
 

@@ -1,4 +1,4 @@
-"""Files that people give to a session."""
+"""Files that users upload to a session."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from chat.models.session import Session
 
 
 def place_of(attachment: Attachment, filename: str) -> str:
-    """Say where a file is kept. Its own name stays in the row: what people call files is no path."""
+    """Return the path of a file in the storage. The user's name for the file is only in the row, never in the path."""
     return f"attachments/{attachment.session_id}/{attachment.pk}"
 
 
 def attached_to(message: ChatMessage) -> list[Attachment]:
-    """A message's files in their order, once it is stored."""
+    """Return the files of a message, in order; none if the message is not saved yet."""
     if not may_have_files(message) or message._state.adding:
         return []
     return list(message.attachments.all())
 
 
 def may_have_files(message: ChatMessage) -> bool:
-    """Whether a message is one that files go with: a user's, or an answer that was imported from another program.
+    """Return whether a message can have files, without a query: a user's message, or an imported answer.
 
-    Answers given here have a provider and no files: telling so without a query matters where they are streamed.
+    Answers that were generated here have a provider and no files. Streaming must not query for them.
     """
     if message.role == MessageRole.USER:
         return True
@@ -34,10 +34,10 @@ def may_have_files(message: ChatMessage) -> bool:
 
 
 class Attachment(models.Model):
-    """A file: uploaded to a session, then sent with one message. Without a message it is still in a composer.
+    """A file in a session: uploaded, then sent with one message. `message` is null until it is sent.
 
-    `kind` and `media_type` are what its bytes are, not what its name says. `text` is what was extracted for models
-    that do not take such a file; `size` is in bytes, `width` and `height` are an image's in pixels.
+    `kind` and `media_type` are detected from the content, not from the name. `text` is the extracted text, for models
+    that do not accept such files. `size` is in bytes; `width` and `height` of images are in pixels. Forks share `file`.
     """
 
     class Kind(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What model servers have refused."""
+"""Request parameters that model servers have rejected."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class LearnedDialect(models.Model):
-    """How a model of an endpoint is asked, since its server refused a parameter.
+    """How to request a model of an endpoint, learned when its server rejected a parameter.
 
-    `endpoint` is a digest of the provider form and the base URL. `learned` is what `agents.providers.learned` makes of
-    it; it is forgotten a day after `learned_at`.
+    `endpoint` is a digest of the provider form and the base URL. `learned` is the form that
+    `agents.providers.learned` reads and writes. It expires a day after `learned_at`.
     """
 
     endpoint = models.CharField(max_length=64)

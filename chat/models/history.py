@@ -1,4 +1,4 @@
-"""What a session was before somebody changed it, and what the model was sent: enough to build both again."""
+"""Earlier versions of a session's settings, and records of requests to models. Both can be reconstructed from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from chat.models.session import Session
 
 
 class SessionRevision(models.Model):
-    """What a session was before somebody changed it: who, when, what. `revision` is the one that the change made."""
+    """A change of a session's settings: who made it, when, and the values before.
+
+    `revision` is the session's revision after the change.
+    """
 
     class Kind(models.TextChoices):
         SYSTEM_PROMPT = "system_prompt"
@@ -23,7 +26,7 @@ class SessionRevision(models.Model):
     revision = models.PositiveBigIntegerField()
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
-    # The columns that were changed, with what stood in them.
+    # The values of the changed columns before the change, by column.
     before = models.JSONField()
 
     class Meta:
@@ -35,10 +38,11 @@ class SessionRevision(models.Model):
 
 
 class ModelRequest(models.Model):
-    """What one response was asked with: names of rows, never their text.
+    """The request that produced one response of a model, as references to rows without their text.
 
-    `rows` are [message id, the row's revision then], in order; those that the session's request before this one
-    begins with, too, are only counted (`shared`). With the revisions of messages and session that is all of it.
+    `rows` is a list of [message id, revision of the message at that time], in order. A request usually begins with the
+    same rows as the session's request before it: `shared` is the number of these, and `rows` has only the rest.
+    Together with MessageRevision and SessionRevision this reconstructs the whole request.
     """
 
     response_id = models.CharField(primary_key=True, max_length=32)

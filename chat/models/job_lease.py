@@ -1,4 +1,4 @@
-"""Leases on jobs that only one process may do at a time."""
+"""Leases for jobs that only one process may run at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from django.db import models
 
 
 class JobLease(models.Model):
-    """The right to do a job until `expires_at`. `holder` is a random token of the process that has it, "" if none.
+    """The exclusive right to run a job until `expires_at`.
 
-    `finished_at` is when the job last ended.
+    `holder` is a random token of the process that has the lease, or "" if no process has it. `finished_at` is the time
+    of the last successful run.
     """
 
     name = models.CharField(primary_key=True, max_length=80)

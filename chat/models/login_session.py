@@ -1,4 +1,4 @@
-"""The browsers that are signed in."""
+"""Browser sessions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from django.db import models
 
 
 class LoginSession(AbstractBaseSession):
-    """A browser's session. `session_key` holds a hash: reading the table signs nobody in.
+    """A browser session. `session_key` is a hash of the cookie's key, so a reader of the table cannot sign in with it.
 
-    `user` is who is signed in, or who has passed the first step of signing in and still owes the second factor.
+    `user` is the signed-in user, or the user who has given a password but not yet the second factor.
     """
 
     session_key = models.CharField(primary_key=True, max_length=64)
-    # Without a constraint: Django's store takes an IntegrityError for a key in use and would try others for ever.
+    # No constraint: Django's store takes any IntegrityError for a key in use, and would try other keys for ever.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+", db_constraint=False)
 
     class Meta:

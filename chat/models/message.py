@@ -1,4 +1,4 @@
-"""Chat messages: the only stored form of a conversation (MSG-01)."""
+"""Messages, the only stored form of a conversation (MSG-01), with their revisions and suggestions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MessageType(models.TextChoices):
 
 
 class MessageRole(models.TextChoices):
-    """The role of a text; other types have the assistant's, markers none."""
+    """The author of a text message. Other types have the role "assistant"; turn markers have none."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -31,8 +31,11 @@ class MessageRole(models.TextChoices):
 
 
 class MessageStatus(models.TextChoices):
-    """queued: sent while the agent works; streaming: its text grows; pending: a tool call that has not begun;
-    running: a tool at work; waiting: for a person; then one of complete, interrupted, failed for good."""
+    """The state of a message. Complete, interrupted and failed are final.
+
+    queued: sent while the agent is running. streaming: the text is still growing. pending: a tool call that has not
+    started. running: a tool call that is being executed. waiting: a tool call that waits for a user.
+    """
 
     QUEUED = "queued"
     STREAMING = "streaming"
@@ -45,42 +48,45 @@ class MessageStatus(models.TextChoices):
 
 
 class EndReason(models.TextChoices):
-    """Why a turn was interrupted; rows of before this was recorded do not say."""
+    """Why a turn was interrupted; "" on rows that are older than this column."""
 
     STOPPED = "stopped"
     RESTARTED = "restarted"
 
 
-# Rows at work: a dead process leaves them damaged.
+# Rows that a process is writing. If the process dies, they stay incomplete until another one repairs them.
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
-# Rows that a run has still to bring to an end (MSG-07); a trigger refuses them while the session is idle.
+# Rows that a run must still finish (MSG-07). A database trigger rejects them while the session is idle.
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
+# The rows that only mark where a turn begins and ends.
+TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 class MessageQuerySet(models.QuerySet["ChatMessage"]):
     def live(self, session_id: str) -> Self:
-        """What stands in a session, in no order: neither queued nor removed."""
+        """Return the messages of a session's conversation, unordered: neither queued nor removed ones."""
         return self.filter(session=session_id, sequence__isnull=False)
 
     def queued(self, session_id: str) -> Self:
-        """What waits for the agent, in the order in which it was sent; editing changes no place (RUN-06)."""
+        """Return the queued messages in the order in which they were sent, which editing does not change (RUN-06)."""
         waiting = self.filter(session=session_id, status=MessageStatus.QUEUED, removed_at__isnull=True)
         return waiting.order_by("created_at", "pk")
 
     def deliverable(self, session_id: str) -> Self:
-        """Return the queued messages that the next turn takes up by itself: held ones wait for a person."""
+        """Return the queued messages that the next turn takes. Held messages wait until a user sends them."""
         return self.queued(session_id).filter(held=False)
 
 
 class ChatMessage(models.Model):
-    """One displayable item of a session.
+    """One item of a conversation: a text, the model's reasoning, a tool call, an error, or a marker of a turn.
 
-    `sequence` orders the live rows; it is null while queued and after removal. `revision` is the session's at the
-    row's last change. `text` of a streaming row is completed by its MessageDelta rows.
+    `sequence` orders the messages of the conversation, without gaps from 1; it is null while a message is queued and
+    after it is removed. `revision` is the session's revision at the last change of the row. While a message is
+    streaming, its MessageDelta rows continue `text`. `run_id` is the id of the turn.
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.message_id, editable=False)
-    # No index of its own: `message_sequence_once` begins with it. Likewise other foreign keys below and elsewhere.
+    # No index: `message_sequence_once` begins with this column. The same holds for other foreign keys without an index.
     session = models.ForeignKey(Session, models.CASCADE, related_name="chat_messages", db_index=False)
     sequence = models.PositiveBigIntegerField(null=True, blank=True)
     revision = models.PositiveBigIntegerField(default=0)
@@ -120,30 +126,30 @@ class ChatMessage(models.Model):
     reasoning_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     first_token_latency_ms = models.PositiveBigIntegerField(null=True, blank=True)
 
-    # What the provider must get back as it gave it: signatures, ids, the arguments' own text (MSG-08).
+    # Data that the provider must get back unchanged: signatures, ids, the original text of arguments (MSG-08).
     provider_data = models.JSONField(null=True, blank=True)
     # The sender's idempotency key (MSG-02).
     key = models.CharField(max_length=100, null=True, blank=True)  # noqa: DJ001  # null: no key, and unique among keys
-    # A digest of the request that used the key, to refuse the key for another one (services/once.py).
+    # A digest of the request that used the key, to reject the key for a different request (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     edited_at = models.DateTimeField(null=True, blank=True)
-    # Who made the last edit, unless it was the author; and who had suggested it, unless it was the editor's own idea.
-    # These two and `stopped_by` are looked up by message alone, so they have no index.
+    # Who made the last edit, unless it was the author, and who suggested it, if it was a suggestion.
+    # These and `stopped_by` are only looked up by message, so they have no index.
     edited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
     edited_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
     suggested_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
     open_suggestions = models.PositiveIntegerField(default=0, db_default=0)
-    # Of a turn_done row that is interrupted: why, and who stopped the turn.
+    # On the turn_done row of an interrupted turn: why it was interrupted, and who stopped it.
     end_reason = models.CharField(max_length=9, choices=EndReason.choices, blank=True, default="", db_default="")
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
     stopped_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
-    # Queued before a stop: waits until a person sends it (RUN-06).
+    # Was in the queue when the agent was stopped: it waits until a user sends it (RUN-06).
     held = models.BooleanField(default=False, db_default=False)
-    # Of a row that a retry replaced: the attempt that it belongs to, and its place in that, from 0 (RUN-12).
+    # On a row that a retry replaced: the id of its attempt, and its position in the attempt from 0 (RUN-12).
     attempt = models.CharField(max_length=32, blank=True, default="", db_default="")
     attempt_place = models.PositiveBigIntegerField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True)
@@ -186,9 +192,9 @@ class ChatMessage(models.Model):
 
 
 class MessageDelta(models.Model):
-    """Text of a streaming message that is not yet folded into its row; gone when the message ends.
+    """A piece of a streaming message's text that is not yet part of `ChatMessage.text`.
 
-    `offset` counts characters (code points) from the start of the message.
+    `offset` is its position in the message, in code points. The rows are deleted when the message ends.
     """
 
     message = models.ForeignKey(ChatMessage, models.CASCADE, related_name="deltas", db_index=False)
@@ -203,7 +209,10 @@ class MessageDelta(models.Model):
 
 
 class MessageRevision(models.Model):
-    """What a message was before somebody changed it: who, when, what (MSG-11)."""
+    """A change of a message: who made it, when, and the message before (MSG-11).
+
+    `before` has the replaced content for edits, and flags such as the position for other kinds.
+    """
 
     class Kind(models.TextChoices):
         ADD = "add"
@@ -229,9 +238,10 @@ class MessageRevision(models.Model):
 
 
 class Suggestion(models.Model):
-    """Another text for a person's message, by somebody who may not edit it; its author or the session's owner decides.
+    """A new text for a user's message, suggested by a user who may not edit it.
 
-    `revision` is the message's when it was suggested. A person has at most one open suggestion per message.
+    The message's author or the session's owner accepts or dismisses it. `revision` is the message's revision that the
+    suggestion refers to. A user has at most one open suggestion per message.
     """
 
     class Status(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What a session is to one person: their pin, how far they have read, what they were about to say."""
+"""The state of a session for one user: pin, read position and draft."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from chat.models.session import Session
 
 
 class UserSessionState(models.Model):
-    """One person's own view of one session; nobody else sees it.
+    """The private state of a session for one user.
 
-    `read_revision` is the session's revision up to which they have seen its messages: a message with a later one is
-    unread. `draft` is what stands in their composer, on every device.
+    `read_revision` is the session's revision up to which the user has seen its messages: messages with a later revision
+    are unread. `draft` is the text of their composer, on all of their devices.
     """
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="participations")

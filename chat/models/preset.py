@@ -1,41 +1,50 @@
-"""Agent presets that staff keep beside those of the configuration file."""
+"""Agent presets that staff edit, besides those of the configuration file."""
 
 from __future__ import annotations
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET
 
 
 class AgentPreset(models.Model):
-    """What a new session starts with. One of the same name stands before that of the configuration file.
+    """The settings of a new session. A row overrides the preset of the same name in the configuration file.
 
-    `model` is "provider/model", or empty for the default one; `tools` are names of the toolbox; `prompts` are
-    offered in an empty session. An empty `reasoning_effort` and a null `thinking_budget` leave it to the model. Without
-    `allowed_hosts` tools may fetch from all public hosts. A session keeps its own copy of what it started with.
+    `model` is "provider/model", or empty for the default model. `tools` are names of tools in the toolbox. `prompts`
+    are suggestions that an empty session shows. An empty `reasoning_effort` and a null `thinking_budget` use the
+    model's defaults. If `allowed_hosts` is empty, tools may fetch from all public hosts. A session keeps a copy of its
+    preset, so later changes of a row do not affect it.
     """
 
     name = models.CharField(
-        max_length=80, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,79}\Z")]
+        _("name"), max_length=80, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,79}\Z")]
     )
-    title = models.CharField(max_length=80, blank=True)
-    model = models.CharField(max_length=281, blank=True)
+    title = models.CharField(_("title"), max_length=80, blank=True)
+    model = models.CharField(_("model"), max_length=281, blank=True)
     system_prompt = models.TextField(blank=True)
     tools = models.JSONField(default=list, blank=True)
-    max_rounds = models.PositiveIntegerField(default=25, validators=[MinValueValidator(1), MaxValueValidator(1000)])
+    max_rounds = models.PositiveIntegerField(
+        _("tool rounds"), default=25, validators=[MinValueValidator(1), MaxValueValidator(1000)]
+    )
     prompts = models.JSONField(default=list, blank=True)
     reasoning_effort = models.CharField(max_length=10, blank=True, default="", db_default="")
     thinking_budget = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(SMALLEST_BUDGET), MaxValueValidator(LARGEST_BUDGET)]
+        _("thinking budget"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(SMALLEST_BUDGET), MaxValueValidator(LARGEST_BUDGET)],
     )
     allowed_hosts = models.JSONField(default=list, blank=True, db_default=[])
-    is_offered = models.BooleanField(default=True)
-    position = models.PositiveIntegerField(default=0)
+    is_offered = models.BooleanField(_("offered"), default=True)
+    position = models.PositiveIntegerField(_("place"), default=0)
     created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    updated_at = models.DateTimeField(_("last changed"), auto_now=True)
 
     class Meta:
+        verbose_name = _("agent")
+        verbose_name_plural = _("agents")
         ordering = ("position", "name")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Who runs a session, and how far: the claim with its fencing epoch, and the workers' leases."""
+"""The state of a session's run: its turn, the claim of a worker with a fencing epoch, and the workers' leases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.models.session import Session
 
 
 class RunState(models.TextChoices):
-    """idle → running → (cancelling | waiting) → idle; a waiting run goes on as running when it is answered."""
+    """idle → running → (cancelling | waiting) → idle. A waiting run is running again after the user has answered."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -22,8 +22,9 @@ class RunState(models.TextChoices):
 class Worker(models.Model):
     """A process that runs sessions.
 
-    The worker moves `lease_until` on while it lives. Other workers take its sessions when they see no change of it for
-    `lease_seconds` of their own time, or when the worker's process is known to have ended (`running/liveness.py`).
+    The worker renews `lease_until` while it lives. Other workers take over its sessions when `lease_until` has not
+    changed for `lease_seconds` by their own clock, or when its process is known to have ended
+    (`chat/runs/liveness.py`).
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.worker_id)
@@ -39,14 +40,14 @@ class Worker(models.Model):
 class SessionRun(models.Model):
     """The run of one session.
 
-    `wanted` counts the requests to run, `done` those that were served: work is due while they differ, since
-    `due_since`. `state` and `turn_id` describe the open turn, `stopped_by` is who asked to stop it.
+    `wanted` counts the requests to run and `done` the requests served: a run is due while they differ, since
+    `due_since`. `state` and `turn_id` describe the open turn, and `stopped_by` is the user who asked to stop it.
 
     `owner` is the worker that has the claim, `claimant` the worker of the last claim, even after its release, and
-    `epoch` the claim's number. Every write of a run is conditional on owner and epoch, so that a worker which lost its
-    claim cannot write (RUN-15). The epoch alone is not enough: a failover that loses the last transactions can hand
-    out the same number twice. `written` is the number of the claim's last committed job (`services/recording.py`).
-    `attempts` counts the claims of the open turn since a response of it was finished.
+    `epoch` the number of the claim. Each write of a run is conditional on owner and epoch, so that a worker that has
+    lost its claim cannot write (RUN-15). The epoch alone is not enough: a database failover that loses the last
+    transactions can issue the same number twice. `written` is the number of the claim's last committed job
+    (`chat/services/runs/recording.py`). `attempts` counts the claims of the open turn since its last finished response.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="run")
@@ -56,7 +57,7 @@ class SessionRun(models.Model):
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
-    # Whose turn it is, or was: their quotas count it.
+    # The user who started the present or last turn, whose quotas count it.
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
@@ -77,7 +78,7 @@ class SessionRun(models.Model):
                 condition=models.Q(wanted__gt=models.F("done"), owner__isnull=True),
             ),
             models.Index(fields=["started_by"], name="run_at_work", condition=~models.Q(state=RunState.IDLE)),
-            # Without the sessions at rest, which are nearly all: a full index of the column would be passed over.
+            # Only sessions with an owner: nearly all rows have none, so the planner would not use a full index.
             models.Index(fields=["owner"], name="run_by_owner", condition=models.Q(owner__isnull=False)),
         )
         constraints = (

@@ -1,4 +1,4 @@
-"""Sessions: one conversation each, as people see and edit it."""
+"""Sessions. Each is one conversation."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from chat import ids
 from chat.models.workspace import Workspace
 
-# In `Session.config`: the conversation came with a file, which may say anything.
+# A key of `Session.config`: the session was imported from a file, so its content is not trusted.
 IMPORTED = "imported"
 
 
 class Session(models.Model):
-    """One conversation. How its agent runs stands beside it in SessionRun, so that claims never touch this row.
+    """One conversation with an agent. The state of its run is in SessionRun, so that claims never write this row.
 
-    `revision` counts the durable changes of the session and its messages (LIVE-02); services alone raise it.
-    `purged_revision` is the highest revision of a removed message whose row is gone: a client that knows less cannot
-    be sent the difference. `building_until` is set while the session is written or erased in several transactions, to
-    the time until which the next one has to follow; its status is DELETED meanwhile, so that no one can open it.
+    `revision` counts the durable changes of the session and its messages (LIVE-02). Only services increase it.
+    `purged_revision` is the highest revision of a purged message: a client with a lower revision cannot get the
+    difference and loads everything again. `building_until` is set while a session is written or erased in several
+    transactions: it is the time by which the next one must follow. Until the last, `status` is DELETED so that no one
+    can open the session.
     """
 
     class Status(models.TextChoices):
@@ -34,15 +36,19 @@ class Session(models.Model):
         RUN = "run"
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.session_id, editable=False)
-    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="sessions", db_index=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions", db_index=False)
+    workspace = models.ForeignKey(
+        Workspace, models.PROTECT, related_name="sessions", db_index=False, verbose_name=_("workspace")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="sessions", db_index=False, verbose_name=_("owner")
+    )
     title = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
 
     agent = models.CharField(max_length=80, blank=True)
     provider = models.CharField(max_length=80, blank=True)
-    model = models.CharField(max_length=200, blank=True)
+    model = models.CharField(_("model"), max_length=200, blank=True)
     system_prompt = models.TextField(blank=True)
     config = models.JSONField(default=dict, blank=True)
 
@@ -53,7 +59,7 @@ class Session(models.Model):
     revision = models.PositiveBigIntegerField(default=0)
     parent_session = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     parent_message_id = models.CharField(max_length=32, blank=True)
-    # A digest of the request that made the session with an idempotency key (services/once.py).
+    # A digest of the request that made the session with an idempotency key (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -63,6 +69,8 @@ class Session(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
         indexes = (
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),
@@ -76,10 +84,10 @@ class Session(models.Model):
         permissions = (("erase_session", "Can erase sessions for good"),)
 
     def __str__(self) -> str:
-        """Return the id: titles are made of what people write, and this stands in logs."""
+        """Return the id, because logs use this, and titles can repeat what users write."""
         return self.id
 
     @property
     def config_values(self) -> dict[str, Any]:
-        """Return `config`, or an empty dict if it was set by hand to something that is no object."""
+        """Return `config`, or an empty dict if it is not an object because it was edited by hand."""
         return self.config if isinstance(self.config, dict) else {}

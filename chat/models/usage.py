@@ -1,4 +1,4 @@
-"""What people have used: counted as it happens, so that no request adds up all rows."""
+"""Token counts of users, added up with each response so that no request has to sum over all messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class DailyUsage(models.Model):
-    """What models were sent and have written for one person on one day, in UTC: in turns, and for titles."""
+    """The tokens that one user's turns and session titles have used on one day (UTC), input and output together."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="daily_usage")
     day = models.DateField()

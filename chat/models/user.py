@@ -1,4 +1,4 @@
-"""People."""
+"""User accounts."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ import secrets
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from chat import names
 
-# Cleaning a name can make it longer; the columns hold at least so many characters.
+# Cleaning a name can make it longer. All name columns hold at least this many characters.
 SHOWN_NAME = 80
 
 
 def picture_place(user: User, filename: str) -> str:
-    """Say where a picture is kept: under a name of its own each time, so that browsers may keep what they have."""
+    """Return the path of a picture in the storage. Each upload has a new name, so that browsers can cache pictures."""
     return f"pictures/{user.pk}-{secrets.token_hex(8)}"
 
 
 class User(AbstractUser):
-    """A person; `display_name` is what others see beside their messages, `picture` their face.
+    """A user account. `display_name` and `picture` are what others see beside the user's messages.
 
-    Preferences that are empty follow the browser: its language, its theme. `workspace` is the one that they are in, as
-    far as they are still its member: services/workspaces.py says which it is otherwise. `can_own_workspace` is off for
-    accounts made by an invitation: they get no workspace of their own, and start no sessions until they are members.
+    An empty `language` or `theme` follows the browser. `workspace` is the workspace that the user has selected, if they
+    are still a member of it; `chat/services/people/workspaces.py` chooses another one if not. `can_own_workspace` is
+    false for accounts that were made with an invitation: they get no workspace, and cannot start sessions until they
+    are members of one.
     """
 
     class Theme(models.TextChoices):
@@ -33,18 +35,18 @@ class User(AbstractUser):
         DARK = "dark"
 
     class Clock(models.TextChoices):
-        """How times are written."""
+        """How times are displayed."""
 
         HOURS_24 = "24"
         HOURS_12 = "12"
 
     class SendKey(models.TextChoices):
-        """What sends a message; the other one breaks the line."""
+        """The key that sends a message. The other one inserts a line break."""
 
         ENTER = "enter"
         CTRL_ENTER = "ctrl_enter"
 
-    display_name = models.CharField(max_length=80, blank=True)
+    display_name = models.CharField(_("display name"), max_length=80, blank=True)
     picture = models.FileField(upload_to=picture_place, max_length=255, blank=True)
     language = models.CharField(max_length=10, blank=True)
     theme = models.CharField(max_length=5, choices=Theme.choices, blank=True)
@@ -52,11 +54,14 @@ class User(AbstractUser):
     send_key = models.CharField(max_length=10, choices=SendKey.choices, default=SendKey.ENTER)
     notify = models.BooleanField(default=False)
     workspace = models.ForeignKey("chat.Workspace", models.SET_NULL, null=True, blank=True, related_name="+")
-    can_own_workspace = models.BooleanField(default=True, db_default=True)
-    # What staff did with this account, {"kind", "by", "at"} each, until dismissed. A column: every page asks for it.
+    can_own_workspace = models.BooleanField(_("can have their own workspace"), default=True, db_default=True)
+    # What staff changed in this account, as objects with "kind", "by" and "at", until the user dismisses it. Every page
+    # shows it, so it is a column and not a table.
     account_notices = models.JSONField(null=True, editable=False)
 
     class Meta(AbstractUser.Meta):
+        verbose_name = _("person")  # type: ignore[assignment]  # the stub of AbstractUser.Meta has no lazy texts
+        verbose_name_plural = _("people")  # type: ignore[assignment]  # likewise
         abstract = False
         permissions = (
             ("erase_user", "Can erase users for good"),
@@ -71,10 +76,10 @@ class User(AbstractUser):
         is_kept = not self._state.adding and type(self).objects.filter(pk=self.pk, username=self.username).exists()
         if not is_kept and names.mixes_scripts(self.username):
             raise ValidationError(
-                {"username": _("Use letters of one alphabet in a user name: some of these look like others.")}
+                {"username": gettext("Use letters of one alphabet in a user name: some of these look like others.")}
             )
 
     @property
     def sender(self) -> str:
-        """The name on this person's messages (MSG-04)."""
+        """The name on this user's messages (MSG-04)."""
         return self.display_name or self.get_full_name() or self.username or "User"

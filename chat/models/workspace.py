@@ -1,27 +1,32 @@
-"""Workspaces and who belongs to them."""
+"""Workspaces and their members."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class Workspace(models.Model):
-    """A team: its members may share their sessions with each other."""
+    """A team, whose members can share sessions with each other."""
 
-    name = models.CharField(max_length=120)
-    created_at = models.DateTimeField(auto_now_add=True)
+    name = models.CharField(_("name"), max_length=120)
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="workspaces")
+
+    class Meta:
+        verbose_name = _("workspace")
+        verbose_name_plural = _("workspaces")
 
     def __str__(self) -> str:
         return self.name
 
 
 class Membership(models.Model):
-    """One user in one workspace.
+    """The membership of a user in a workspace.
 
-    A guest sees the sessions that are shared with them and the users in these, and nothing else of the workspace:
-    they start no sessions in it. Their membership ends with the last of their shares.
+    A guest sees only the sessions that are shared with them and the users in these, and cannot start sessions. Their
+    membership ends with their last share.
     """
 
     class Role(models.TextChoices):
@@ -30,12 +35,16 @@ class Membership(models.Model):
         MEMBER = "member"
         GUEST = "guest"
 
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships", verbose_name=_("workspace"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships", verbose_name=_("person")
+    )
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices, default=Role.MEMBER)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = _("membership")
+        verbose_name_plural = _("memberships")
         constraints = (models.UniqueConstraint(fields=["workspace", "user"], name="membership_once"),)
 
     def __str__(self) -> str:

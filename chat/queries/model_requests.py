@@ -11,7 +11,7 @@ from django.db.models import Q
 from agents.messages import Json
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
 from chat.projections.context import CONTEXT_FIELDS
-from chat.projections.requests import Name, Named, as_then, unfolded, without
+from chat.projections.requests import Name, Named, as_then, unfolded
 from chat.queries.attachments import fetch_attachments
 from chat.queries.history import keeps_content
 
@@ -37,11 +37,6 @@ def last_revision(session_id: str) -> int | None:
     """The session's revision at its last request that is on record; None when there is none."""
     made = ModelRequest.objects.filter(session=session_id).order_by("-created_at", "-pk")
     return made.values_list("revision", flat=True).first()
-
-
-def is_kept(session_id: str, response_id: str) -> bool:
-    """Whether it is on record what a response was asked with."""
-    return bool(response_id) and ModelRequest.objects.filter(session=session_id, pk=response_id).exists()
 
 
 def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
@@ -84,20 +79,6 @@ def prompt_then(session: Session, revision: int) -> str:
         if "system_prompt" in before:
             return str(before["system_prompt"])
     return session.system_prompt
-
-
-def delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
-    """Delete what these responses were asked with; the requests after them take over the names that they share."""
-    requests = ModelRequest.objects.filter(session=session_id)
-    for request in requests.filter(pk__in=list(response_ids)).order_by("-revision", "-created_at"):
-        is_later = Q(revision__gt=request.revision) | Q(revision=request.revision, created_at__gt=request.created_at)
-        later = requests.filter(is_later)
-        following = later.order_by("revision", "created_at").first()
-        if following is not None:
-            own = without(Named(request.shared, tuple(request.rows)), Named(following.shared, tuple(following.rows)))
-            following.shared, following.rows = own.shared, list(own.rows)
-            following.save(update_fields=["shared", "rows"])
-        request.delete()
 
 
 def _names(made: ModelRequest) -> list[Name]:

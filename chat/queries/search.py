@@ -5,6 +5,7 @@ Every term must be there, anywhere in a word, whatever its case. How the text is
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +32,9 @@ FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
 # A snippet: so many characters before the first hit, and so many in all.
 BEFORE_HIT = 50
 SNIPPET = 220
+# Limits of the search within one session: found messages, and characters of the query.
+MAX_FOUND_MESSAGES = 500
+MAX_FIND_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +221,37 @@ def _pattern(terms: list[str], *, group: bool = False) -> re.Pattern[str]:
     longest_first = sorted(terms, key=len, reverse=True)
     either = "|".join(map(re.escape, longest_first))
     return re.compile(f"({either})" if group else either, re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMatches:
+    """Ids of the matching messages of one session, in order. `more` tells that older matches were left out."""
+
+    ids: list[str]
+    more: bool
+
+
+def find_in_session(session: Session, query: str) -> SessionMatches:
+    """Find the messages of a session's conversation that contain the query as a whole, ignoring case."""
+    query = query.strip()[:MAX_FIND_LENGTH]
+    if not query or "\0" in query:
+        return SessionMatches([], more=False)
+    rows = ChatMessage.objects.live(session.pk).filter(_contains(query))
+    shown = rows.exclude(type__in=(MessageType.TURN_START, MessageType.TURN_DONE))
+    ids = list(shown.order_by("-sequence").values_list("pk", flat=True)[: MAX_FOUND_MESSAGES + 1])
+    return SessionMatches(ids[:MAX_FOUND_MESSAGES][::-1], more=len(ids) > MAX_FOUND_MESSAGES)
+
+
+def _contains(text: str) -> Q:
+    """Return a condition for messages that contain a text.
+
+    SQLite ignores case for ASCII only, so other texts are searched in their usual spellings. JSON can have the text in
+    its escaped form.
+    """
+    condition = Q()
+    for form in {text} if text.isascii() else {text, text.lower(), text.upper(), text.capitalize()}:
+        for column in ("text", "result", "tool_name", "arguments"):
+            condition |= Q(**{f"{column}__icontains": form})
+        if (escaped := json.dumps(form)[1:-1]) != form:
+            condition |= Q(arguments__icontains=escaped)
+    return condition

@@ -58,7 +58,7 @@ MATRIX = [
     Row("GET", f"{SESSION}state/", (200, 200, 200, 403)),
     Row("GET", f"{SESSION}messages/add/", (200, 200, 403, 403)),
     Row("GET", f"{SESSION}messages/<str:message_id>/", (200, 200, 403, 403)),
-    Row("POST", f"{SESSION}do/", (302, 302, 403, 403), {"deed": "stop"}),
+    Row("POST", f"{SESSION}do/", (302, 302, 403, 403), {"action": "stop"}),
     Row("GET", f"{SESSION}do/", (405, 405, 405, 405)),
     Row("GET", f"{SESSION}export/<str:form>/", (200, 200, 403, 403)),
     Row("GET", "admin/chat/user/<id>/password/", (200, 403, 403, 403)),

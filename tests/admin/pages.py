@@ -24,7 +24,7 @@ def add_page(session: Session) -> str:
     return reverse("admin:chat_session_add_message", args=[session.pk])
 
 
-def deed_page(session: Session) -> str:
+def action_page(session: Session) -> str:
     return reverse("admin:chat_session_do", args=[session.pk])
 
 
@@ -57,9 +57,9 @@ def _value(field: Tag) -> str:
     return str(field.get("value", "on" if field.get("type") == "checkbox" else ""))
 
 
-def do(client: Client, session: Session, deed: str, row: ChatMessage | None = None, **more: str) -> Any:
+def do(client: Client, session: Session, action: str, row: ChatMessage | None = None, **more: str) -> Any:
     """Press a button."""
-    return client.post(deed_page(session), {"deed": f"{deed} {row.pk}" if row else deed, **more})
+    return client.post(action_page(session), {"action": f"{action} {row.pk}" if row else action, **more})
 
 
 def said(response: Any) -> str:

@@ -8,7 +8,7 @@ from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from chat.admin.searching import MOST_WORDS
+from chat.admin.base import MAX_SEARCH_WORDS
 from chat.models import User
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -35,5 +35,5 @@ def test_first_words_count(root: User) -> None:
     request: HttpRequest = RequestFactory().get("/")
     request.user = root
     for further, found in ((0, [root]), (1, [])):
-        words = " ".join([*["root"] * (MOST_WORDS - further), *["other"] * (1 + further)])
+        words = " ".join([*["root"] * (MAX_SEARCH_WORDS - further), *["other"] * (1 + further)])
         assert list(people.get_search_results(request, User.objects.all(), words)[0]) == found

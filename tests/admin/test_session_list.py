@@ -169,7 +169,7 @@ def test_what_may_be_done_is_offered(staff_with: Callable[..., User], several: d
 
     exports = {"export_json", "export_markdown"}
     assert offered(staff_with("view_session", "view_chatmessage", name="rob")) == exports
-    changing = {"stop", "archive", "restore", "undelete"}
+    changing = {"stop", "archive", "unarchive", "undelete"}
     assert offered(staff_with("change_session", name="kim")) == changing
     assert offered(staff_with("view_session", "erase_session", name="eve")) == {"erase_sessions"}
     assert offered(User.objects.create_superuser("root")) == exports | changing | {"erase_sessions"}

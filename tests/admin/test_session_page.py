@@ -217,8 +217,8 @@ def test_archived_and_deleted_sessions_can_be_looked_at(admin: Client, session: 
     Session.objects.update(status=status)
     page = admin.get(page_of(session))
     assert "Hi" in said(page)
-    deeds = {str(button["value"]).split()[0] for button in soup_of(page).select("[form=deeds]:not([hidden])")}
-    assert deeds == ({"restore", "fork"} if status == "archived" else {"undelete"})
+    actions = {str(button["value"]).split()[0] for button in soup_of(page).select("[form=actions]:not([hidden])")}
+    assert actions == ({"unarchive", "fork"} if status == "archived" else {"undelete"})
     saved = admin.post(page_of(session), {**form, "title": "New"})
     assert saved.status_code == (302 if status == "archived" else 403)
 

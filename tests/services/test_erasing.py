@@ -83,7 +83,7 @@ def tables_with_rows_of(session: Session) -> set[str]:
 def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> None:
     """Rows, revisions, files, drafts, shares, invitations, and its title in the admin's log."""
     staff = User.objects.create_superuser("staff")
-    audit_log.note(staff, session, audit_log.ARCHIVED)
+    audit_log.log_change(staff, session, audit_log.ARCHIVED)
     LogEntry.objects.log_actions(staff.pk, [session.shares.get()], CHANGE, single_object=True)
     for model, words in ((Share, "Bo in {} (editor)"), (Invitation, "invitation to {} (viewer)")):
         kind = ContentType.objects.get_for_model(model)  # earlier versions named the title

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from chat.models import ChatMessage, Session, User
-from chat.queries import find_in_session
+from chat.queries import search
 from chat.services.sessions.lifecycle import create_session
 
 pytestmark = pytest.mark.django_db
@@ -58,13 +58,13 @@ def session(ana: User) -> Session:
 )
 def test_words_are_found_whatever_their_case(session: Session, words: str, found: list[int]) -> None:
     """In texts, names of tools, arguments and results; not in markers, removed rows or other sessions."""
-    ids = find_in_session.find(session, words).ids
+    ids = search.find_in_session(session, words).ids
     assert list(ChatMessage.objects.filter(pk__in=ids).values_list("sequence", flat=True)) == found
 
 
 def test_of_very_many_the_newest_are_found(session: Session) -> None:
     rows = [ChatMessage(session=session, sequence=number, role="user", text="needle") for number in range(10, 530)]
     ChatMessage.objects.bulk_create(rows)
-    found = find_in_session.find(session, "needle")
+    found = search.find_in_session(session, "needle")
     assert found.more
-    assert found.ids == [row.pk for row in rows[-find_in_session.MOST :]]
+    assert found.ids == [row.pk for row in rows[-search.MAX_FOUND_MESSAGES :]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -17,9 +18,10 @@ from chat.models import (
     ChatMessage,
     Invitation,
     MessageRevision,
+    ModelRequest,
     Session,
 )
-from chat.queries.model_requests import delete_requests
+from chat.projections.requests import Named, without
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
@@ -103,10 +105,24 @@ def delete_messages(session_id: str, names: list[str]) -> None:
     close_gaps(session_id, set(names))
     rows.only("pk").delete()
     kept = ChatMessage.objects.filter(session=session_id, response_id__in=responses)
-    delete_requests(session_id, responses - set(kept.values_list("response_id", flat=True)))
+    _delete_requests(session_id, responses - set(kept.values_list("response_id", flat=True)))
     purged = Greatest(Coalesce(F("purged_revision"), 0), highest)
     Session.objects.filter(pk=session_id).update(purged_revision=purged)
     attachments.delete_unused(files)
+
+
+def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
+    """Delete the recorded requests of responses. The requests after them take over the row references they share."""
+    requests = ModelRequest.objects.filter(session=session_id)
+    for request in requests.filter(pk__in=list(response_ids)).order_by("-revision", "-created_at"):
+        is_later = Q(revision__gt=request.revision) | Q(revision=request.revision, created_at__gt=request.created_at)
+        later = requests.filter(is_later)
+        following = later.order_by("revision", "created_at").first()
+        if following is not None:
+            own = without(Named(request.shared, tuple(request.rows)), Named(following.shared, tuple(following.rows)))
+            following.shared, following.rows = own.shared, list(own.rows)
+            following.save(update_fields=["shared", "rows"])
+        request.delete()
 
 
 def _purge_access(before: datetime, counts: Counts) -> None:

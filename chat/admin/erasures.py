@@ -1,4 +1,4 @@
-"""Erasing sessions and people for good: asked for in the lists, confirmed once, on record without content."""
+"""Erasing sessions and users for good: actions of their lists with a confirmation page, and the list of erasures."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from django.shortcuts import render
 from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import audit_log, names
+from chat.admin import audit_log
+from chat.admin.base import ReadOnly
 from chat.admin.permissions import StaffRequest, title_for
-from chat.admin.shares import LookedAt
 from chat.errors import ServiceError
 from chat.models import Erasure, Session, User
 from chat.services.batches import Deadline
@@ -29,26 +29,15 @@ if TYPE_CHECKING:
 else:
     Erasures = admin.ModelAdmin
 
-# Confirmed together, so that each of them can be looked at first.
-MOST = 20
-# What a request erases by itself; the maintenance job does the rest within a minute or so.
-SECONDS = 3.0
-
-names.call(Erasure, _("erasure"), _("erasures"))
-names.call_fields(
-    Erasure,
-    kind=_("kind"),
-    target=_("id"),
-    requested_by=_("requested by"),
-    requested_at=_("requested"),
-    finished_at=_("finished"),
-    counts=_("erased"),
-)
+# The confirmation page describes each selected row, so a selection is limited to what a person can check.
+MAX_ROWS = 20
+# A request erases for at most this many seconds. The maintenance job finishes the rest within about a minute.
+MAX_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
-    """One of the things that would be erased, with what goes with it in words."""
+class ErasurePreview:
+    """A row on the confirmation page. `facts` are sentences about what would be erased with it."""
 
     id: str | int
     name: str
@@ -56,7 +45,7 @@ class Doomed:
 
 
 @admin.register(Erasure)
-class ErasureAdmin(LookedAt, Erasures):
+class ErasureAdmin(ReadOnly, Erasures):
     fields = list_display = ("kind", "target", "requested_by", "requested_at", "finished_at", "counted")
     list_filter = ("kind",)
     show_facets = admin.ShowFacets.NEVER
@@ -65,7 +54,7 @@ class ErasureAdmin(LookedAt, Erasures):
     list_per_page = 50
 
     def has_delete_permission(self, request: HttpRequest, obj: Erasure | None = None) -> bool:
-        """The record stays."""
+        """Erasures are records and cannot be deleted."""
         return False
 
     @admin.display(description=_("erased"))
@@ -78,10 +67,10 @@ def erase_sessions(
     model_admin: admin.ModelAdmin[Session], request: StaffRequest, chosen: QuerySet[Session]
 ) -> HttpResponse | None:
     def erase(session: Session) -> Erasure:
-        audit_log.note(request.user, session, audit_log.ERASED)
+        audit_log.log_change(request.user, session, audit_log.ERASED)
         return requests.request_session(session_id=session.pk, author=request.user)
 
-    def describe(session: Session) -> Doomed:
+    def describe(session: Session) -> ErasurePreview:
         plan = requests.plan_session(session)
         facts = [
             gettext("Owner: %(name)s") % {"name": session.owner.sender},
@@ -90,89 +79,91 @@ def erase_sessions(
             ngettext("%(count)d file", "%(count)d files", plan.files) % {"count": plan.files},
         ]
         if plan.forks:
-            words = ngettext("%(count)d fork stays", "%(count)d forks stay", plan.forks)
-            facts.append(words % {"count": plan.forks})
-        return Doomed(session.pk, title_for(request.user, session), facts)
+            forks = ngettext("%(count)d fork stays", "%(count)d forks stay", plan.forks)
+            facts.append(forks % {"count": plan.forks})
+        return ErasurePreview(session.pk, title_for(request.user, session), facts)
 
-    rows = list(chosen.select_related("owner")[: MOST + 1])
-    return _confirmed(model_admin, request, rows, describe, erase)
+    rows = list(chosen.select_related("owner")[: MAX_ROWS + 1])
+    return _confirm(model_admin, request, rows, describe, erase)
 
 
 @admin.action(description=gettext_lazy("Erase for good…"), permissions=["erase"])
-def erase_people(
+def erase_users(
     model_admin: admin.ModelAdmin[User], request: StaffRequest, chosen: QuerySet[User]
 ) -> HttpResponse | None:
     def erase(user: User) -> Erasure:
-        words = gettext("Requested to erase the account.")
-        LogEntry.objects.log_actions(request.user.pk, [user], CHANGE, change_message=words, single_object=True)
+        message = gettext("Requested to erase the account.")
+        LogEntry.objects.log_actions(request.user.pk, [user], CHANGE, change_message=message, single_object=True)
         return requests.request_user(user=user, author=request.user)
 
-    def describe(user: User) -> Doomed:
+    def describe(user: User) -> ErasurePreview:
         plan = users.plan(user)
-        own = ngettext("%(count)d of their sessions is erased", "%(count)d of their sessions are erased", plan.sessions)
-        kept = ngettext(
+        erased = ngettext(
+            "%(count)d of their sessions is erased", "%(count)d of their sessions are erased", plan.sessions
+        )
+        handed_over = ngettext(
             "%(count)d shared session is handed over to another editor",
             "%(count)d shared sessions are handed over to other editors",
             len(plan.handed_over),
         )
-        said = ngettext(
+        replaced = ngettext(
             "%(count)d message in other sessions is replaced by “[erased]”",
             "%(count)d messages in other sessions are replaced by “[erased]”",
             plan.messages,
         )
-        counts = ((own, plan.sessions), (kept, len(plan.handed_over)), (said, plan.messages))
-        facts = [words % {"count": count} for words, count in counts]
-        return Doomed(user.pk, f"{user.sender} ({user.username})", facts)
+        counts = ((erased, plan.sessions), (handed_over, len(plan.handed_over)), (replaced, plan.messages))
+        facts = [text % {"count": count} for text, count in counts]
+        return ErasurePreview(user.pk, f"{user.sender} ({user.username})", facts)
 
-    rows = [user for user in chosen[: MOST + 1] if model_admin.has_change_permission(request, user)]
+    rows = [user for user in chosen[: MAX_ROWS + 1] if model_admin.has_change_permission(request, user)]
     if not rows:
         messages.error(request, gettext("Items that you can’t change were skipped."))
         return None
-    return _confirmed(model_admin, request, rows, describe, erase)
+    return _confirm(model_admin, request, rows, describe, erase)
 
 
-def _confirmed(
+def _confirm(
     model_admin: admin.ModelAdmin[Any],
     request: StaffRequest,
     rows: Sequence[Any],
-    describe: Callable[[Any], Doomed],
+    describe: Callable[[Any], ErasurePreview],
     erase: Callable[[Any], Erasure],
 ) -> HttpResponse | None:
-    """Erase rows when that is confirmed; else ask, and say how much would go."""
-    if len(rows) > MOST:
-        messages.error(request, gettext("Choose at most %(count)d at a time.") % {"count": MOST})
+    """Erase rows if the request confirms it; else show the confirmation page."""
+    if len(rows) > MAX_ROWS:
+        messages.error(request, gettext("Choose at most %(count)d at a time.") % {"count": MAX_ROWS})
         return None
     if request.POST.get("sure") == "yes":
-        _erase_all(request, rows, erase)
+        _erase_rows(request, rows, erase)
         return None
     values = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.model._meta,
         "title": gettext("Erase for good?"),
-        "doomed": [describe(row) for row in rows],
+        "previews": [describe(row) for row in rows],
         "action": request.POST.get("action", ""),
         "checkbox": ACTION_CHECKBOX_NAME,
     }
     return render(request, "admin/chat/erase.html", values)
 
 
-def _erase_all(request: StaffRequest, rows: Sequence[Model], erase: Callable[[Any], Erasure]) -> None:
-    deadline = Deadline(SECONDS)
-    made = []
+def _erase_rows(request: StaffRequest, rows: Sequence[Model], erase: Callable[[Any], Erasure]) -> None:
+    deadline = Deadline(MAX_SECONDS)
+    erasures = []
     for row in rows:
         try:
             with transaction.atomic():
-                made.append(erase(row))
-        except ServiceError as refused:
-            messages.error(request, refused.message)
-    finished = sum(requests.carry_out(each, deadline) for each in made)
+                erasures.append(erase(row))
+        except ServiceError as error:
+            messages.error(request, error.message)
+    finished = sum(requests.carry_out(each, deadline) for each in erasures)
     if finished:
-        words = ngettext("Erased %(count)d item.", "Erased %(count)d items.", finished)
-        messages.success(request, words % {"count": finished})
-    if len(made) > finished:
-        words = ngettext(
+        text = ngettext("Erased %(count)d item.", "Erased %(count)d items.", finished)
+        messages.success(request, text % {"count": finished})
+    if len(erasures) > finished:
+        text = ngettext(
             "%(count)d item is closed now and will be erased within minutes.",
             "%(count)d items are closed now and will be erased within minutes.",
-            len(made) - finished,
+            len(erasures) - finished,
         )
-        messages.success(request, words % {"count": len(made) - finished})
+        messages.success(request, text % {"count": len(erasures) - finished})

@@ -14,12 +14,12 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.access import sessions_of
-from chat.admin import list_actions
+from chat.admin import actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.sessions.actions import delete, set_archived
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
-from tests.admin.pages import deed_page, do, form_in, page_of, said
+from tests.admin.pages import action_page, do, form_in, page_of, said
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +50,7 @@ def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, sess
     do(admin, session, "remove", rows[1], here="?p=1")
     assert rows[1].pk not in [row.pk for row in live(session)]
     assert "Hi" in said(admin.get(page_of(session), {"removed": ""}))
-    do(admin, session, "put_back", rows[1])
+    do(admin, session, "restore", rows[1])
     assert [row.pk for row in live(session)] == before
     kinds = list(MessageRevision.objects.order_by("pk").values_list("kind", "user"))
     assert kinds == [(kind, mia.pk) for kind in ("exclude", "include", "remove", "restore")]
@@ -71,8 +71,8 @@ def test_retry_asks_first(admin: Client, session: Session) -> None:
     assert SessionRun.objects.get().state == "idle"
     sure = form_in(page, "retry_form")
     Session.objects.update(revision=99)
-    assert "Retry from here?" in said(admin.post(deed_page(session), sure))
-    admin.post(deed_page(session), {**sure, "sure": "99"})
+    assert "Retry from here?" in said(admin.post(action_page(session), sure))
+    admin.post(action_page(session), {**sure, "sure": "99"})
     assert [row.pk for row in live(session)] == [rows[0].pk, rows[1].pk]
     assert (SessionRun.objects.get().state, SessionRun.objects.get().wanted) == ("running", 1)
 
@@ -82,11 +82,11 @@ def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
     rows = fill(session, START, HI, ANSWER, DONE, START, {**HI, "sender": "Bo"}, ANSWER, DONE)
     page = do(admin, session, "retry", rows[1])
     assert "3 messages will be removed. Some of them were written by 1 person." in " ".join(said(page).split())
-    admin.post(deed_page(session), form_in(page, "retry_form"))
+    admin.post(action_page(session), form_in(page, "retry_form"))
     SessionRun.objects.update(state="idle", turn_id="")
     assert "Restore with the messages around it" in said(admin.get(f"{page_of(session)}?removed="))
     page = do(admin, session, "restore_attempt", rows[5])
-    admin.post(deed_page(session), form_in(page, "retry_form"))
+    admin.post(action_page(session), form_in(page, "retry_form"))
     assert live(session) == rows
     assert do(admin, session, "restore_attempt", rows[5]).status_code == 302
     assert "no longer exists" in said(admin.get(page_of(session)))
@@ -111,7 +111,7 @@ def test_session_is_stopped_archived_and_restored(admin: Client, session: Sessio
     assert SessionRun.objects.get().state == "cancelling"
     do(admin, session, "archive")
     assert Session.objects.get().status == "archived"
-    do(admin, session, "restore")
+    do(admin, session, "unarchive")
     assert Session.objects.get().status == "active"
     assert logged() == ["Stopped the agent.", "Archived the session.", "Restored the session from the archive."]
 
@@ -140,7 +140,7 @@ def test_what_changes_nothing_is_not_written_down(admin: Client, session: Sessio
     """ADM-02: the log says what staff have done."""
     rows = fill(session, START, HI, ANSWER, DONE)
     do(admin, session, "include", rows[1])
-    do(admin, session, "put_back", rows[1])
+    do(admin, session, "restore", rows[1])
     assert logged() == []
     do(admin, session, "exclude", rows[1])
     do(admin, session, "exclude", rows[1])
@@ -150,27 +150,27 @@ def test_what_changes_nothing_is_not_written_down(admin: Client, session: Sessio
 def test_repeating_does_nothing(admin: Client, session: Session) -> None:
     """RUN-07: nothing runs, or it is there already: then nothing is written down."""
     do(admin, session, "stop")
-    do(admin, session, "restore")
+    do(admin, session, "unarchive")
     assert logged() == []
 
 
-@pytest.mark.parametrize(("deed", "state"), [("remove", "running"), ("retry", "running"), ("put_back", "running")])
-def test_running_turn_is_safe(admin: Client, session: Session, deed: str, state: str) -> None:
+@pytest.mark.parametrize(("action", "state"), [("remove", "running"), ("retry", "running"), ("restore", "running")])
+def test_running_turn_is_safe(admin: Client, session: Session, action: str, state: str) -> None:
     """ADM-02: refused with words."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     SessionRun.objects.update(state=state, turn_id="t_1")
-    do(admin, session, deed, row, sure=str(Session.objects.get().revision))
+    do(admin, session, action, row, sure=str(Session.objects.get().revision))
     assert "The agent is working" in said(admin.get(page_of(session)))
     assert (len(live(session)), logged()) == (4, [])
 
 
 @pytest.mark.parametrize(
-    "deed", ["", "explode m_1", "remove", "remove m_none", "remove \0", "fork \ud7ff", "retry x y"]
+    "action", ["", "explode m_1", "remove", "remove m_none", "remove \0", "fork \ud7ff", "retry x y"]
 )
-def test_odd_deeds_are_refused(admin: Client, session: Session, deed: str) -> None:
+def test_odd_actions_are_refused(admin: Client, session: Session, action: str) -> None:
     """MSG-12: never a failure of ours."""
     fill(session, START, HI, DONE)
-    assert admin.post(deed_page(session), {"deed": deed}).status_code in (302, 400)
+    assert admin.post(action_page(session), {"action": action}).status_code in (302, 400)
     assert len(live(session)) == 3
 
 
@@ -193,7 +193,7 @@ def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: S
     page = act(admin, "archive", session, gone)
     assert "is deleted" in said(page)
     assert Session.objects.filter(status="archived").count() == 3
-    act(admin, "restore", session)
+    act(admin, "unarchive", session)
     assert Session.objects.get(pk=session.pk).status == "active"
 
 
@@ -233,7 +233,7 @@ def test_archive_holds_all_that_were_selected(
     admin: Client, ana: User, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ADM-03: also more than a change is made with at once; what has gone meanwhile is named in it."""
-    monkeypatch.setattr(list_actions, "MOST", 1)
+    monkeypatch.setattr(actions, "MAX_SESSIONS", 1)
     others = [create_session(owner=ana, title="Other") for _ in range(3)]
     answer = act(admin, "export_markdown", session, *others)
     Session.objects.filter(pk=others[0].pk).delete()

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from chat.admin.audit_log import OPENING, READ
+from chat.admin.audit_log import READ, SAME_VISIT
 from chat.models import Session, SessionRole, User
 from chat.services.people import sharing
 from tests.admin.conftest import signed_in
@@ -49,7 +49,7 @@ def test_no_way_in_leads_past_the_log(admin: Client, session: Session, way: str)
     )
     admin.get(address)
     assert len(readings()) == 1
-    LogEntry.objects.update(action_time=LogEntry.objects.get().action_time - OPENING - timedelta(seconds=1))
+    LogEntry.objects.update(action_time=LogEntry.objects.get().action_time - SAME_VISIT - timedelta(seconds=1))
     admin.get(address)
     assert len(readings()) == 2
 

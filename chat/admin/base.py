@@ -1,0 +1,74 @@
+"""Base classes for the pages of the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+# Each word adds a condition for each column, and SQLite rejects a query with some hundreds of conditions.
+MAX_SEARCH_WORDS = 20
+
+# The return value of ModelAdmin.get_deleted_objects: the objects to delete, the number of objects by model name, the
+# names of models that the user may not delete, and the objects that prevent the deletion.
+DeletionPlan = tuple[list[Any], dict[Any, int], set[Any], list[Any]]
+
+
+class BoundedSearch:
+    """Search for the first MAX_SEARCH_WORDS words of the search term. Place it before ModelAdmin."""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        words = " ".join(search_term.split()[:MAX_SEARCH_WORDS])
+        results: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, words)  # type: ignore[misc]  # ModelAdmin has it
+        return results
+
+
+class ReadOnly(BoundedSearch):
+    """Pages on which staff can neither add nor change rows. Place it before ModelAdmin."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+class GuardedDeletion(BoundedSearch, ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    """Refuse to delete rows that other rows need.
+
+    Django would list the protecting rows themselves, such as sessions whose titles staff may not read.
+    """
+
+    def deletion_obstacles(self, rows: QuerySet[Any]) -> list[str]:
+        """Return a sentence for each of the rows that cannot be deleted."""
+        raise NotImplementedError
+
+    def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
+        rows = self.model._default_manager.filter(pk__in=[each.pk for each in objs])
+        obstacles = self.deletion_obstacles(rows)
+        if obstacles:
+            return [], {}, set(), obstacles
+        deleted, counts, missing_permissions, protected = super().get_deleted_objects(objs, request)
+        return deleted, counts, missing_permissions, protected
+
+
+class NamedChoicesFilter(SimpleListFilter):
+    """Filter by one column whose values have names for display."""
+
+    column = ""
+    named_choices: dict[Any, Any] = {}  # noqa: RUF012  # a class attribute, as in Django
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(str(value), name) for value, name in self.named_choices.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return queryset
+        is_known = value in map(str, self.named_choices)
+        return queryset.filter(**{self.column: value}) if is_known else queryset.none()
