@@ -1,4 +1,4 @@
-"""System checks: what an operator has set wrong, found at start with its remedy."""
+"""System checks: find configuration errors at startup, with remedies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How coroutines reach the synchronous services: pools of threads, each thread with a database connection of its own.
+"""Run synchronous services from coroutines: pools of threads, each thread with its own database connection.
 
-Also what counts as a database that is away, and how work is allowed more time than a request has (PostgreSQL).
+Also: detect an unavailable database, and lift time limits (PostgreSQL).
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ class Threads:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: self._call(function, *args, **kwargs))
 
-    async def insist(self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False) -> T:
-        """Run it again and again while the database is away; once `unless` holds, what it raises is raised."""
+    async def run_with_retry(
+        self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False
+    ) -> T:
+        """Retry while the database is unavailable; once `unless` returns true, errors are raised."""
         delay = FIRST_DELAY
         while True:
             try:
@@ -86,7 +88,7 @@ class Threads:
             close_old_connections()
 
     async def close(self) -> None:
-        """Wait for what runs, then end."""
+        """Wait for running work, then stop the threads."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -98,7 +100,7 @@ class Threads:
 
 
 def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDatabaseWrapper:
-    """Give the calling thread a connection that it keeps, outside the pool of the requests; it is not opened yet."""
+    """Give the calling thread its own connection, outside of the pool; it is not opened yet."""
     shared = connections[DEFAULT_DB_ALIAS]
     if isinstance(shared, SqliteWrapper):
         shared.waits_for_disk = durable
@@ -115,7 +117,7 @@ def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDa
 
 @contextmanager
 def without_time_limits(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Let the connection wait and work for as long as it takes: migrations, and the lock under which they run."""
+    """Lift the connection's time limits, for migrations and their lock."""
     lift_time_limits(using)
     try:
         yield
@@ -145,7 +147,7 @@ def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
 
 
 def is_away(error: BaseException) -> bool:
-    """Return whether a database error will pass: the database is away, too busy, or about to be replaced."""
+    """Return whether a database error is temporary: the database is unavailable, too busy, or failing over."""
     return isinstance(error, OperationalError | InterfaceError) or sqlstate(error) in AWAY
 
 
@@ -155,5 +157,5 @@ def sqlstate(error: BaseException) -> str:
 
 
 def jittered(delay: float) -> float:
-    """Vary a delay, so that those who have lost their connections together do not come back together."""
+    """Add jitter to a delay, so that clients do not reconnect together."""
     return delay * random.uniform(0.5, 1.0)  # noqa: S311  # no secret

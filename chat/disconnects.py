@@ -1,4 +1,4 @@
-"""Whether the client of a request is still there, for synchronous views whose work takes long.
+"""Detect that the client of a request has disconnected, for synchronous views that take long.
 
 Django cancels the coroutine of a request whose client has hung up, but not the thread in which its view runs.
 """
@@ -15,7 +15,7 @@ KEY = "parley.disconnect"
 
 
 class Disconnect:
-    """Set once the client has gone. Thread-safe."""
+    """An event that is set when the client disconnects. Thread-safe."""
 
     def __init__(self) -> None:
         self._event = Event()
@@ -42,7 +42,7 @@ class Disconnect:
 
 
 def watched(scope: dict[str, Any], receive: Callable[[], Any]) -> Callable[[], Any]:
-    """Let a request's scope know when its client goes; returns the `receive` to use instead."""
+    """Set a request's Disconnect when its client goes; return the `receive` to use instead."""
     scope[KEY] = disconnect = Disconnect()
 
     async def watching() -> Any:
@@ -55,7 +55,7 @@ def watched(scope: dict[str, Any], receive: Callable[[], Any]) -> Callable[[], A
 
 
 def disconnect_of(request: HttpRequest) -> Disconnect:
-    """Return what tells whether the request's client has gone; never set where the server cannot say."""
+    """Return the request's Disconnect; it is never set on servers that do not report disconnects."""
     scope: dict[str, Any] = getattr(request, "scope", {})
     found: Disconnect = scope.get(KEY) or Disconnect()
     return found

@@ -1,4 +1,4 @@
-"""Answers that are kept as files: what they are called, and sending them piece by piece."""
+"""Downloads: file names, streamed text, and streamed ZIP archives."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ ZIPPED_AT_ONCE = 64 * 1024
 
 
 def file_name(title: str, otherwise: str, ending: str) -> str:
-    """Make a file's name of a title, in whatever script it is, fit for every system; `otherwise` where nothing is."""
+    """Make a file name from a title in any script, valid on every system; `otherwise` if nothing is left."""
     kept = (" " if char in FORBIDDEN else char for char in title if unicodedata.category(char) not in HIDDEN)
     stem = " ".join("".join(kept).split())[:LONGEST].strip(" .")
     return f"{stem or otherwise}.{ending}"
 
 
 def streamed(request: HttpRequest, pieces: Iterator[str], *, name: str, media_type: str) -> StreamingHttpResponse:
-    """Send text that is made on the way, to be kept under a name and by no cache."""
+    """Stream generated text as a download that is not cached."""
     encoded = (piece.encode() for piece in pieces)
     return passed_on(request, encoded, name=name, media_type=f"{media_type}; charset=utf-8")
 
 
 def passed_on(request: HttpRequest, pieces: Iterator[bytes], *, name: str, media_type: str) -> StreamingHttpResponse:
-    """Send bytes as they come, to be kept likewise."""
+    """Stream bytes as a download that is not cached."""
     content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
     kept_as = content_disposition_header(True, name) or "attachment"
     headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
@@ -62,7 +62,7 @@ def zipped(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) ->
 
 
 class _Sink:
-    """A file that can only be written: what was written is taken out again."""
+    """A write-only file whose content is taken out piece by piece."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -36,5 +36,5 @@ def worker_id() -> str:
 
 
 def may_be_one(text: object) -> bool:
-    """Whether this can be an id of ours at all: databases refuse some of what clients put in an id's place."""
+    """Return whether a text has the form of an id. Databases reject some others, such as NUL characters."""
     return isinstance(text, str) and text.isascii() and text.isprintable()

@@ -1,4 +1,4 @@
-"""What every answer carries."""
+"""Middleware for all responses: compression, language, headers, rate limits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Compression(GZipMiddleware):
 def language(
     get_response: Callable[[HttpRequest], Any],
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
-    """Answer in the reader's language; when the answer is made, the language is again what it was (UI-13)."""
+    """Respond in the user's language, and restore the previous language afterwards (UI-13)."""
     if iscoroutinefunction(get_response):
 
         async def handle(request: HttpRequest) -> HttpResponseBase:
@@ -106,7 +106,7 @@ def language(
 def origin(
     get_response: Callable[[HttpRequest], Any],
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
-    """Let services know where the request comes from."""
+    """Tell services the origin of the request."""
     if iscoroutinefunction(get_response):
 
         async def handle(request: HttpRequest) -> HttpResponseBase:
@@ -128,7 +128,7 @@ def origin(
 def second_factor(
     get_response: Callable[[HttpRequest], Any],
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
-    """Redirect people who must set up a second factor (REQUIRE_MFA) to the page for it.
+    """Redirect users who must set up a second factor (REQUIRE_MFA) to its page.
 
     Place it after `language`, which loads the user and the session: then it needs no query and no thread.
     """
@@ -166,7 +166,7 @@ def _set_up_first(request: HttpRequest) -> HttpResponseBase | None:
 
 
 def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
-    """Tell caches what the answer depends on."""
+    """Set the Vary header."""
     patch_vary_headers(response, ("Accept-Language",))
     response.headers.setdefault("Content-Language", chosen)
     return response
@@ -199,7 +199,7 @@ def _too_many_requests(request: HttpRequest, error: Exception) -> HttpResponse |
 def finishing(
     finish: Callable[[HttpRequest, HttpResponseBase], HttpResponseBase],
 ) -> Callable[[Callable[[HttpRequest], Any]], Callable[[HttpRequest], Any]]:
-    """Make a middleware of what is done with each answer, whichever kind of view has made it."""
+    """Make a middleware from a function on responses, for sync and async views."""
 
     @sync_and_async_middleware
     def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
@@ -215,7 +215,7 @@ def finishing(
 
 
 def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Nothing inline, nothing foreign: what a model says cannot run or call out, even if a renderer failed."""
+    """Forbid inline and external scripts: model output cannot run or send requests, even if the renderer has a bug."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers.setdefault("Permissions-Policy", PERMISSIONS)
     response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
@@ -223,7 +223,7 @@ def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBa
 
 
 def _kept_nowhere(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """What is not said to be kept is somebody's own: no cache may show it to others, or when they have signed out."""
+    """Forbid caching unless the view allows it: responses are personal, and must not appear after signing out."""
     response.headers.setdefault("Cache-Control", "private, no-store")
     return response
 

@@ -1,4 +1,4 @@
-"""What people may be called: names without characters that cannot be seen, and when two names look the same. Pure."""
+"""Clean names of invisible characters, and detect names that look the same. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a request comes from: through which face of Parley, from which address, with which token."""
+"""The origin of a request: interface, client address and API token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row or a session is to a viewer at one moment: plain values for pages, sockets and clients alike."""
+"""Messages and sessions as plain values, for pages, sockets and API clients alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages' addresses."""
+"""The URLs of the pages."""
 
 from django.urls import path
 
@@ -9,11 +9,11 @@ from chat.views import (
     external_images,
     history,
     home,
-    images,
     messages,
     models,
     panel,
     people,
+    profile_pictures,
     search,
     session,
     session_actions,
@@ -25,7 +25,7 @@ from chat.views import (
 
 urlpatterns = [
     path("", home.home, name="home"),
-    path("favicon.ico", external_images.favicon, name="favicon"),
+    path("favicon.ico", profile_pictures.favicon, name="favicon"),
     path("rail", home.rail, name="rail"),
     path("workspaces/<str:workspace_id>/", home.workspace, name="workspace"),
     path("search", search.search, name="search"),
@@ -45,8 +45,8 @@ urlpatterns = [
     path("settings/two-step/app", two_step.add_app, name="two-step-app"),
     path("settings/two-step/passkey", two_step.add_passkey, name="two-step-passkey"),
     path("settings/preferences", settings.preferences, name="preferences"),
-    path("people/<int:user_id>/picture", external_images.picture, name="picture"),
-    path("image", images.image, name="image"),
+    path("people/<int:user_id>/picture", profile_pictures.picture, name="picture"),
+    path("image", external_images.image, name="image"),
     path("join/<str:token>", accounts.join, name="join"),
     path("sessions/new", home.new_session, name="new-session"),
     path("sessions/organise", session_actions.organise, name="organise"),

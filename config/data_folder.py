@@ -1,4 +1,4 @@
-"""The data folder: readable by the account that runs Parley and by nobody else, with the key that signs sessions."""
+"""The data folder: private to the account that runs Parley, with the key that signs sessions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SHORTEST_KEY = 32
 
 
 def make_private(folder: Path, *files: Path) -> list[str]:
-    """Take the folder with its files and folders, and other `files`, away from other accounts.
+    """Remove the access of other accounts to the folder, its entries, and other `files`.
 
-    Return what could not be changed. What the folders inside hold needs no change: nobody else can reach it. Files that
+    Return what could not be changed. Inner folders need no change, because no other account can reach them. Files that
     this process creates from now on are private too.
     """
     os.umask(0o077)
@@ -66,7 +66,7 @@ def secret_key(folder: Path) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a file that is whole or not there, whatever happens meanwhile; one that another process made stays."""
+    """Write a file atomically; a file that another process created first stays."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY_FILE)
     try:

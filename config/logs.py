@@ -1,4 +1,4 @@
-"""What the console shows of the log: requests of strangers as one line, and nothing a thousand times."""
+"""Log filters of the console: invalid requests in one line, and no repeated records."""
 
 from __future__ import annotations
 

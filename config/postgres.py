@@ -1,4 +1,4 @@
-"""How Parley connects to PostgreSQL: a bounded pool for requests, and a time limit for everything that can hang."""
+"""PostgreSQL connections: a bounded pool for requests, and time limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends what streams for ever when the server is told to stop: it would wait for these answers before it says so."""
+"""End endless responses on a shutdown signal, because the server waits for them before it stops."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from chat.admin.permissions import (
 from chat.admin.session_page import label_of, page_number, status_of
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import (
+    TURN_MARKERS,
     ChatMessage,
     MessageRevision,
     MessageRole,
@@ -302,7 +303,7 @@ def _page(
         "can_save": can_write and form is not None and (row.removed_at is None or form.is_bound),
         "can_fork": may_change(request.user, session) and row.sequence is not None,
         "can_exclude": row.type in editing.SAID and row.status != MessageStatus.QUEUED,
-        "is_marker": row.type in editing.MARKERS,
+        "is_marker": row.type in TURN_MARKERS,
         "versions": versions_of(row),
         "back": _url_of(row),
     }

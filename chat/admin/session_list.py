@@ -16,8 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.base import NamedChoicesFilter
-from chat.models import ChatMessage, RunState, Session
-from chat.services.messages.editing import MARKERS
+from chat.models import TURN_MARKERS, ChatMessage, RunState, Session
 
 if TYPE_CHECKING:
     SessionPaginator = Paginator[Session]
@@ -72,7 +71,7 @@ def read_sessions(ids: list[str]) -> list[Session]:
     """Read sessions in the order of `ids`, with the number of their messages as `message_count`, in three queries."""
     rows = Session.objects.select_related("owner", "workspace", "run").defer("system_prompt", "config")
     sessions = rows.in_bulk(ids)
-    live = ChatMessage.objects.filter(session__in=ids, sequence__isnull=False).exclude(type__in=MARKERS)
+    live = ChatMessage.objects.filter(session__in=ids, sequence__isnull=False).exclude(type__in=TURN_MARKERS)
     counts = dict(live.order_by().values_list("session").annotate(Count("pk")))
     for session in sessions.values():
         session.message_count = counts.get(session.pk, 0)  # type: ignore[attr-defined]  # as an annotation would be

@@ -34,8 +34,8 @@ from chat.admin.permissions import (
 )
 from chat.admin.session_form import SessionForm, save, with_conflicts
 from chat.admin.session_list import run_badge, state_badge
-from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session
-from chat.services.messages.editing import MARKERS, SAID, WORDS, same_response
+from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session
+from chat.services.messages.editing import SAID, WORDS, same_response
 
 if TYPE_CHECKING:
     AnyPaginator = Paginator[Any]
@@ -162,7 +162,7 @@ def _build_item(row: Any, following: Any) -> MessageItem:
         arguments=excerpts[1][:EXCERPT] if row.type == MessageType.TOOL_GROUP else "",
         result=excerpts[2][:EXCERPT],
         is_cut=any(len(excerpt) > EXCERPT for excerpt in excerpts),
-        is_marker=row.type in MARKERS,
+        is_marker=row.type in TURN_MARKERS,
         can_edit=row.type in (*WORDS, MessageType.TOOL_GROUP),
         can_exclude=row.type in SAID and row.status != MessageStatus.QUEUED,
         can_add_after=row.sequence is not None and not (following and same_response(row, following)),

@@ -2,7 +2,7 @@
 
 No tool, no syntax tree: our modules are written alike (imports and exports begin their lines, no circles, no
 `export let`). Each becomes a function that returns what it exports. A module that is written otherwise is not guessed
-at: the page then gets its modules one by one, as while somebody works on them.
+at: the page then gets its modules one by one, as with DEBUG.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _order(name: str, files: Mapping[str, str], done: list[str], above: tuple[st
 
 
 def _require_exports(name: str, files: Mapping[str, str]) -> None:
-    """Find names that nobody exports: a browser would say so, a constant made of one is silently undefined."""
+    """Find imported names that no module exports: a browser reports them, a bundle would define them as undefined."""
     for names, path in _IMPORT.findall(files[name]):
         if names.startswith("{") and "/vendor/" not in path:
             wanted = {part.split(" as ")[0].strip() for part in names.strip("{}").split(",")} - {""}

@@ -1,4 +1,4 @@
-"""Delivers static/: compressed, under addresses that change with the content, so that browsers keep all of it for ever.
+"""Serve static/: compressed, at URLs that change with the content, so that browsers cache them for ever.
 
 All files are copied into one folder that is named for the content of them all. The page's modules import each other by
 relative paths, and styles likewise: within the folder these hold as they are, and no file is fetched by two names.
@@ -41,7 +41,7 @@ _VERSIONED = re.compile(r"/(v-[0-9a-f]{16})/")
 
 
 class Storage(StaticFilesStorage):
-    """Gives files their addresses: below the prepared folder once there is one, else plain ones."""
+    """Return the URLs of files: in the prepared folder once it exists, else plain ones."""
 
     version = ""
 
@@ -61,7 +61,7 @@ def bundled(script: str) -> str:
 
 
 class Delivery(WholeFileMiddleware):
-    """Serves prepared files; while somebody works on them (DEBUG), the files as they are."""
+    """Serve prepared files; with DEBUG, the original files."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,7 +93,7 @@ _deliveries: WeakSet[Delivery] = WeakSet()
 
 
 def prepare() -> None:
-    """Make the folder of this version, if it is not there yet, and serve it from now on."""
+    """Create the folder of this version if it is missing, and serve it."""
     if settings.DEBUG:
         return
     files = _files()
@@ -125,7 +125,7 @@ def _fingerprint(files: dict[str, Path]) -> str:
 
 
 def _make(folder: Path, files: dict[str, Path]) -> None:
-    """Fill the folder aside and put it in place at once: of two processes that start together one is first."""
+    """Create the folder under another name and rename it, because several processes may start together."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     compressor = Compressor(quiet=True)

@@ -1,1 +1,1 @@
-"""What files are, by their bytes: recognised, checked, cleaned and read. Pure: no database, no storage, no settings."""
+"""Recognise, validate, clean and read files by their bytes. Pure: no database, storage or settings."""

@@ -1,4 +1,4 @@
-"""What a file turns out to be, or why it cannot be used."""
+"""The validated content of a file, or the reason why it is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Problem = Literal["empty", "unsupported", "broken_image", "too_many_pixels", "br
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A file that can be used. `data` is what is kept of it; `text` is what a model reads that takes no such file.
+    """A usable file. `data` is what is stored; `text` is for models that do not take such files.
 
     `thumb` and `model_image` are an image's smaller forms (WebP, JPEG); empty where the image itself serves.
     """
@@ -27,8 +27,8 @@ class Contents:
     model_image: bytes = b""
 
 
-class Unusable(Exception):  # an answer about a file, not a failure of ours
-    """The file cannot be taken; `problem` says why."""
+class Unusable(Exception):  # describes the file
+    """The file is refused; `problem` says why."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)

@@ -1,4 +1,4 @@
-"""Images, read in processes with limits: a decoder of foreign files may take all memory, or go on for minutes."""
+"""Read images in child processes with limits: decoding an untrusted file may exhaust memory or take minutes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _processes = ProcessPool(
 
 
 def read(data: bytes) -> Contents:
-    """Take an image. Raises Unusable."""
+    """Read an image. Raises Unusable."""
     try:
         return _contents(_processes.run("read", data))
     except WorkFailed as failed:
@@ -28,7 +28,7 @@ def read(data: bytes) -> Contents:
 
 
 async def read_async(data: bytes) -> Contents:
-    """Take an image, for coroutines. Raises Unusable."""
+    """Read an image, for coroutines. Raises Unusable."""
     try:
         return _contents(await _processes.run_async("read", data))
     except WorkFailed as failed:
@@ -36,7 +36,7 @@ async def read_async(data: bytes) -> Contents:
 
 
 def square(data: bytes, side: int) -> bytes:
-    """Draw an image as a square WebP, for a person. Raises Unusable."""
+    """Return an image as a square WebP, for a profile picture. Raises Unusable."""
     try:
         problem, *drawn = _processes.run("square", data, side)
     except WorkFailed as failed:

@@ -1,4 +1,4 @@
-"""Images: verified, measured, set upright, freed of what is not image, and made small."""
+"""Verify, measure, rotate, clean and scale images."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ THUMB = 640
 # Vendors scale larger ones down themselves, after they came over the wire, and take no more than 5 MB as base64.
 MODEL_SIDE = 1568
 MODEL_BYTES = 3_500_000
-# What every server takes that takes images at all.
+# Formats that every vision API accepts.
 MODEL_TYPES = {"image/png", "image/jpeg"}
 ORIENTATION = 0x0112
 UPRIGHT = 1
-# What Pillow raises for files that are not what they begin as.
+# Errors that Pillow raises for damaged files.
 BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, Image.DecompressionBombError)
 
 
 def read(data: bytes) -> Contents:
-    """Take an image. Raises Unusable."""
+    """Read an image. Raises Unusable."""
     try:
         with Image.open(BytesIO(data), formats=list(FORMATS)) as image:
             require_readable(image, data)
@@ -42,7 +42,7 @@ def read(data: bytes) -> Contents:
 
 
 def square(data: bytes, side: int) -> bytes:
-    """Draw an image as a square WebP, for a person. Raises Unusable."""
+    """Return an image as a square WebP, for a profile picture. Raises Unusable."""
     try:
         with Image.open(BytesIO(data), formats=list(FORMATS)) as image:
             require_readable(image, data)
@@ -58,7 +58,7 @@ def square(data: bytes, side: int) -> bytes:
 
 
 def require_readable(image: Image.Image, data: bytes) -> None:
-    """Refuse an image that was opened and not loaded yet: it would fill the memory, or keep a core. Raises Unusable."""
+    """Raise Unusable for an opened image whose decoding would take too much memory or CPU."""
     pixels = image.width * image.height
     times = scans(data) if data.startswith(JPEG) else 1
     if pixels > MOST_PIXELS or pixels * times > MOST_SCANNED:
@@ -66,7 +66,7 @@ def require_readable(image: Image.Image, data: bytes) -> None:
 
 
 def serves_as_it_is(media_type: str, size: tuple[int, int], length: int) -> bool:
-    """Whether models are given the image itself and not a smaller form of it."""
+    """Return whether models get the image itself instead of a smaller form."""
     return media_type in MODEL_TYPES and max(size) <= MODEL_SIDE and length <= MODEL_BYTES
 
 
@@ -105,7 +105,7 @@ def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def _fitted(image: Image.Image, longest: int) -> Image.Image:
-    """A copy in at most so many pixels, in a mode that can be scaled well and saved in any format."""
+    """Return a copy with at most so many pixels, in a mode that scales well and saves in any format."""
     if image.mode.startswith("I"):  # 16 bits for each pixel; converting alone would make all but black white
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     small = image.convert("RGBA" if image.has_transparency_data else "RGB")

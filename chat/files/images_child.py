@@ -1,4 +1,4 @@
-"""What a process does that reads images for the server (`chat.files.image_processes`)."""
+"""The child process that reads images for `chat.files.image_processes`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.files.contents import Unusable
 
 
 def read(data: bytes) -> Iterator[bytes]:
-    """Yield what an image is, as JSON, its bytes and its smaller forms; or {"problem": …} alone."""
+    """Yield an image's facts as JSON, its bytes and its smaller forms; or {"problem": …} alone."""
     try:
         found = images.read(data)
     except Unusable as error:

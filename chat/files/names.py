@@ -1,4 +1,4 @@
-"""What people call their files, made fit to be shown and sent."""
+"""Clean file names for display and headers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 255
 LONGEST_ENDING = 20
 # Joiners have no place of their own but make emoji and some scripts what they are.
 JOINERS = "\u200c\u200d"
-# Control, format (bidi overrides among them), surrogate and line-breaking characters: they deceive or cannot be kept.
+# Control, format (such as bidi overrides), surrogate and line-breaking characters: misleading or not storable.
 HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 
 

@@ -1,7 +1,7 @@
-"""PDF files: how many pages they have, and their text.
+"""Count the pages of PDF files and extract their text.
 
-Each is read in a process of its own (`pdf_text`): one that is made to take all memory or to take for ever cannot, and
-the server's own threads are not held up by the work.
+Each file is read in a child process with limits (`pdf_text`), so that a hostile file cannot exhaust memory or CPU, and
+no thread of the server is blocked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from chat.files.contents import Contents, Problem, Unusable
 from chat.files.plain import bounded
 
 PROBLEMS: dict[str, Problem] = {"broken": "broken_pdf", "locked": "locked_pdf"}
-# Apart from images, so that slow PDF files hold up nothing but PDF files.
+# Separate from images, so that slow PDF files delay only PDF files.
 _processes = ProcessPool(
     "chat.files.pdf_text",
     Limits(cpu_seconds=15.0, seconds=20.0, memory_mb=1024, output_bytes=4_000_000, queue_seconds=60.0),
@@ -20,7 +20,7 @@ _processes = ProcessPool(
 
 
 def read(data: bytes) -> Contents:
-    """Take a PDF file; without text where that cannot be read in time. Raises Unusable: it is broken or locked."""
+    """Read a PDF file; the text is empty after a time-out. Raises Unusable if it is damaged or encrypted."""
     first, *texts = _pieces(data) or [""]
     if first in PROBLEMS:
         raise Unusable(PROBLEMS[first])
@@ -29,7 +29,7 @@ def read(data: bytes) -> Contents:
 
 
 def _pieces(data: bytes) -> list[str]:
-    """What the process says: a problem or the number of pages, then the text; as far as it came."""
+    """Return the child's output so far: a problem or the number of pages, then the text."""
     pieces: list[str] = []
     try:
         for piece in _processes.stream("read", data):

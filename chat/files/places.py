@@ -1,4 +1,4 @@
-"""One place per person: whoever sends many files at once has them read one after the other, and nobody else waits."""
+"""One lock per user: a user's files are read one after the other, without delaying other users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Lock
 
 
 class OnePerPerson:
-    """A lock for each person, which exists only while it is wanted. Thread-safe."""
+    """A lock for each user, which exists only while it is in use. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,4 +1,4 @@
-"""Text files: which bytes are text, and in which encoding."""
+"""Detect text files and their encoding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from chat.files.contents import Contents, Unusable
 
-# What a model is given of a file at most; some 100,000 tokens.
+# The maximal text of a file for a model; about 100,000 tokens.
 MOST_CHARS = 300_000
 # So many of its bytes are looked at: what they say, the others would only say more slowly.
 MOST_BYTES = 4 * MOST_CHARS
@@ -20,7 +20,7 @@ UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
 
 def read(data: bytes) -> Contents:
-    """Take a text file. Raises Unusable: it is something else."""
+    """Read a text file. Raises Unusable if it is not text."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
     text = next((text for _name, text in _decoded(head, whole=not rest) if not BINARY.search(text)), None)
     if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
@@ -29,14 +29,14 @@ def read(data: bytes) -> Contents:
 
 
 def charset_of(data: bytes) -> str:
-    """Return the name of the encoding in which a text file is read; "" when it is none."""
+    """Return the name of a text file's encoding; "" if it is not text."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
     found = _decoded(head, whole=not rest)
     return next((name.removesuffix("-sig") for name, text in found if not BINARY.search(text)), "")
 
 
 def bounded(text: str, *, more: bool = False) -> str:
-    """Cut a text to what a model is given of it, and say so where there is `more`; drop what cannot be stored."""
+    """Truncate a text for models, with a note if there is `more`; drop characters that cannot be stored."""
     text = text.replace("\0", "").encode(errors="replace").decode()
     return text[:MOST_CHARS] + CUT if more or len(text) > MOST_CHARS else text
 
@@ -60,7 +60,7 @@ def _as(data: bytes, encoding: str, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether the characters are common ones: Western text that happens to be valid GB18030 gives rare ones."""
+    """Return whether most characters are common: Western text that is valid GB18030 by chance decodes to rare ones."""
     beyond = [character for character in text if character > "\x7f"]
     common = "".join(beyond).encode("gb2312", errors="ignore")
     return len(common) // 2 >= MOSTLY * len(beyond)

@@ -1,4 +1,4 @@
-"""Tells by its first bytes what a file is, and has it read; neither its name nor the browser's word counts."""
+"""Detect a file's type by its first bytes and read it; its name and the browser's media type are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 
 def read(data: bytes) -> Contents:
-    """Read a file. Raises Unusable. It may take some seconds, and wait for others that are being read."""
+    """Read a file. Raises Unusable. May take seconds, and wait for other files."""
     if not data.strip():
         raise Unusable("empty")
     if data.startswith(PDF):

@@ -1,6 +1,6 @@
-"""Takes out of an image's file what is not image: places, cameras, comments, and whatever was hung on its end.
+"""Remove metadata from image files: locations, cameras, comments, and appended data.
 
-Pixels stay as they are to the bit, animations and colour profiles too.
+Pixels, animations and colour profiles stay identical.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ GIF_LOOPS = (b"\x0bNETSCAPE2.0", b"\x0bANIMEXTS1.0")
 
 
 def stripped(data: bytes, media_type: str) -> bytes:
-    """Return the image alone. Raises ValueError or IndexError where its parts cannot be told apart."""
+    """Return the image without metadata. Raises ValueError or IndexError if its structure is damaged."""
     return b"".join(_PARTS[media_type](data))
 
 
 def scans(data: bytes) -> int:
-    """How many times a JPEG goes over its pixels: a few hundred bytes say "and once more"."""
+    """Return the number of scans of a JPEG; each extra one costs a few hundred bytes and a pass over all pixels."""
     count = 0
     with suppress(ValueError, IndexError):
         for marker, _begin, _end in _jpeg_segments(data):

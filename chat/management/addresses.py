@@ -25,7 +25,7 @@ def link_url(token: str, port: int | None = None) -> str:
 
 
 def remember(port: int) -> None:
-    """Note in the data folder where this process listens, for the commands that run beside it."""
+    """Record in the data folder where this process listens, for other commands."""
     with suppress(OSError):  # they assume the settings then
         _file().write_text(json.dumps({"pid": os.getpid(), "url": _local(port)}))
 

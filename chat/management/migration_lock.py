@@ -1,4 +1,4 @@
-"""What servers that start together on one database do one after the other: a lock of PostgreSQL's own."""
+"""Serialise the startup of several servers on one PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import connection
 
 from chat.db import without_time_limits
 
-# Any number that nobody else takes on this database.
+# An arbitrary number for PostgreSQL's advisory lock.
 LOCK = 7_275_393
 
 

@@ -1,4 +1,4 @@
-"""Bringing the database up to date at the start of a server, with a backup before an update."""
+"""Migrate the database when a server starts, after a backup."""
 
 from __future__ import annotations
 

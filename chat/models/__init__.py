@@ -10,6 +10,7 @@ from chat.models.job_lease import JobLease
 from chat.models.login_session import LoginSession
 from chat.models.message import (
     IN_FLIGHT,
+    TURN_MARKERS,
     UNFINISHED,
     ChatMessage,
     EndReason,
@@ -32,6 +33,7 @@ from chat.models.workspace import Membership, Workspace
 __all__ = [
     "IMPORTED",
     "IN_FLIGHT",
+    "TURN_MARKERS",
     "UNFINISHED",
     "AgentPreset",
     "ApiToken",

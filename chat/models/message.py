@@ -58,6 +58,8 @@ class EndReason(models.TextChoices):
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 # Rows that a run must still finish (MSG-07). A database trigger rejects them while the session is idle.
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
+# The rows that only mark where a turn begins and ends.
+TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 class MessageQuerySet(models.QuerySet["ChatMessage"]):

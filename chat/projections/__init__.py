@@ -1,1 +1,1 @@
-"""Rows in other forms: pure functions from ChatMessage rows to what models and clients read."""
+"""Pure functions from ChatMessage rows to what models and clients read."""

@@ -1,4 +1,4 @@
-"""Files as models are told of them: a label and, behind it, the file itself or the text in it."""
+"""Attachments in the model's context: a label, then the file itself or its text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOO_MUCH = "it is too much for one request"
 
 
 def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
-    """Tell of a file without its bytes: with its text where it has some; `why` it is not shown as it is."""
+    """Describe a file by its text, if it has any; `why` says why the file itself is not sent."""
     if attachment.text:
         return (Text(f"{_label(attachment)}\n{fenced(attachment.text)}", foreign=True),)
     is_image = attachment.kind == Attachment.Kind.IMAGE
@@ -23,7 +23,7 @@ def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
 
 
 def as_file(attachment: Attachment, media_type: str, data: str) -> tuple[Part, ...]:
-    """Give the file itself, as base64."""
+    """Return the file itself, as base64."""
     kind: Literal["image", "pdf"] = "image" if attachment.kind == Attachment.Kind.IMAGE else "pdf"
     return (Text(_label(attachment)), File(kind, attachment.name, media_type, data, _measure(attachment)))
 

@@ -1,4 +1,4 @@
-"""The context: what the model is told, made from the rows alone (CTX-01, CTX-03, CTX-06)."""
+"""Build the model's context from the rows alone (CTX-01, CTX-03, CTX-06)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _UNSEEN = " \t\xa0\xad\u1680\u2000-\u200f\u202a-\u202f\u205f-\u2069\u3000\ufeff"
 _LABEL = re.compile(
     f"((?:^|[{_BREAKS}])[{_UNSEEN}]*)(?=[\\[\uff3b][^\\[\\]\uff3b\uff3d\n]{{1,300}}[\\]\uff3d](?![(\\[]))"
 )
-# By which name the model is told of who has none.
-NOBODY = "User"
+# The label of a user without a name.
+UNNAMED = "User"
 NOTHING_SHOWN: Mapping[str, tuple[Part, ...]] = {}
 # The columns that the context is made of; nothing else is read for it.
 CONTEXT_FIELDS = (
@@ -130,7 +130,7 @@ def speaks(row: ChatMessage) -> bool:
 
 
 def speaker(row: ChatMessage) -> MessageRole:
-    """Whose a row is; one that does not say is the assistant's."""
+    """Return the role of a row; the default is the assistant."""
     if row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM):
         return MessageRole(row.role)
     return MessageRole.ASSISTANT
@@ -143,8 +143,8 @@ def prompt_row(rows: Iterable[ChatMessage]) -> ChatMessage | None:
 
 
 def who(row: ChatMessage) -> int | str:
-    """Tell people apart; rows without a user by the name alone."""
-    return row.user_id if row.user_id is not None else row.sender or NOBODY
+    """Return the key of a row's author; rows without a user are identified by name."""
+    return row.user_id if row.user_id is not None else row.sender or UNNAMED
 
 
 def call_ids(calls: Iterable[tuple[str, str]]) -> frozenset[str]:
@@ -156,7 +156,7 @@ def call_ids(calls: Iterable[tuple[str, str]]) -> frozenset[str]:
 
 
 def labels(people: frozenset[Named]) -> dict[Named, str]:
-    """Return the names by which the model tells people apart (CTX-06); none where only one person speaks.
+    """Return the names that label users for the model (CTX-06); empty if only one user writes.
 
     Names that look the same are numbered in the order of the accounts: "Ana", "Ana (2)".
     """
@@ -165,7 +165,7 @@ def labels(people: frozenset[Named]) -> dict[Named, str]:
     taken: dict[str, int | str] = {}
     found = {}
     for person, name in sorted(people, key=lambda each: (isinstance(each[0], str), each)):
-        shown = clean(name).replace("[", "(").replace("]", ")") or NOBODY
+        shown = clean(name).replace("[", "(").replace("]", ")") or UNNAMED
         choices = chain([shown], (f"{shown} ({number})" for number in count(2)))
         found[person, name] = next(each for each in choices if taken.setdefault(look(each), person) == person)
     return found
@@ -205,7 +205,7 @@ def _same_response(before: ChatMessage, row: ChatMessage) -> bool:
         return False
     if before.response_id != row.response_id:
         return False
-    # Rows without a response (hand-written): calls belong to the text before them, a text begins anew.
+    # Rows without a response (hand-written): calls belong to the text before them, and a text starts a new group.
     return bool(row.response_id) or row.type == MessageType.TOOL_GROUP
 
 
@@ -253,7 +253,7 @@ def _names(message_id: str, call_id: str) -> Iterator[str]:
 
 
 def own_call_id(message_id: str) -> str:
-    """Name a call after its row."""
+    """Return the id of a call that is derived from its row."""
     return f"call_{message_id}"
 
 

@@ -1,4 +1,4 @@
-"""What was sent once beside what would be sent now: which of its rows have changed since, and which are new."""
+"""Compare a past request with the next one: which rows have changed since, and which are new."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.projections.context import speaks
 
 
 class Since(StrEnum):
-    """What has become of a row that was sent."""
+    """How a sent row has changed since."""
 
     SAME = ""
     EDITED = "edited"
@@ -36,7 +36,7 @@ def _content(row: ChatMessage, name: str) -> object:
 
 
 def rows_before(live: Sequence[ChatMessage], response_id: str) -> list[ChatMessage]:
-    """Of a session's live rows in order, those that count, were a response asked for again: they stand before it."""
+    """Return the rows that a new request for the same response would contain: those before it, in order."""
     own = next((row.sequence for row in live if row.response_id == response_id), None)
     return [row for row in live if own is None or (row.sequence or 0) < own]
 

@@ -9,19 +9,20 @@ from enum import StrEnum
 from itertools import groupby
 
 from agents.messages import Message, Part, Role, Thinking, ToolResult
-from chat.models import UNFINISHED, ChatMessage, MessageType
+from chat.models import TURN_MARKERS, UNFINISHED, ChatMessage, MessageType
 from chat.projections.context import NOTHING_SHOWN, SourcedMessage, speaks, with_sources
 from chat.projections.estimate import AROUND, of_part
-
-MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 # Returns the parts of these messages that the request has as reasoning: the same objects (MSG-08).
 GivenBack = Callable[[Sequence[Message]], Iterable[Thinking]]
 
 
 class ExclusionReason(StrEnum):
-    """Why the model does not get a row: somebody has left it out, an error is for people, reasoning has led nowhere or
-    goes back to its maker alone, there are no words, it is the system prompt, or the agent is still at work on it."""
+    """Why the model does not get a row.
+
+    A user excluded it, it is an error, reasoning without a result or of another model, an empty text, the system
+    prompt, or unfinished.
+    """
 
     SENT = ""
     LEFT_OUT = "left_out"
@@ -83,7 +84,7 @@ def blocks(
         opening.setdefault(first, []).append(each)
     laid = _Layout(frozenset(map(id, given_back([each.message for each in messages]))))
     for row in rows:
-        if row.type not in MARKERS:
+        if row.type not in TURN_MARKERS:
             laid.add(row, opening.get(row.pk, ()))
     return laid.end()
 

@@ -1,4 +1,4 @@
-"""How many tokens something is, roughly: no model's own tokenizer is asked, so that it is quick for every model."""
+"""Estimate tokens without a tokenizer, quickly and for every model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAGES = re.compile(r"\d+")
 
 
 def of_text(text: str) -> float:
-    """Tokens of a text."""
+    """Return the tokens of a text."""
     if text.isascii():
         return len(text) / ASCII_PER_TOKEN
     ascii_bytes = len(text.encode("ascii", "ignore"))
@@ -34,7 +34,7 @@ def of_text(text: str) -> float:
 
 
 def of_part(part: Part) -> float:
-    """Tokens of a part of a message."""
+    """Return the tokens of a part of a message."""
     match part:
         case Text(text) | Thinking(text):
             return of_text(text)
@@ -47,7 +47,7 @@ def of_part(part: Part) -> float:
 
 
 def of_tools(tools: Iterable[Tool]) -> float:
-    """Tokens of what a model is told of its tools."""
+    """Return the tokens of tool descriptions."""
     return sum(
         AROUND_CALL + of_text(tool.name) + of_text(tool.description) + of_text(json.dumps(tool.parameters))
         for tool in tools

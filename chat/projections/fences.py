@@ -1,4 +1,4 @@
-"""Markdown around texts that may hold anything: fences no text can close, names that stay names."""
+"""Embed arbitrary texts in Markdown: fences that no text can close, and escaped names."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _END = "the end"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Put a text between fences that are longer than any in it."""
+    """Fence a text with more characters than any fence in it."""
     longest = max(map(len, _RUN.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def escaped(name: str) -> str:
-    """Write a name, on one line, so that Markdown reads nothing into it."""
+    """Escape a name for Markdown, on one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(name.split()))
 
 
 def contained(text: str) -> str:
-    """Write a text so that what follows it is not taken for a part of it: as it is, or quoted if it stays open."""
+    """Return a text after which Markdown starts afresh: unchanged, or quoted if it leaves a block open."""
     if not _MAY_STAY_OPEN.search(text) or _ends(text):
         return text
     return "\n".join(f"> {line}" if line else ">" for line in _LINE_END.split(text))

@@ -1,4 +1,4 @@
-"""Estimates set right by what a model has really read: no tokenizer counts as the vendors' own do."""
+"""Correct token estimates by the counts that the vendor reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Measure:
 def measured(laid: Sequence[Block], around: float, model: tuple[str, str]) -> Measure:
     """Estimate a request of these blocks and what stands `around` them, by the last answer of the same model.
 
-    What it has read is what stands before it, if nobody has changed that since.
+    It has read the rows before it, if they have not changed since.
     """
     estimate = around + sum(block.tokens for block in laid)
     found = _last_counted(laid, model)

@@ -1,4 +1,4 @@
-"""What a model was asked with, as names of rows; and from such names the rows as they were then."""
+"""Recorded requests to the model, as ids of rows, and the rows as they were then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def named(rows: Sequence[ChatMessage], known: int | None) -> Named:
     """Name the rows that the context is made of, of all live ones in order.
 
     `known` is the session's revision at an earlier request: up to the first row that has changed since, both begin
-    alike. What is removed, added or moved changes all that stands behind it.
+    alike. A removed, added or moved row changes all rows after it.
     """
     alike = takewhile(lambda row: known is not None and row.revision <= known, rows)
     shared = sum(map(speaks, alike))

@@ -13,7 +13,7 @@ from chat.projections.steps import AT_WORK
 
 @dataclass(frozen=True, slots=True)
 class WordsSegment:
-    """What the agent said, or what it thought."""
+    """A text or reasoning of the agent."""
 
     type: Literal["text", "reasoning"]
     content: str
@@ -21,7 +21,7 @@ class WordsSegment:
 
 @dataclass(frozen=True, slots=True)
 class ToolSegment:
-    """A call of a tool: it has a `result` once it is done, or an `error`."""
+    """A tool call, with its `result` or `error` once it is done."""
 
     tool_call_id: str
     tool_name: str
@@ -37,7 +37,7 @@ Segment = WordsSegment | ToolSegment
 
 @dataclass(frozen=True, slots=True)
 class TurnSegments:
-    """A turn, or a part of it where a message of another stands in between; `sequence` is where it begins."""
+    """A turn, or a part of it if another turn's message interrupts it; `sequence` is where it starts."""
 
     turn_id: str
     sequence: int

@@ -39,7 +39,7 @@ def gone(found: Iterable[Sourced], rows: Sequence[ChatMessage], changed: Sequenc
 
 
 def _near(rows: Iterable[ChatMessage], changed: Sequence[ChatMessage], reach: int) -> set[str]:
-    """The rows that have changed, and so many of those beside them that models are told of."""
+    """Return the changed rows, and so many of their neighbours that are in the context."""
     hot = {row.pk for row in changed}
     names = {row.tool_call_id for row in changed if row.tool_call_id}
     runs = _runs(rows)

@@ -1,4 +1,4 @@
-"""Steps: a session in the form in which models are told of it, one step for each of their messages (CTX-04)."""
+"""Steps: a session in the form of the model's conversation, one step for each message (CTX-04)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from chat.projections.context import (
 
 # A call's result is not there before its tool is done; what the context says instead is for a model that goes on.
 AT_WORK = (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
-# What a model is told of a step.
-CONTEXT_OF_STEP = ("role", "content", "tool_calls", "tool_call_id", "name")
+# The fields of a step that the model gets.
 
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """Figures of a response or of a tool's work: milliseconds, tokens, ISO 8601 times; None where nobody knows."""
+    """Figures of a response or of a tool's work: milliseconds, tokens, ISO 8601 times; None where unknown."""
 
     duration_ms: int | None
     model_name: str
@@ -73,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A step with the rows that it is made of."""
+    """A step with the rows from which it is built."""
 
     step: Step
     rows: tuple[ChatMessage, ...]
@@ -92,16 +91,6 @@ def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[
     return found
 
 
-def as_context(found: Sequence[Step], system_prompt: str) -> list[Json]:
-    """Take steps as the messages of OpenAI's API: five of their fields.
-
-    The system prompt, as `context.system_prompt` has it, comes first when no step says it.
-    """
-    messages = [_without_nothing({name: getattr(step, name) for name in CONTEXT_OF_STEP}) for step in found]
-    prompt = {"role": "system", "content": system_prompt}
-    return messages if not system_prompt or messages[:1] == [prompt] else [prompt, *messages]
-
-
 def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
     """Name the steps whose content ends with a text that grows: that message, and its text so far."""
     ends = {each.step.id: [row for row in each.rows if row.type == "text"][-1:] for each in found}
@@ -109,7 +98,7 @@ def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
 
 
 def ids_of(row: ChatMessage) -> tuple[str, str]:
-    """Which steps a row may have been the beginning of."""
+    """Return the ids of the steps that may start with a row."""
     return row.pk, result_id(row)
 
 
@@ -123,11 +112,6 @@ def sequence_of(row: ChatMessage) -> int:
     It depends on the row's own place alone, so that a part of a session has the same numbers as the whole.
     """
     return 2 * (row.sequence or 0)
-
-
-def _without_nothing(message: Json) -> Json:
-    """Leave out what a message has not; the content of one that only calls tools is null."""
-    return {name: value for name, value in message.items() if value is not None or name == "content"}
 
 
 def _of_prompt(rows: Sequence[ChatMessage], around: Around) -> list[Sourced]:
@@ -198,7 +182,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _of_response(said: Sequence[ChatMessage], rows: Sequence[ChatMessage]) -> StepMetrics:
-    """The figures stand in the response's last row (MSG-06), how long it spoke in its texts."""
+    """Return a response's figures: they are in its last row (MSG-06), its duration in its texts."""
     texts = [row for row in said if row.type == "text"]
     known = next((row for row in reversed(rows) if row.total_tokens is not None), rows[-1])
     return StepMetrics(

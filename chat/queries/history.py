@@ -11,14 +11,13 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left
 
-from chat.models import ChatMessage, MessageRevision, MessageType, Session, SessionRevision, User
+from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageType, Session, SessionRevision, User
 
 # What was said, by the name of the part: "text", or a tool call's "arguments" and "result".
 Words = dict[str, str]
 PAGE = 20
 EXCERPT = 400
 SHORT = 100
-MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
 
@@ -123,7 +122,7 @@ def removed_from(session: Session, before: int | None = None) -> tuple[list[Remo
     What its sender took back while it was queued is theirs, and markers are nobody's.
     """
     records = MessageRevision.objects.filter(message__session=session, message__removed_at__isnull=False)
-    records = records.filter(kind__in=PLACED).exclude(message__type__in=MARKERS)
+    records = records.filter(kind__in=PLACED).exclude(message__type__in=TURN_MARKERS)
     last = MessageRevision.objects.filter(message=OuterRef("message")).order_by("-pk").values("pk")[:1]
     found = records.filter(pk=Subquery(last)).order_by("-pk").select_related("user", "message")
     shown = (found if before is None else found.filter(pk__lt=before)).defer("before", *_LARGE)

@@ -39,11 +39,6 @@ def last_revision(session_id: str) -> int | None:
     return made.values_list("revision", flat=True).first()
 
 
-def is_kept(session_id: str, response_id: str) -> bool:
-    """Whether it is on record what a response was asked with."""
-    return bool(response_id) and ModelRequest.objects.filter(session=session_id, pk=response_id).exists()
-
-
 def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
     """Read a session's requests, the newest first; `before` names the one after which to go on."""
     made = ModelRequest.objects.filter(session=session).order_by("-created_at", "-pk")

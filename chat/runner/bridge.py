@@ -68,7 +68,7 @@ class Bridge:
     async def run(self) -> None:
         """Work until the session is released or lost to another worker."""
         try:
-            opening = await self._threads.insist(open_claim, self.claim, time.monotonic())
+            opening = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
             while opening is not None:
                 opening = await self._after(await self._turn(opening))
         except Fenced:
@@ -103,7 +103,7 @@ class Bridge:
 
     async def _reopened(self) -> TurnSnapshot:
         """Raises Fenced."""
-        opening = await self._threads.insist(open_turn, self.claim, time.monotonic())
+        opening = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
         if opening is None:
             raise Fenced(self.claim.session_id)
         return opening
@@ -184,11 +184,11 @@ class Bridge:
     async def _read_brief(self) -> Briefing:
         """Read the context. Long ones take seconds: they wait for each other, so that claims do not wait for them."""
         async with self._briefs:
-            return await self._threads.insist(build_agent_input, self.claim.session_id)
+            return await self._threads.run_with_retry(build_agent_input, self.claim.session_id)
 
     async def _check_pending(self) -> bool:
         await self._committed()
-        return await self._threads.insist(has_queued, self.claim.session_id)
+        return await self._threads.run_with_retry(has_queued, self.claim.session_id)
 
     async def _committed(self) -> Recorded | None:
         """Wait until all that was applied is in the rows; returns what became of the last of it.

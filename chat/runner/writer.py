@@ -199,7 +199,7 @@ class Writer:
 
     async def _record(self, jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
         """Write, again and again while the database is away: claims and numbers keep a late success harmless."""
-        return await self._threads.insist(_record_patiently, jobs, texts, wait, unless=lambda: self._closing)
+        return await self._threads.run_with_retry(_record_patiently, jobs, texts, wait, unless=lambda: self._closing)
 
     def _deliver(self, jobs: Sequence[_Waiting], texts: Sequence[PendingText], batch: Batch) -> None:
         self._busy_texts += [text for text, outcome in zip(texts, batch.texts, strict=True) if outcome is Outcome.BUSY]

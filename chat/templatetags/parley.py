@@ -1,4 +1,4 @@
-"""What templates of Parley need beyond Django's: icons and figures."""
+"""Template tags and filters: icons, style sheets, scripts, numbers."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ register.simple_tag(attached)
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """Draw an icon of static/icons.svg; the words beside it say what it means."""
+    """Render an icon of static/icons.svg, hidden from screen readers."""
     return _icon(name)
 
 
 @register.simple_tag
 def stylesheets(names: Iterable[str] = ()) -> SafeString:
-    """Load style sheets of static/; those of every page without `names`. Once prepared, one file has them all."""
+    """Load style sheets of static/; without `names`, those of every page. Once prepared, they are one file."""
     wanted = names or styles.EVERYWHERE
     if is_prepared():
         wanted = () if names else (styles.ALL,)

@@ -1,1 +1,1 @@
-"""The pages: each view asks the access gate, reads through services and renders; none writes rows itself."""
+"""The pages. Each view checks access, reads through queries or calls a service, and renders; none writes rows."""

@@ -1,4 +1,4 @@
-"""Signing in: the first step by password, passkey, link or invitation, and the second where there is one."""
+"""Sign-in: the first step by password, passkey, link or invitation, and the second step if the user has one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PASSWORD_THEN = "password_then"  # noqa: S105  # a key, not a password
 
 
 class SignInView(LoginView):
-    """The first step by name and password."""
+    """The first step, by user name and password."""
 
     template_name = "accounts/sign_in.html"
     authentication_form = SignInForm
@@ -58,9 +58,9 @@ sign_in = SignInView.as_view()
 
 
 def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str = "", **more: Any) -> HttpResponse:
-    """Sign in a person who has passed the first step: at once, or after the second step if they have one.
+    """Sign in a user who has passed the first step: at once, or after the second step if they have one.
 
-    `method` is how they passed it. Whoever was signed in in this browser is signed out.
+    `method` is how they passed it. Another user who is signed in in this browser is signed out.
     """
     if request.user.is_authenticated:
         logout(request)
@@ -70,7 +70,7 @@ def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str =
 
 
 class SignOut(LogoutView):
-    """Sign out, and let the browser delete what it keeps of this site: drafts, unsent messages."""
+    """Sign out, and make the browser delete its local data: drafts and unsent messages."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().dispatch(request, *args, **kwargs)
@@ -82,7 +82,7 @@ class SignOut(LogoutView):
 @never_cache
 @require_http_methods(["GET", "POST"])
 def second_step(request: HttpRequest) -> HttpResponse:
-    """Ask for the second factor of the person who has passed the first step in this browser."""
+    """Ask for the second factor of the user who has passed the first step in this browser."""
     stage = LoginStageController.enter(request, "mfa_authenticate")
     if request.user.is_authenticated or stage is None or not isinstance(stage.login.user, User):
         return redirect("home" if request.user.is_authenticated else "sign-in")
@@ -105,14 +105,14 @@ def second_step(request: HttpRequest) -> HttpResponse:
 
 
 def check_second_factor(request: HttpRequest, user: User) -> Authenticator:
-    """Check the code or the passkey that a form holds. Raises ServiceError."""
+    """Check the code or the passkey of a form. Raises ServiceError."""
     if credential := request.POST.get("credential"):
         return second_factor.check_passkey(user=user, credential=credential)
     return second_factor.check_code(user=user, code=request.POST.get("code", ""))
 
 
 def second_factor_values(request: HttpRequest, user: User) -> dict[str, Any]:
-    """What `accounts/second_factor.html` is drawn from."""
+    """Return the context of `accounts/second_factor.html`."""
     factors = second_factor.factors_of(user)
     values: dict[str, Any] = {"factors": factors, "may_use_passkeys": may_use_passkeys(request)}
     if factors.passkeys and values["may_use_passkeys"]:
@@ -123,7 +123,7 @@ def second_factor_values(request: HttpRequest, user: User) -> dict[str, Any]:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def passkey_sign_in(request: HttpRequest) -> HttpResponse:
-    """GET gives a script the challenge for a passkey; POST signs in with what the passkey made of it."""
+    """GET returns the challenge for a passkey; POST signs in with the passkey's response."""
     if request.user.is_authenticated:
         return redirect("home")
     rates.count("passkeys", network_of(address_of(request))).require()
@@ -142,9 +142,9 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Show whom a one-time link signs in; a POST uses it up and goes to `next`, or home.
+    """Show which user a one-time link signs in; a POST consumes it and redirects to `next`, or home.
 
-    Looking changes nothing: link previews, mail scanners and prefetching browsers look.
+    A GET changes nothing, because link previews, mail scanners and prefetching browsers send one.
     """
     rates.count("links", network_of(address_of(request))).require()
     is_post = request.method == "POST"
@@ -200,7 +200,7 @@ def _join_page(
 
 @never_cache
 def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Redirect to the sign-in page: the admin has none of its own."""
+    """Redirect to the sign-in page, because the admin has none of its own."""
     target = safe_next(request) or reverse("admin:index")
     if not request.user.is_authenticated:
         return redirect_to_login(target, reverse("sign-in"))
@@ -217,9 +217,9 @@ def admin_password(request: HttpRequest, extra_context: dict[str, Any] | None = 
 @require_POST
 @signed_in
 def dismiss_notices(request: SignedInRequest) -> HttpResponse:
-    """Forget the notices about the person's account.
+    """Dismiss the notices about the user's account.
 
-    In a browser that came in by a link they are only hidden: it may be the very link that the person is warned of.
+    In a browser that signed in by a link they are only hidden: the notice may warn of that very link.
     """
     records = get_authentication_records(request, request.user)
     if any(record["method"] == "link" for record in records) and not request.session.get(second_factor.PASSED):
@@ -230,7 +230,7 @@ def dismiss_notices(request: SignedInRequest) -> HttpResponse:
 
 
 def safe_next(request: HttpRequest) -> str:
-    """Return the address in `next` if it leads to Parley itself; empty if not."""
+    """Return the URL in `next` if it is on this site, else ""."""
     target = request.POST.get("next") or request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""

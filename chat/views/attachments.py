@@ -1,4 +1,4 @@
-"""Files of a session: uploading and removing them, for scripts, and getting them back, for whoever sees the session."""
+"""Attachments of a session: upload and remove them by script, and serve them to users who may see the session."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from chat.services.messages import attachments
 from chat.views.requests import SignedInRequest, signed_in
 from chat.views.uploads import for_scripts
 
-# A file never changes, and Django lets the answer vary with the cookie: who signs out takes nothing along.
+# A file never changes. The response varies by cookie, so other users of the browser do not get it from the cache.
 CACHED = "private, max-age=86400"
-# Whatever is in it, it is looked at and never run.
+# Nothing in a file may run.
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 
 
 @for_scripts
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Take the form's `file` into the sender's composer."""
+    """Upload the form's `file` to the user's composer."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     file = request.FILES.get("file")
     if file is None:
@@ -37,7 +37,7 @@ def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 @for_scripts
 def remove(request: SignedInRequest, attachment_id: str) -> HttpResponse:
-    """Take an unsent file out of the composer."""
+    """Remove an unsent file from the composer."""
     attachments.remove(user=request.user, attachment_id=attachment_id)
     return HttpResponse(status=204)
 
@@ -45,7 +45,7 @@ def remove(request: SignedInRequest, attachment_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def whole(request: SignedInRequest, attachment_id: str) -> HttpResponse:
-    """The file: shown where browsers show it safely, else downloaded."""
+    """Serve the file: inline if browsers show its type safely, else as a download."""
     attachment = _found(request, attachment_id)
     return _file(request, attachment, "", attachment.media_type)
 
@@ -53,7 +53,7 @@ def whole(request: SignedInRequest, attachment_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def thumb(request: SignedInRequest, attachment_id: str) -> HttpResponse:
-    """An image, made small."""
+    """Serve the thumbnail of an image."""
     attachment = _found(request, attachment_id)
     if attachment.kind != Attachment.Kind.IMAGE:
         raise Http404
@@ -70,7 +70,7 @@ def _found(request: SignedInRequest, attachment_id: str) -> Attachment:
 def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: str) -> HttpResponse:
     tag = f'"{attachment.pk}{form}"'
     headers = {"ETag": tag, "Cache-Control": CACHED}
-    if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compressing has made it a weak one
+    if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compression makes it a weak one
         return HttpResponseNotModified(headers=headers)
     try:
         data = stored.data_of(attachment, form)
@@ -82,6 +82,6 @@ def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: s
 
 
 def _disposition(shown: str, name: str) -> str:
-    """RFC 6266; the old form for the few that do not read the new one."""
+    """Return a Content-Disposition header (RFC 6266), with an ASCII name for old clients."""
     plain = "".join(char if char.isascii() and char not in '"\\' else "_" for char in name)
     return f"{shown}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

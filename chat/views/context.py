@@ -1,15 +1,14 @@
-"""The context in the panel: what the next request will hold, message by message, and what an earlier one held."""
+"""The context in the panel: the messages of the next request to the model, or of a past one."""
 
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from agents.i18n import TranslatableText
 from agents.messages import Json
-from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, RunState, Session, SessionRole, SessionRun
 from chat.projections.context import prompt_row
@@ -23,30 +22,25 @@ from chat.services.messages.context_inclusion import left_out_by
 from chat.snapshots import context_percent
 from chat.views.context_page import page_of
 from chat.views.past_context import past_values
-from chat.views.requests import SignedInRequest, number, signed_in
+from chat.views.requests import SignedInRequest, message_or_404, number, signed_in
 
 
 @never_cache
 @require_GET
 @signed_in
 def context(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show what the next request will hold, or the one behind the answer that the message `past` is of: a page of it,
-    up to the place `until`, or its end."""
+    """Show a page of the next request, or of the request behind the response of the message `past`, up to `until`."""
     session, role = session_for(request.user, session_id)
     until = number(request.GET.get("until", ""))
     if asked := request.GET.get("past", ""):
-        values = past_values(session, _answer(session, asked), until, with_removed=role.covers(SessionRole.EDITOR))
+        values = past_values(
+            session,
+            message_or_404(ChatMessage.objects.filter(session=session), asked),
+            until,
+            with_removed=role.covers(SessionRole.EDITOR),
+        )
         return render(request, "chat/panel/past_context.html", {"session": session, **values})
     return render(request, "chat/panel/context.html", _next_values(session, role, until))
-
-
-def _answer(session: Session, message_id: str) -> ChatMessage:
-    """A message that is or was in the session. Raises Http404."""
-    rows = ChatMessage.objects.filter(session=session)
-    row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
-    if row is None:
-        raise Http404
-    return row
 
 
 def _next_values(session: Session, role: SessionRole, until: int | None) -> Json:

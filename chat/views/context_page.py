@@ -1,4 +1,4 @@
-"""Pages of a context: a long one is never drawn as a whole."""
+"""Pages of a context, because a long one is never rendered completely."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = 40
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Blocks to be drawn, how many stand before and after them, and the places up to which those go (None: the end)."""
+    """The blocks to render, how many precede and follow, and `until` of the neighbouring pages (None: the end)."""
 
     blocks: Sequence[Block]
     before: int
@@ -22,7 +22,7 @@ class Page:
 
 
 def page_of(laid: Sequence[Block], until: int | None) -> Page:
-    """Take the blocks up to the place `until`, or the last ones; at the beginning a whole page in any case."""
+    """Return the blocks up to `until`, or the last ones; the first page is always full."""
     end = len(laid) if until is None else sum(_place(block) <= until for block in laid)
     end = max(end, min(PAGE, len(laid)))
     start, beyond = max(0, end - PAGE), end + PAGE

@@ -1,52 +1,51 @@
-"""People's pictures, for those who work with them."""
+"""Proxy for external images in messages, so that other servers do not learn who reads a message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import PurePath
+from threading import BoundedSemaphore
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.templatetags.static import static
-from django.urls import reverse
-from django.views.decorators.http import require_GET, require_safe
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
 
-from chat.access import person_for
-from chat.models import User
-from chat.views.requests import SignedInRequest, signed_in
+from agents.errors import ToolError
+from agents.toolbox.web_client import Policy, fetch
+from chat.files import image_processes
+from chat.files.contents import Contents, Unusable
+from chat.rendering.markdown.external_images import is_signed
 
-# A new picture has a new address.
-KEPT = "private, max-age=31536000, immutable"
-
-
-@require_safe
-def favicon(request: HttpRequest) -> HttpResponse:
-    """Lead to Parley's icon those who ask for it where browsers look by themselves."""
-    return HttpResponseRedirect(static("favicon.svg"))
+POLICY = Policy()
+# The maximum of concurrent fetches. Slow servers delay other images only.
+places = BoundedSemaphore(24)
+_HEADERS = {
+    "Cache-Control": "private, max-age=86400",
+    "Content-Disposition": "inline",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 @require_GET
-@signed_in
-def picture(request: SignedInRequest, user_id: int) -> HttpResponse:
-    """Send a user's picture to those who share a workspace or a session with them."""
-    person = person_for(request.user, user_id)
-    if person is None or not person.picture:
+@login_required
+async def image(request: HttpRequest) -> HttpResponse:
+    """Serve an image of a message. Only signed addresses are fetched, and only images are returned."""
+    address = request.GET.get("address", "")
+    if not is_signed(address, request.GET.get("signature", "")):
         raise Http404
+    if not places.acquire(blocking=False):
+        return HttpResponse(status=503, headers={"Retry-After": "5"})
     try:
-        with person.picture.open("rb") as file:
-            content = file.read()
-    except FileNotFoundError as error:
-        raise Http404 from error
-    return HttpResponse(content, content_type="image/webp", headers={"Cache-Control": KEPT})
+        found = await _image(address)
+    except (ToolError, Unusable):
+        return HttpResponse(status=502)
+    finally:
+        places.release()
+    return HttpResponse(found.data, content_type=found.media_type, headers=_HEADERS)
 
 
-def address(person: User) -> str:
-    """Where a person's picture is; "" without one."""
-    if not person.picture:
-        return ""
-    version = PurePath(person.picture.name or "").name.partition("-")[2]
-    return f"{reverse('picture', args=[person.pk])}?v={version}"
-
-
-def addresses(people: Iterable[User]) -> dict[str, str]:
-    """The pictures of people, by their ids, as faces.js knows them."""
-    return {str(person.pk): found for person in people if (found := address(person))}
+async def _image(address: str) -> Contents:
+    page = await fetch(address, POLICY)
+    if not page.complete:
+        raise ToolError(f"{address} is too large.")
+    return await image_processes.read_async(page.body)

@@ -1,4 +1,4 @@
-"""The forms that people fill in outside of a session."""
+"""Forms outside of sessions: sign-in, accounts and passwords."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chat.services.people.security_log import Kind, record
 
 
 class SignInForm(AuthenticationForm):
-    """Name and password; too many wrong guesses are refused for a while."""
+    """User name and password; too many wrong guesses are throttled."""
 
     error_messages = {  # noqa: RUF012  # as in Django
         **AuthenticationForm.error_messages,
@@ -44,7 +44,7 @@ class SignInForm(AuthenticationForm):
 
 
 class JoinForm(forms.Form):
-    """An account for somebody who was invited. Whether name and password will do is decided by the service."""
+    """A new account for an invited user. The service validates the name and password."""
 
     display_name = forms.CharField(
         label=_("Your name"), max_length=80, widget=forms.TextInput({"class": "input", "autocomplete": "name"})
@@ -65,7 +65,7 @@ class JoinForm(forms.Form):
 
 
 class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its stub takes arguments
-    """A first password, for somebody who came by a link."""
+    """A first password, for a user who signed in by a link."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -75,7 +75,7 @@ class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its st
 
 
 class PasswordForm(NewPasswordForm, PasswordChangeForm):
-    """Another password, for a person who knows the present one."""
+    """A new password, for a user who knows the current one."""
 
     def clean_old_password(self) -> str:
         _begin_confirmation(self.user)
@@ -89,7 +89,7 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
 
 
 class ConfirmForm(forms.Form):
-    """The password of the person who is signed in, asked for again."""
+    """The password of the signed-in user, asked for again."""
 
     password = forms.CharField(
         label=_("Password"),
@@ -120,5 +120,5 @@ def _begin_confirmation(user: User) -> None:
 
 
 def password_form(user: User, data: Any = None) -> NewPasswordForm:
-    """The form with which `user` sets a password."""
+    """Return the form with which `user` sets a password."""
     return PasswordForm(user, data) if user.has_usable_password() else NewPasswordForm(user, data)

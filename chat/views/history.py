@@ -1,6 +1,6 @@
-"""What messages and the system prompt were, what was removed, and how what somebody writes differs from what is there.
+"""History pages: versions of messages and the system prompt, removed messages, and conflicting edits.
 
-Whoever may see a session may see how what stands in it came about. What was taken out is for those who may put it back.
+Users who may see a session may see the history of its messages. Removed messages are for users who may restore them.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, MessageType, Session, SessionRole, User
 from chat.queries import history
 from chat.rendering.messages import versions
 from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
-from chat.views.requests import SignedInRequest, number, signed_in
+from chat.views.requests import SignedInRequest, message_or_404, number_or_404, signed_in
 
-# What stands in the place of a message's id.
+# Used instead of a message's id.
 PROMPT = "system_prompt"
 
 
@@ -28,7 +27,7 @@ PROMPT = "system_prompt"
 @require_GET
 @signed_in
 def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show who changed a message, or the system prompt, when, and how; `before` a change: what came before it."""
+    """Show the changes of a message or the system prompt; with `before`, the ones before that change."""
     session, role = session_for(request.user, session_id)
     row, before = _row(request, session, role), _number(request, "before")
     told = history.history_of_prompt(session, before) if row is None else history.history_of(row, before)
@@ -48,7 +47,7 @@ def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def version(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Give a version in full, and what is there now: texts, the row's revision, the last change's number."""
+    """Return a version and the current text, with the row's revision and the number of the last change."""
     session, role = session_for(request.user, session_id)
     row, at = _row(request, session, role), _number(request, "at") or 0
     words = history.version_of_prompt(session, at) if row is None else history.version_of(row, at)
@@ -68,7 +67,7 @@ def version(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List what was taken out of the session, for those who may put it back."""
+    """List the removed messages, for users who may restore them."""
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     before = _number(request, "before")
     rows, older = history.removed_from(session, before)
@@ -86,7 +85,7 @@ def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Say how what somebody writes (`mine`) differs from what has come to stand there meanwhile, and who wrote that."""
+    """Return how the user's text (`mine`) differs from the current one, and who wrote that."""
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     row, mine = _row(request, session, role), request.POST.get("mine", "")
     told = history.history_of_prompt(session) if row is None else history.history_of(row)
@@ -106,26 +105,20 @@ def _may_edit(session: Session, row: ChatMessage | None, user: User) -> bool:
 
 
 def _has_versions(row: ChatMessage | None) -> bool:
-    """Whether one of them can be made the present one; None is the system prompt."""
+    """Return whether a version can be restored; None is the system prompt."""
     return row is None or (row.removed_at is None and row.type in (MessageType.TEXT, MessageType.REASONING))
 
 
 def _row(request: SignedInRequest, session: Session, role: SessionRole) -> ChatMessage | None:
-    """The message that is asked for; None: the session's system prompt."""
+    """Return the requested message; None for the session's system prompt."""
     asked = (request.POST if request.method == "POST" else request.GET).get("id", "")
     if asked == PROMPT:
         return None
-    rows = ChatMessage.objects.filter(session=session)
-    row = rows.filter(pk=asked).select_related("user").first() if ids.may_be_one(asked) else None
-    if row is None or (row.removed_at is not None and not role.covers(SessionRole.EDITOR)):
+    row = message_or_404(ChatMessage.objects.filter(session=session).select_related("user"), asked)
+    if row.removed_at is not None and not role.covers(SessionRole.EDITOR):
         raise Http404
     return row
 
 
 def _number(request: SignedInRequest, name: str) -> int | None:
-    if name not in request.GET:
-        return None
-    found = number(request.GET[name])
-    if found is None:
-        raise Http404
-    return found
+    return number_or_404(request.GET[name]) if name in request.GET else None

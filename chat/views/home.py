@@ -1,4 +1,4 @@
-"""Home, the list of sessions in the rail, and beginning a session."""
+"""The home page, the session list in the sidebar, and creating sessions."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import begin_session
-from chat.views.external_images import addresses
+from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 
 STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
-# The browser says in it which days are today and yesterday: the list is grouped by them.
+# The browser's time zone; the session list is grouped by its days.
 ZONE_COOKIE = "parley_zone"
 RECENT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent that a session can begin with, as home offers it."""
+    """An agent that the home page offers for a new session."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Agent:
 @require_GET
 @signed_in
 def home(request: SignedInRequest) -> HttpResponse:
-    """Show home: what to begin with, prefilled by `?q=` and `?agent=`, and where to go on."""
+    """Show the home page; `?q=` and `?agent=` prefill its composer."""
     return _prefilled(request)
 
 
@@ -55,7 +55,7 @@ def home(request: SignedInRequest) -> HttpResponse:
 @require_GET
 @signed_in
 def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
-    """Go to a workspace: home, with what is in it. From now on that is where the person is."""
+    """Switch to a workspace and show its home page."""
     enter(user=request.user, workspace_id=number(workspace_id))
     return _prefilled(request)
 
@@ -64,7 +64,7 @@ def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def rail(request: SignedInRequest) -> HttpResponse:
-    """The list in the rail, to bring an open one up to date: that of its own `workspace`, wherever one is by now."""
+    """Render the session list of the page's `workspace`, to refresh an open page."""
     places = places_of(request.user, number(request.GET.get("workspace", "")))
     return render(request, "chat/rail_list.html", rail_values(request, places, request.GET.get("current", "")))
 
@@ -72,10 +72,9 @@ def rail(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def new_session(request: SignedInRequest) -> HttpResponse:
-    """Begin a session and open it; with `text` as its first message, already sent.
+    """Create a session, with `text` as its first message, and open it.
 
-    It begins in the `workspace` that its page has shown. A script is told the address; what it could not begin it
-    still has in its field.
+    The session belongs to the `workspace` of the page. Scripts get the URL as JSON, and keep the text on errors.
     """
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
@@ -98,13 +97,13 @@ def new_session(request: SignedInRequest) -> HttpResponse:
 
 
 def named_workspace(request: SignedInRequest) -> Workspace | None:
-    """The workspace that a form names; None where it names none. Raises NoSuchWorkspace."""
+    """Return the workspace that a form names; None if it names none. Raises NoSuchWorkspace."""
     named = request.POST.get("workspace", "")
     return workspace_for(request.user, number(named)) if named else None
 
 
 def rail_values(request: SignedInRequest, places: Places, current: str = "") -> dict[str, Any]:
-    """What the rail is drawn from; `current` is the id of the session that is open."""
+    """Return the context of the sidebar; `current` is the id of the open session."""
     shown = request.GET.get("shown", "")
     archived = request.GET.get("archived") == "yes"
     count = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
@@ -116,14 +115,14 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
         "home": _address(places.here) if places.here and places.several else reverse("home"),
         "listing": found,
         "may_begin": may_begin,
-        "owners": json.dumps(addresses(found.owners)),
+        "owners": json.dumps(picture_urls(found.owners)),
         "archived": archived,
         "current": current,
     }
 
 
 def _choice(place: Place, places: Places) -> dict[str, Any]:
-    """A workspace as workspaces.js knows it."""
+    """Describe a workspace for the page's script."""
     return {
         "id": place.id,
         "name": place.name,
@@ -140,26 +139,26 @@ def _address(place: Place) -> str:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """The time zone of the browser; UTC until it has told."""
+    """Return the time zone of the browser; UTC until its cookie is set."""
     try:
         return ZoneInfo(request.COOKIES.get(ZONE_COOKIE, "UTC"))
-    except (KeyError, ValueError, OSError):  # whatever stands in a cookie, and may look like a path
+    except (KeyError, ValueError, OSError):  # a cookie may contain anything, a path too
         return ZoneInfo("UTC")
 
 
 def agents() -> list[Agent]:
-    """The agents to choose from, the default one first."""
+    """Return the agents to choose from, the default one first."""
     known = presets.presets()
     return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
 
 
 def spoken(prompts: Iterable[str]) -> tuple[str, ...]:
-    """Say a preset's prompts in the reader's language; those of an operator's own agents stay as they are."""
+    """Translate a preset's prompts; those of an operator's own agents stay unchanged."""
     return tuple(_(prompt) if prompt else "" for prompt in prompts)
 
 
 def default_prompts() -> tuple[str, ...]:
-    """What shows a new agent's worth, where its preset suggests nothing."""
+    """Return prompts for presets that suggest none."""
     return (
         _("Plan a project with me, step by step"),
         _("Explain a piece of code"),

@@ -1,4 +1,4 @@
-"""Pages about single messages of a session: its source, its details, and where words are found."""
+"""Pages about single messages: source, details, suggestions, and search in a session."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
 from chat.services.messages.suggestions import open_suggestions
 from chat.snapshots import MessageSnapshot
-from chat.views.requests import SignedInRequest, absolute, signed_in
+from chat.views.requests import SignedInRequest, absolute, message_or_404, signed_in
 
 
 @never_cache
 @require_GET
 @signed_in
 def source(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """The message as Markdown; its text alone unless `files` are wanted, too."""
+    """Return the message as Markdown; with `files`, links to its files too."""
     session, _role = session_for(request.user, session_id)
     message = _message(request, session)
     site = absolute(request, "") if "files" in request.GET else ""
@@ -36,7 +36,7 @@ def source(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def details(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Who and what made the message, when, how long it took, what it cost, and how often it was changed."""
+    """Show the author or model, time, duration, tokens and number of changes of a message."""
     session, _role = session_for(request.user, session_id)
     message = _message(request, session)
     values = {
@@ -51,15 +51,9 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a message's open suggestions, each as what it would change."""
+    """Show a message's open suggestions, each as a difference."""
     session, role = session_for(request.user, session_id)
-    asked = request.GET.get("id", "")
-    rows = (
-        ChatMessage.objects.live(session.pk).filter(pk=asked) if ids.may_be_one(asked) else ChatMessage.objects.none()
-    )
-    row = rows.first()
-    if row is None:
-        raise Http404
+    row = message_or_404(ChatMessage.objects.live(session.pk), request.GET.get("id", ""))
     is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
     values = {
         "row": row,
@@ -77,7 +71,7 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def find(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """The ids of the messages that hold the words."""
+    """Return the ids of the messages that match the query."""
     session, _role = session_for(request.user, session_id)
     return JsonResponse(asdict(search.find_in_session(session, request.GET.get("q", ""))))
 

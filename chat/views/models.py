@@ -1,4 +1,4 @@
-"""The picker of agents and models: what a session may use, models by provider."""
+"""The picker of agents and models of a session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.queries import presets, reasoning
 from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.views.requests import SignedInRequest, signed_in
 
-# More than can be taken in at a glance: then there is a field to find one.
+# With more choices, the picker has a search field.
 GLANCE = 8
 # Thinking budgets that the picker offers, in tokens.
 BUDGETS = (2_000, 4_000, 8_000, 16_000, 32_000, 64_000)
@@ -37,7 +37,7 @@ class ModelGroup:
 @require_GET
 @signed_in
 def models(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """What the picker of a session offers, as it is known by now."""
+    """Show the agents and models that a session may use."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     require_no_guest(request.user, row)
     agents = presets.presets()

@@ -1,4 +1,4 @@
-"""The panel beside a session: its system prompt, the agent's tools, who is in it, what it has cost."""
+"""The panel beside a session: system prompt, tools, members and usage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.views.requests import SignedInRequest, signed_in
 @require_GET
 @signed_in
 def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show the panel's content, as it is now."""
+    """Show the panel's content."""
     row, role = session_for(request.user, session_id)
     own = presets.own(row)
     values = {
@@ -37,5 +37,5 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 
 def _first_paragraph(description: str) -> str:
-    """What a person wants to know of a tool; the rest tells the model how to use it."""
+    """Return the part of a tool's description that is for users; the rest is for the model."""
     return " ".join(description.strip().split("\n\n")[0].split())

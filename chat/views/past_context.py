@@ -1,4 +1,4 @@
-"""What a model was sent for an answer, beside what it would be sent now."""
+"""A past request to the model, compared with the request that would be sent now."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView,
 from chat.runner.file_parts import Shown, file_sizes, load_file_parts
 from chat.views.context_page import page_of
 
-# Of rows that are new since, so many are drawn.
+# The maximal number of new rows that are rendered.
 MOST_NEW = 20
 
 
 def past_values(session: Session, message: ChatMessage, until: int | None, *, with_removed: bool) -> Json:
-    """What the template shows of the request behind an answer, by one of its messages; `past` is None where it is not
-    on record. What was removed since is for those who may put it back (`with_removed`), for others it is counted.
-    A fixed number of queries."""
+    """Return the template context for the request behind a message's response; `past` is None if it was not recorded.
+
+    Removed messages are included for users who may restore them (`with_removed`), and only counted for others. It runs
+    a fixed number of queries."""
     past = past_request(session, message.response_id)
     if past is None:
         return {"past": None, "message": message, "is_copied": message.timestamp < session.created_at}
@@ -49,7 +50,7 @@ def past_values(session: Session, message: ChatMessage, until: int | None, *, wi
 
 @dataclass(frozen=True, slots=True)
 class _Then:
-    """A request as it was: what the model was told before all else, its files, and a measure of it all."""
+    """A past request: its system prompt, tools, files, and token estimate."""
 
     system: str
     tools: float
@@ -112,7 +113,7 @@ def _drawn(block: Block, then: _Then) -> BlockView:
 
 
 def _agent(session: Session, past: RecordedRequest) -> Agent | None:
-    """The agent as it would be made of the same model today; what a model takes is not on record."""
+    """Return today's agent for the same model, because a model's capabilities are not recorded."""
     own = replace(presets.own(session), provider=past.made.provider, model=past.made.model)
     try:
         return registry().build_agent(own)
@@ -128,7 +129,7 @@ def _measure(laid: list[Block], around: float, past: RecordedRequest) -> Measure
 
 
 def _counts(past: RecordedRequest, new: int) -> Json:
-    """How many rows differ from what they are now, by how."""
+    """Count the rows that have changed since, by kind of change."""
     found = Counter(since(row, past.now[row.pk]) for row in past.rows)
     counts = {kind.value: found[kind] for kind in Since if kind}
     return {**counts, "new": new, "lost": len(past.lost), "any": any([*counts.values(), new, past.lost])}
@@ -140,7 +141,7 @@ def _marked(view: BlockView, past: RecordedRequest) -> BlockView:
 
 
 def _mark(line: LineView, then: ChatMessage, now: ChatMessage) -> LineView:
-    """Say of a line what has become of it, and what it is now where somebody has edited it."""
+    """Mark a line with what has changed since, and the current text if it was edited."""
     if not (found := since(then, now)):
         return line
     text = text_of_row(now, is_result=line.kind == "result")

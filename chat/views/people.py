@@ -1,4 +1,4 @@
-"""Who is in a session, for scripts that complete names."""
+"""The members of a session, for the completion of names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.rendering.text import formatting
 from chat.services.messages.senders import senders
 from chat.services.people import sharing
 from chat.services.people.sharing import Member
-from chat.views.external_images import address
+from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, signed_in
 
 
@@ -19,7 +19,7 @@ from chat.views.requests import SignedInRequest, signed_in
 @require_GET
 @signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List everybody in a session, its owner first."""
+    """List the members of a session, the owner first."""
     row, _role = session_for(request.user, session_id)
     members = sharing.members(row)
     names = senders(member.user for member in members)
@@ -35,5 +35,5 @@ def _described(member: Member, name: str) -> dict[str, str | int | bool]:
         "guest": member.is_guest,
         "initials": formatting.initials(name),
         "colour": formatting.colour(name),
-        "picture": address(member.user),
+        "picture": picture_url(member.user),
     }

@@ -1,4 +1,4 @@
-"""What the views share: requests of people who are signed in, refusals as answers of a page, addresses."""
+"""Helpers of the views: signed-in requests, errors as responses, parsing of parameters, absolute URLs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
 
+from chat import ids
 from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, ServiceError
-from chat.models import User
+from chat.models import ChatMessage, User
 
 P = ParamSpec("P")
 
@@ -29,7 +31,7 @@ class SignedInRequest(HttpRequest):
 
 
 def _htmx_signs_in(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Send the page to sign in when a part of it was asked for: the form does not belong into a list or a dialog."""
+    """Redirect the whole page to the sign-in form when htmx requests a fragment."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -44,14 +46,14 @@ def _htmx_signs_in(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
 def _path(address: str) -> str:
     try:
         return urlsplit(address).path or "/"
-    except ValueError:  # no address at all
+    except ValueError:  # not a URL
         return "/"
 
 
 def signed_in(
     view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Let signed-in people in; what they may not know of is not found, what they may not do is forbidden."""
+    """Require a signed-in user. Unknown or hidden objects become 404, forbidden actions 403."""
 
     @_htmx_signs_in
     @login_required
@@ -68,19 +70,35 @@ def signed_in(
 
 
 def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Refuse a form whose token is not valid any more: with a page, or in words to a script."""
+    """Refuse a form with an expired CSRF token: with a page, or with JSON for scripts."""
     if not is_script(request):
         return csrf_failure(request, reason)
     return JsonResponse({"message": _("This page is out of date. Reload it and try again.")}, status=403)
 
 
 def number(text: str) -> int | None:
-    """Read a number that a form or an address gives; None where it is none, or none that a database keeps."""
+    """Parse a number of a form or URL; None if it is not one, or too large for the database."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
+def number_or_404(text: str) -> int:
+    """Parse a number of an address. Raises Http404."""
+    parsed = number(text)
+    if parsed is None:
+        raise Http404
+    return parsed
+
+
+def message_or_404(rows: QuerySet[ChatMessage], message_id: str) -> ChatMessage:
+    """Return the message with an id that a client sent. Raises Http404 for text that cannot be an id, too."""
+    row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
+    if row is None:
+        raise Http404
+    return row
+
+
 def status_of(refused: ServiceError) -> int:
-    """Return the status of a page that shows a refusal."""
+    """Return the status of a page that shows an error."""
     return 429 if "retry_after" in refused.details else 422
 
 
@@ -89,7 +107,7 @@ def is_script(request: HttpRequest) -> bool:
 
 
 def may_use_passkeys(request: HttpRequest) -> bool:
-    """Return whether browsers offer passkeys here: at a host name, over HTTPS or on the machine itself."""
+    """Return whether browsers offer passkeys here: on a host name over HTTPS, or on localhost."""
     host = urlsplit(f"//{request.get_host()}").hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -98,5 +116,5 @@ def may_use_passkeys(request: HttpRequest) -> bool:
 
 
 def absolute(request: HttpRequest, path: str) -> str:
-    """The address of a path for those who are not on this page: the one that people know Parley by."""
+    """Return the absolute URL of a path, with PUBLIC_URL if it is set."""
     return f"{settings.PUBLIC_URL or f'{request.scheme}://{request.get_host()}'}{path}"

@@ -1,4 +1,4 @@
-"""What the palette shows: the last active sessions, or what a search has found."""
+"""The palette's results: recent sessions, or the results of a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECENT = 8
 @require_GET
 @signed_in
 def search(request: SignedInRequest) -> HttpResponse:
-    """Find `?q=` in titles and messages of all workspaces; what is in another one than `?workspace=` says so."""
+    """Search titles and messages of all workspaces for `?q=`; results outside of `?workspace=` are labelled."""
     query = request.GET.get("q", "")[:1000]
     asked = bool(searching.terms_of(query))
     values = {

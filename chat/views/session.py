@@ -22,18 +22,18 @@ from chat.services.messages.senders import senders
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
 from chat.services.sessions.user_state import participation_of
-from chat.views.external_images import address
 from chat.views.home import rail_values, spoken
-from chat.views.requests import SignedInRequest, number, signed_in
+from chat.views.profile_pictures import picture_url
+from chat.views.requests import SignedInRequest, number_or_404, signed_in
 
 
 @never_cache
 @require_GET
 @signed_in
 def session(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a session: its newest messages, and all that keeps them live."""
+    """Show a session with its newest messages; the page then keeps them up to date."""
     row, role = session_for(request.user, session_id)
-    # Its revision is read before the messages: they may be newer, never older, and the socket goes on from there.
+    # The revision is read before the messages, so they are never older than it; the socket continues from it.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
     inside = members(row)
@@ -49,7 +49,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "can_share": role.covers(SessionRole.OWNER),
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
-        "faces": json.dumps({user.pk: address(user) for user in people}),
+        "faces": json.dumps({user.pk: picture_url(user) for user in people}),
         "viewer_name": senders(people).get(request.user.pk, request.user.sender),
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
@@ -62,7 +62,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 
 def _places(request: SignedInRequest, row: Session) -> Places:
-    """Whoever opens a session of another workspace than theirs is in that one from now on."""
+    """Switch the user to the workspace of the session that they open."""
     places = places_of(request.user, row.workspace_id)
     if places.several and places.here and places.here.id != request.user.workspace_id:
         enter(user=request.user, workspace_id=places.here.id)
@@ -73,7 +73,7 @@ def _places(request: SignedInRequest, row: Session) -> Places:
 @require_GET
 @signed_in
 def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """A page of messages: `before` or `after` a sequence number, `around` a message, or the newest ones."""
+    """Render a page of messages: `before` or `after` a sequence number, `around` a message, or the newest."""
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
     return render(request, "chat/session/older.html", {"session": row, **_messages(page), **_ends(request.GET.dict())})
@@ -86,20 +86,13 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
             raise Http404
         return page
     if "after" in asked:
-        return reading.page_after(row, _number(asked["after"]))
-    return reading.page_of(row, before_sequence=_number(asked["before"]) if "before" in asked else None)
+        return reading.page_after(row, number_or_404(asked["after"]))
+    return reading.page_of(row, before_sequence=number_or_404(asked["before"]) if "before" in asked else None)
 
 
 def _ends(asked: dict[str, str]) -> dict[str, bool]:
-    """Which ends of the list the page is at: an older page says nothing of newer ones, and the other way round."""
+    """Return which ends of the list the page may reach."""
     return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
-
-
-def _number(text: str) -> int:
-    found = number(text)
-    if found is None:
-        raise Http404
-    return found
 
 
 def _messages(page: reading.Page) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Putting sessions in order from the rail: one or many at once, and renaming. Scripts ask, and are answered in JSON."""
+"""Actions on one or many sessions from the sidebar, and renaming; the responses are JSON for scripts."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ MOST_AT_ONCE = 500
 @require_POST
 @signed_in
 def organise(request: SignedInRequest) -> HttpResponse:
-    """Do `deed` with each `session` that is named; tell with which it was done, in words too, and what undoes it."""
+    """Apply an action to each named `session`; return the changed ids, a message, and the action that undoes it."""
     named = request.POST.getlist("session")[:MOST_AT_ONCE]
     if request.POST.get("deed") not in list(SessionAction) or not named:
         return HttpResponse(status=400)
-    deed = SessionAction(request.POST["deed"])
+    action = SessionAction(request.POST["deed"])
     try:
-        done = actions.organise(user=request.user, deed=deed, session_ids=named)
+        done = actions.organise(user=request.user, deed=action, session_ids=named)
     except (NoSuchSession, Forbidden):
         raise
     except ServiceError as refused:
         return _refusal(refused)
-    return JsonResponse({"ids": done.ids, "words": _said(deed, done), "undo": actions.UNDOES.get(deed, "")})
+    return JsonResponse({"ids": done.ids, "words": _done_message(action, done), "undo": actions.UNDOES.get(action, "")})
 
 
 @require_POST
 @signed_in
 def rename(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Give a session a title."""
+    """Rename a session."""
     session, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     try:
         lifecycle.rename(session=session, author=request.user, title=request.POST.get("title", ""))
@@ -50,8 +50,8 @@ def _refusal(refused: ServiceError) -> HttpResponse:
     return JsonResponse({"message": refused.message}, status=422)
 
 
-def _said(deed: SessionAction, done: Done) -> str:
-    """Say what was done, where that does not show by itself."""
+def _done_message(action: SessionAction, done: Done) -> str:
+    """Return a message about the action, unless its effect is visible."""
     count = len(done.ids)
     sentences = {
         SessionAction.ARCHIVE: ngettext("Session archived", "%(count)s sessions archived", count),
@@ -60,7 +60,7 @@ def _said(deed: SessionAction, done: Done) -> str:
         SessionAction.UNDELETE: ngettext("Session restored", "%(count)s sessions brought back", count),
         SessionAction.LEAVE: ngettext("You left the session", "You have left %(count)s sessions", count),
     }
-    words = sentences.get(deed, "") % {"count": count}
+    words = sentences.get(action, "") % {"count": count}
     if not words or not done.left_out:
         return words
     return _("%(done)s. The rest belong to other people.") % {"done": words}

@@ -1,4 +1,4 @@
-"""The page where people set how Parley looks and speaks to them, and who they are."""
+"""The settings page: preferences, profile, password, API tokens and guests."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from chat.services.people import accounts, guests
 from chat.services.people import preferences as service
 from chat.transfer import public as transfer
 from chat.views import tokens
-from chat.views.external_images import address
 from chat.views.forms import password_form
 from chat.views.home import zone_of
+from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, signed_in
 
 Values = dict[str, Any]
@@ -36,14 +36,14 @@ Values = dict[str, Any]
 @require_http_methods(["GET", "POST"])
 @signed_in
 def settings_page(request: SignedInRequest) -> HttpResponse:
-    """Show all settings, or take the form that its `part` names."""
+    """Show all settings, or handle the form named by `part`."""
     if request.method == "GET":
         return _page(request)
     part = request.POST.get("part", "")
     try:
         said = PARTS[part](request) if part in PARTS else ""
     except ServiceError as refused:
-        request.user.refresh_from_db()  # the page shows what is kept, not what was refused
+        request.user.refresh_from_db()  # the page shows the stored values, not the refused ones
         return _page(request, {"refused": {part: refused.message}, **tokens.asked(request)}, status=422)
     if isinstance(said, HttpResponse):
         return said
@@ -54,7 +54,7 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def export(request: SignedInRequest) -> HttpResponseBase:
-    """Send all that belongs to the user as one archive."""
+    """Stream all data of the user as one archive."""
     try:
         pieces = transfer.export_person(user=request.user, author=request.user, zone=zone_of(request))
     except ServiceError as refused:
@@ -66,7 +66,7 @@ def export(request: SignedInRequest) -> HttpResponseBase:
 @require_POST
 @signed_in
 def preferences(request: SignedInRequest) -> HttpResponse:
-    """Keep what a page's script was told: answers without a page."""
+    """Store preferences for a page's script; the response is empty."""
     try:
         service.choose(user=request.user, values=_given(request))
     except ServiceError as refused:
@@ -76,7 +76,7 @@ def preferences(request: SignedInRequest) -> HttpResponse:
 
 def _choose(request: SignedInRequest) -> str:
     values = _given(request)
-    values.setdefault("notify", "no")  # a box that is not ticked is not sent
+    values.setdefault("notify", "no")  # browsers do not send unchecked boxes
     service.choose(user=request.user, values=values)
     with translation.override(request.user.language or translation.get_language()):
         return _("Saved.")
@@ -125,12 +125,12 @@ def _sign_out_elsewhere(request: SignedInRequest) -> str:
 
 
 def _token(request: SignedInRequest) -> HttpResponse:
-    """The page itself has the token: it is kept nowhere from where it could be shown again."""
+    """Show the new token in the response itself, because it is not stored."""
     return _page(request, {"made": tokens.make(request)})
 
 
 def _change_guest(request: SignedInRequest) -> str:
-    """Make a guest a member, or take what is shared with them; ids that are none name nobody."""
+    """Make a guest a member, or remove the guest; invalid ids match no user."""
     who = {name: number(request.POST.get(name, "")) or 0 for name in ("workspace_id", "user_id")}
     if request.POST.get("act") == "remove":
         guests.remove(author=request.user, **who)
@@ -156,13 +156,13 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
 def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
     """Return the guests of the user's workspaces, each with the number of sessions shared with them."""
     found = guests.guests_managed_by(request.user)
-    return [{"membership": each, "picture": address(each.user), "count": each.session_count} for each in found]
+    return [{"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in found]
 
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
     values = {
         "styles": ["css/settings.css"],
-        "picture": address(request.user),
+        "picture": picture_url(request.user),
         "languages": settings.LANGUAGES,
         "password": password_form(request.user),
         "password_help": password_validators_help_text_html(),

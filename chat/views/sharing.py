@@ -1,4 +1,4 @@
-"""The share dialog: who is in a session, in which role, and links that let others in."""
+"""The share dialog: members, their roles, and invitation links."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from chat.access import session_for
 from chat.errors import ServiceError
 from chat.models import Session, SessionRole, User
 from chat.services.people import sharing
-from chat.views.external_images import address
+from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, absolute, number, signed_in
 
-# So many people of a workspace are found sooner by name than by eye.
+# From this number of candidates on, the dialog has a search field.
 FIND_FROM = 8
 
 
@@ -26,7 +26,7 @@ FIND_FROM = 8
 @require_GET
 @signed_in
 def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show who is in the session; its owner may change that, everybody else may leave."""
+    """Show the members; the owner may change them, others may leave."""
     row, role = session_for(request.user, session_id)
     return _dialog(request, row) if role == SessionRole.OWNER else _members(request, row)
 
@@ -34,7 +34,7 @@ def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def share(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Let a member of the workspace in, or change their role."""
+    """Share the session with a member of the workspace, or change their role."""
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     person, role = _person(request), request.POST.get("role", "")
     return _change(request, row, lambda: sharing.share(session=row, author=request.user, user=person, role=role))
@@ -43,7 +43,7 @@ def share(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Take somebody's access away."""
+    """Remove a user's access."""
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     person = _person(request)
     return _change(request, row, lambda: sharing.unshare(session=row, author=request.user, user=person))
@@ -52,7 +52,7 @@ def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Create an invitation link and show it, this once."""
+    """Create an invitation link; it is shown only in this response."""
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     role, uses = request.POST.get("role", ""), number(request.POST.get("uses", "1")) or 0
     try:
@@ -106,7 +106,7 @@ def _dialog(
     values = {
         "session": row,
         "candidates": [
-            {"user": user, "username": user.username, "picture": address(user)} for user in sharing.candidates(row)
+            {"user": user, "username": user.username, "picture": picture_url(user)} for user in sharing.candidates(row)
         ],
         "roles": sharing.GIVEN_ROLES,
         "uses": sharing.USES,
@@ -127,12 +127,12 @@ def _members(request: SignedInRequest, row: Session) -> HttpResponse:
 
 
 def _people(row: Session) -> list[dict[str, object]]:
-    """Everybody in the session, with the address of their picture."""
-    return [{"member": member, "picture": address(member.user)} for member in sharing.members(row)]
+    """Return the members with the URLs of their pictures."""
+    return [{"member": member, "picture": picture_url(member.user)} for member in sharing.members(row)]
 
 
 def _person(request: SignedInRequest) -> User:
-    """Find whom the form names. A name that nobody has is answered as a stranger's: nobody learns which names exist."""
+    """Return the user that the form names. Unknown names get a user without access, to hide which names exist."""
     name = request.POST.get("user", "")
     found = None if "\0" in name else User.objects.filter(username=name).first()
     return found or User(pk=0)

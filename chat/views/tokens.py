@@ -1,4 +1,4 @@
-"""The part of the settings page where people make and revoke the tokens of their programs."""
+"""The part of the settings page for API tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Made:
 
 
 def values(request: SignedInRequest) -> dict[str, Any]:
-    """What the part is drawn from."""
+    """Return the template context of this part."""
     return {
         "tokens": api_tokens.tokens_of(request.user),
         "now": timezone.now(),
@@ -34,12 +34,12 @@ def values(request: SignedInRequest) -> dict[str, Any]:
 
 
 def asked(request: SignedInRequest) -> dict[str, Any]:
-    """What was typed into a form that was refused."""
+    """Return the values of a refused form."""
     return {"asked": {name: request.POST.get(name, "") for name in ("token_name", "scope", "days")}}
 
 
 def make(request: SignedInRequest) -> Made:
-    """Make the token that the form asks for. Raises ServiceError."""
+    """Create the token that the form describes. Raises ServiceError."""
     days = number(request.POST.get("days", ""))
     token, secret = api_tokens.create(
         user=request.user,
@@ -51,7 +51,7 @@ def make(request: SignedInRequest) -> Made:
 
 
 def revoke(request: SignedInRequest) -> str:
-    """Revoke the token that the form names; returns what is said of it. Raises ServiceError."""
+    """Revoke the token that the form names; return a message. Raises ServiceError."""
     token = api_tokens.revoke(user=request.user, token_id=number(request.POST.get("token", "")) or 0)
     return _("Token “%(name)s” revoked.") % {"name": token.name}
 

@@ -1,4 +1,4 @@
-"""Taking sessions away as files, and bringing them in from files: what is offered, and the files themselves."""
+"""Export and import of sessions: dialogs, downloads and uploads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SOURCES = {
 @require_GET
 @signed_in
 def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
-    """The session as a file in a `format`; without one, the dialog that offers them."""
+    """Return the session in a `format`; without one, the export dialog."""
     session, role = session_for(request.user, session_id)
     form = request.GET.get("format", "")
     if form not in list(ExportFormat):
@@ -58,7 +58,7 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
 @require_GET
 @signed_in
 def importing(request: SignedInRequest) -> HttpResponse:
-    """The dialog that takes a file."""
+    """Show the import dialog."""
     values = {
         "limit": transfer.limit_bytes(),
         "megabytes": settings.MAX_IMPORT_MB,
@@ -68,9 +68,9 @@ def importing(request: SignedInRequest) -> HttpResponse:
 
 @for_scripts
 def import_file(request: SignedInRequest) -> HttpResponse:
-    """Bring in the form's `file` if it holds one conversation; of an `upload`, each `conversation` named by its index.
+    """Import the form's `file` if it has one conversation; of a stored `upload`, each `conversation` by its index.
 
-    200, the `upload` and its `conversations` to choose from where the file holds several: it is kept for an hour.
+    A file with several conversations is stored for an hour; the response (200) lists them to choose from.
     """
     workspace, client = named_workspace(request), disconnect_of(request)
     chosen = [_index(text) for text in request.POST.getlist("conversation")]

@@ -1,4 +1,4 @@
-"""What views that take files share: scripts send them, and are answered in JSON, refusals too."""
+"""Helpers of views that scripts upload files to: errors are JSON, too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIGNED_OUT = 401
 def for_scripts(
     view: Callable[Concatenate[SignedInRequest, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Answer refusals as JSON {code, message}; who is not signed in learns that instead of being sent elsewhere."""
+    """Return errors as JSON {code, message}; users who are signed out get 401 instead of a redirect."""
 
     @require_POST
     @wraps(view)

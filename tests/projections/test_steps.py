@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from agents.providers.dialect import Dialect
 from agents.providers.openai.request import to_request
 from chat.models import ChatMessage, Session
 from chat.projections.context import Around, call_ids, context, named, speaker, system_prompt
-from chat.projections.steps import AT_WORK, Step, as_context, steps
+from chat.projections.steps import AT_WORK, Step, steps
 from tests.projections.test_context_random import any_rows
 
 PROMPT = "Be brief."
@@ -49,6 +50,17 @@ def _last_calls(rows: list[ChatMessage]) -> list[ChatMessage]:
     count = len(next(each for each in reversed(context(rows)) if each.role == "assistant").tool_calls)
     calls = [each for each in rows if each.type == "tool_group" and each.include_in_context]
     return calls[-count:]
+
+
+def as_context(found: Sequence[Step], prompt: str) -> list[Json]:
+    """Read steps as a client of the API does: as messages of OpenAI's API, the system prompt first."""
+    fields = ("role", "content", "tool_calls", "tool_call_id", "name")
+    values = [{name: getattr(step, name) for name in fields} for step in found]
+    messages = [
+        {name: value for name, value in each.items() if value is not None or name == "content"} for each in values
+    ]
+    system = {"role": "system", "content": prompt}
+    return messages if not prompt or messages[:1] == [system] else [system, *messages]
 
 
 def read_back(messages: list[Json], prompt: str) -> tuple[Message, ...]:

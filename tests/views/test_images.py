@@ -16,7 +16,7 @@ from django.test import AsyncClient
 from agents.toolbox.web_client import Policy
 from chat.models import User
 from chat.rendering.markdown.external_images import signature
-from chat.views import images
+from chat.views import external_images as images
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PNG = base64.b64decode(

@@ -1,4 +1,4 @@
-"""`manage.py changepassword`: Django's own, which also ends the person's logins and writes to the security log."""
+"""`manage.py changepassword`: Django's command, which also ends the user's logins and logs the event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py exportperson`: write all that belongs to one person into an archive."""
+"""`manage.py exportperson`: write all data of one user into an archive."""
 
 from __future__ import annotations
 

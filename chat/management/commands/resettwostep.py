@@ -1,4 +1,4 @@
-"""`manage.py resettwostep`: removes the second factors of somebody who has lost all of them."""
+"""`manage.py resettwostep`: remove the second factors of a user who has lost them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py signinlink`: a new one-time sign-in link, for the administrator or whoever forgot their password."""
+"""`manage.py signinlink`: a new one-time sign-in link, for an administrator or a user who forgot the password."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ SQLite lets writers poll for its lock: at a hundred transactions a second some o
 threads of one process queue for a lock of their own (SERIALIZE_WRITES), and are woken in turn.
 
 SQLite also holds its lock while the disk stores each commit. With GROUP_SYNC a commit releases the lock once it is in
-the write-ahead log, and then waits until the log is on the disk; one sync serves all commits made meanwhile.
+the write-ahead log, and then waits until the log is on the disk; one sync serves all commits made before it.
 
 Overridden private methods: `_start_transaction_under_autocommit`, `_commit`, `_rollback` and `_close` of
 `django.db.backends.sqlite3.base.DatabaseWrapper`. docs/performance.md has what each switch gains.

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import (
+    TURN_MARKERS,
     ChatMessage,
     MessageRevision,
     MessageRole,
@@ -32,7 +33,6 @@ from chat.services.transaction import SessionTransaction, record_of, save_revisi
 Kind = MessageRevision.Kind
 WORDS = (MessageType.TEXT, MessageType.REASONING)
 SAID = (*WORDS, MessageType.TOOL_GROUP)
-MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 @transaction.atomic
@@ -162,7 +162,7 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     tx, row = open_row(session, message_id)
     _require_own(tx, row, author, as_staff=as_staff)
     _require_idle(tx)
-    if row.type in MARKERS:
+    if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This can’t be removed apart from its turn."))
     take_out(tx, _with_its_markers(row), author, Kind.REMOVE)
     tx.save()
@@ -298,7 +298,7 @@ def _with_its_markers(row: ChatMessage) -> list[ChatMessage]:
     around = ChatMessage.objects.filter(
         session=row.session_id,
         run_id=row.run_id,
-        type__in=MARKERS,
+        type__in=TURN_MARKERS,
         sequence__in=(row.sequence - 1, row.sequence + 1),
     )
     markers = list(around.order_by("sequence"))
@@ -307,7 +307,7 @@ def _with_its_markers(row: ChatMessage) -> list[ChatMessage]:
 
 def _with_its_markers_again(row: ChatMessage) -> list[ChatMessage]:
     """The row, between the markers that went with the last of its turn."""
-    markers = ChatMessage.objects.filter(session=row.session_id, run_id=row.run_id, type__in=MARKERS)
+    markers = ChatMessage.objects.filter(session=row.session_id, run_id=row.run_id, type__in=TURN_MARKERS)
     if not row.run_id or markers.filter(sequence__isnull=False).exists():
         return [row]
     removed = [marker for marker in markers if _was_removed(marker)]

@@ -19,14 +19,13 @@ from django.utils.translation import ngettext
 from chat import ids
 from chat.bus.events import UsageChanged
 from chat.errors import Busy, ServiceError
-from chat.models import ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
+from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
 from chat.projections.context import who
 from chat.queries.attachments import fetch_attachments
 from chat.services.messages.ordering import fits, stands_after, take_out
 from chat.services.transaction import SessionTransaction
 
 Kind = MessageRevision.Kind
-MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 BATCH = 500
 # More rows than this are not told one by one: viewers see that a revision is missing, and ask for what changed.
 MOST_TOLD = 200
@@ -78,7 +77,7 @@ def measure(
     people = {who(row) for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER}
     responses = {row.response_id for row in rows if row.response_id} - {own_response}
     is_last_answer = not people and (whole_turn or len(responses) <= 1)
-    messages = sum(row.type not in MARKERS for row in rows)
+    messages = sum(row.type not in TURN_MARKERS for row in rows)
     return Withdrawal(messages, len(people), len(people - {author.pk}), is_last_answer)
 
 
@@ -140,7 +139,7 @@ def attempts_of(session: Session) -> list[Attempt]:
         rows.order_by()
         .values("attempt")
         .annotate(
-            messages=Count("pk", filter=~Q(type__in=MARKERS)),
+            messages=Count("pk", filter=~Q(type__in=TURN_MARKERS)),
             people=Count("user", filter=said_by_people, distinct=True),
             names=Count("sender", filter=said_by_people & Q(user__isnull=True), distinct=True),
         )

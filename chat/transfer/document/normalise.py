@@ -1,4 +1,4 @@
-"""A document put to rest: nothing in it is at work, every message has its place, every turn its end (CTX-03)."""
+"""Normalise a document: no message is unfinished, every message has its place, every turn its end (CTX-03)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _SAYS = {MessageType.REASONING.value, MessageType.TOOL_GROUP.value}
 
 
 def normalise(document: Document, now: datetime) -> Document:
-    """Mend what a session without a run cannot hold. A session at rest stays as it is.
+    """Repair what a session without a run cannot contain. A document without unfinished work is unchanged.
 
-    What was still growing or running is interrupted; what was queued is as if its sender had taken it back. `now` is
-    the time of what has none.
+    Unfinished messages become interrupted; queued ones become withdrawn. `now` is used where a time is missing.
     """
     live, others = _sorted(document.messages)
     used: set[str] = set()
@@ -35,7 +34,7 @@ def normalise(document: Document, now: datetime) -> Document:
 
 
 def _sorted(messages: Sequence[MessagePart]) -> tuple[list[MessagePart], list[MessagePart]]:
-    """The messages that stand in the session, in order, and those that have no place."""
+    """Return the messages of the conversation, in order, and those without a place."""
     copies = [each.model_copy() for each in messages]
     live = [each for each in copies if each.removed_at is None and each.status != MessageStatus.QUEUED]
     places = {id(each): (each.sequence is None, each.sequence or 0) for each in live}
@@ -53,19 +52,19 @@ def _finished(message: MessagePart) -> MessagePart:
 
 
 def _role(message: MessagePart) -> None:
-    """People and the system say texts alone."""
+    """Make reasoning and tool calls the assistant's: users and the system send texts only."""
     if message.type in _SAYS and message.role != MessageRole.ASSISTANT:
         message.role = MessageRole.ASSISTANT.value if message.role else ""
 
 
 def _placeless(message: MessagePart, now: datetime) -> MessagePart:
-    """A message that is not in the session any more."""
+    """Return a message that has left the conversation."""
     message.sequence = None
     if message.status == MessageStatus.QUEUED and (message.type, message.role) != ("text", "user"):
         message.status = MessageStatus.COMPLETE.value
     if message.status != MessageStatus.QUEUED:
         _finished(message)
-    # A queued message never stood in the session: no attempt can put it back there.
+    # A queued message was never part of the conversation, so no attempt can restore it.
     if not message.attempt or message.attempt_place is None or message.status == MessageStatus.QUEUED:
         message.attempt, message.attempt_place = "", None
     message.removed_at = message.removed_at or message.created_at or message.timestamp or now
@@ -101,7 +100,7 @@ def _withdrawn(messages: Sequence[MessagePart], used: set[str]) -> list[MessageP
 def _in_turns(
     messages: Sequence[MessagePart], used: set[str], turn: MessagePart | None = None
 ) -> Iterator[MessagePart]:
-    """The messages with turns that begin, end and do not cross: what stands in one belongs to it, and nothing else.
+    """Yield the messages in turns that start, end and do not overlap; each message belongs to the turn around it.
 
     `used` are the ids of the turns before them, `turn` is a message of the turn that is open where they begin.
     """

@@ -1,4 +1,4 @@
-"""New ids for what is in a document: whatever named something in it names the same thing afterwards."""
+"""Replace the ids in a document; references keep pointing to the same objects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chat import ids
 from chat.transfer.document.schema import Document, MessagePart, RequestPart, RevisionPart
 
 
-class DuplicateId(ValueError):  # named for what the document has
-    """Two things in a document have one id."""
+class DuplicateId(ValueError):
+    """Two objects of one kind in a document have the same id."""
 
 
 class IdMap:
-    """New ids by old ones; each kind of thing has its own. `keep`: an id that Parley could have made stays (MSG-02)."""
+    """New ids by old ids, one map for each kind. `keep`: ids in Parley's own form are kept (MSG-02)."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self._keep = keep
@@ -34,7 +34,7 @@ class IdMap:
 
 
 def require_unique(document: Document) -> None:
-    """Raise DoubledId if two things of one kind have the same id."""
+    """Raise DuplicateId if two objects of one kind have the same id."""
     files = [file.id for each in document.messages for file in each.attachments]
     for named in ([each.id for each in document.messages], [each.response_id for each in document.requests], files):
         given = [name for name in named if name]
@@ -43,7 +43,7 @@ def require_unique(document: Document) -> None:
 
 
 def named_ids(document: Document) -> Iterator[tuple[str, str]]:
-    """What is named in a document: ("session" | "message" | "attachment" | "request", id)."""
+    """Yield the kind and id of each object: ("session" | "message" | "attachment" | "request", id)."""
     yield "session", document.session.id
     for each in document.messages:
         yield "message", each.id
@@ -52,7 +52,7 @@ def named_ids(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def remap_message(message: MessagePart, new_ids: IdMap) -> MessagePart:
-    """Give a message the new ids; it gets one if it has none."""
+    """Return a message with new ids; one without an id gets one."""
     new = {
         "id": new_ids.messages(message.id) or ids.message_id(),
         "run_id": new_ids.turns(message.run_id),
@@ -63,7 +63,7 @@ def remap_message(message: MessagePart, new_ids: IdMap) -> MessagePart:
 
 
 def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> RevisionPart:
-    """Give a record of what a message was the new ids."""
+    """Return a revision of a message with new ids."""
     before = revision.before
     if not before:
         return revision
@@ -78,7 +78,7 @@ def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> R
         "session_id": session_id,
         "turn_id": new_ids.turns(before["turn_id"]),
         "response_id": new_ids.responses(before["response_id"]),
-        # A user of the other server is nobody here.
+        # Users of another server do not exist here.
         "user_id": None,
         **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
     }
@@ -86,7 +86,7 @@ def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> R
 
 
 def remap_request(request: RequestPart, new_ids: IdMap) -> RequestPart:
-    """Give a record of a request the new ids."""
+    """Return a request with new ids."""
     rows = [(new_ids.messages(name), revision) for name, revision in request.rows]
     return request.model_copy(update={"response_id": new_ids.responses(request.response_id), "rows": rows})
 

@@ -1,4 +1,4 @@
-"""A conversation as it is read from a file: Parley's own document, every value of it checked."""
+"""Parley's own form of a conversation, as a validated document."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ Mode = Annotated[str, among(Session.Mode.values)]
 
 
 class Part(BaseModel):
-    """What a file says of one thing; what is not known of it here is left out."""
+    """One object of the document; unknown members are dropped."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
 class AttachmentPart(Part):
-    """A file: `data` are its bytes in base64, or None where they are not given; `entry` is the file of the archive
+    """A file: `data` is its bytes in base64, or None if they are missing; `entry` is the file of the archive
     that holds them instead."""
 
     id: Id = ""
@@ -58,7 +58,7 @@ class AttachmentPart(Part):
 
 
 class RevisionPart(Part):
-    """What a message was before `by` changed it."""
+    """A message before `by` changed it."""
 
     kind: Annotated[str, among(MessageRevision.Kind.values)]
     by: Name = ""
@@ -67,7 +67,7 @@ class RevisionPart(Part):
 
 
 class ChangePart(Part):
-    """What the session was before `by` changed it: the columns that were changed."""
+    """The changed columns of the session, as they were before `by` changed them."""
 
     kind: Annotated[str, among(SessionRevision.Kind.values)]
     revision: Count
@@ -77,7 +77,7 @@ class ChangePart(Part):
 
 
 class RequestPart(Part):
-    """What the model was asked with: `rows` are [message id, its revision then]."""
+    """A request to the model: `rows` are pairs of a message id and its revision at that time."""
 
     response_id: Annotated[Id, Field(min_length=1)]
     revision: Count = 0
@@ -96,7 +96,7 @@ class RequestPart(Part):
 
 
 class MessagePart(Part):
-    """One message; its names are those of the columns."""
+    """One message; members are named as its columns."""
 
     id: Id = ""
     sequence: Count | None = None

@@ -1,4 +1,4 @@
-"""What a value from a file must be so that it can be kept and shown: the types that documents are made of."""
+"""The types of a document's values: what can be stored and shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.snapshots import MessageSnapshot
 MAX_CHARS = 10_000_000
 MAX_INTEGER = 2**53
 MAX_DEPTH = 100
-# Times beyond are slips, and other time zones could not name them.
+# Other years are errors, and may not exist in every time zone.
 YEARS = range(1970, 2200)
 
 
@@ -30,7 +30,7 @@ def _storable(text: str) -> str:
 
 
 def _json(value: Any, depth: int = 0) -> Any:
-    """Check that every database keeps a JSON value as it is."""
+    """Require a JSON value that every database stores unchanged."""
     match value:
         case str():
             _storable(value)
@@ -48,7 +48,7 @@ def _json(value: Any, depth: int = 0) -> Any:
 
 
 def _plain_words(data: Any) -> Any:
-    """Check what a sentence of Parley's is made of: its template is filled in, and may do no more than name values."""
+    """Require a translatable text whose template does no more than name values, because it is formatted later."""
     words = data.get("words") if isinstance(data, dict) else None
     if words is not None:
         _check_words(words)
@@ -63,7 +63,7 @@ def _check_words(words: Any, depth: int = 0) -> None:
     if any(spec or conversion or (name is not None and name not in values) for _text, name, spec, conversion in places):
         raise ValueError("holds a template that does more than to name values")
     names = [name for _text, name, _spec, _conversion in places if name is not None]
-    if len(names) != len(set(names)):  # a short one could become more than there is room for
+    if len(names) != len(set(names)):  # a short template could expand to any size
         raise ValueError("holds a template that names a value twice")
     for value in values.values():
         if isinstance(value, dict):
@@ -83,7 +83,7 @@ def _time(value: object) -> datetime:
 
 
 def among(values: Iterable[object]) -> AfterValidator:
-    """Accept one of some names."""
+    """Accept one of these values."""
     known = [str(value) for value in values]
 
     def check(value: str) -> str:
@@ -95,7 +95,7 @@ def among(values: Iterable[object]) -> AfterValidator:
 
 
 Text = Annotated[str, Field(max_length=MAX_CHARS), AfterValidator(_storable)]
-# What the columns for names hold.
+# The lengths of the columns for names.
 Short = Annotated[str, Field(max_length=80), AfterValidator(_storable)]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_storable)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,32}$")]
@@ -123,7 +123,7 @@ _KNOWN = {
 
 
 def _before(value: dict[str, Any]) -> dict[str, Any]:
-    """Check a revision of a message and drop unknown names. Most kinds hold flags only; an addition's is empty."""
+    """Validate a revision of a message and drop unknown members. Most kinds have flags only; an addition is empty."""
     known = {name: each for name, each in _json(value).items() if name in _KNOWN}
     if known:
         if known.keys() <= _FLAGS:

@@ -1,6 +1,6 @@
-"""A session as a document that Parley can read in again: its parts as JSON values (format "parley.session").
+"""A session as JSON that Parley can import again (format "parley.session").
 
-Columns that hold what they hold by default are left out. People are named, and nothing else is told of them.
+Columns with default values are omitted. Users appear by name only.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ REQUEST = ("response_id", "revision", "agent", "provider", "model", "tools", "sh
 
 
 def session_record(session: Session) -> Json:
-    """Tell of the session itself; `parent_session` is the id of the one that it was forked from."""
+    """Return the session's columns; `parent_session` is the id of the session that it was forked from."""
     parent = {"parent_session": session.parent_session_id} if session.parent_session_id else {}
     record = _columns(session, SESSION) | parent
-    if isinstance(config := record.get("config"), dict):  # whoever imports the file marks the session itself
+    if isinstance(config := record.get("config"), dict):  # each import sets this mark itself
         record["config"] = {name: value for name, value in config.items() if name != IMPORTED}
     return record
 
@@ -96,14 +96,14 @@ def session_record(session: Session) -> Json:
 def message_record(
     row: ChatMessage, text: str, revisions: Iterable[MessageRevision], attachments: Sequence[Json]
 ) -> Json:
-    """Tell of a message, with all that people have made of it, oldest first; `text` is all that is known of its own."""
+    """Return a message with its revisions, oldest first; `text` is its text so far."""
     changes = [{"kind": each.kind, **_change(each)} for each in revisions]
     parts = {"text": text, "attachments": list(attachments), "revisions": changes}
     return _columns(row, MESSAGE) | {name: value for name, value in parts.items() if value}
 
 
 def attachment_record(row: Attachment, data: str | None) -> Json:
-    """Describe a file; `data` are its bytes in base64, or what stands for them."""
+    """Describe a file; `data` is its bytes in base64, or a placeholder for them."""
     content = {} if data is None else {"data": data}
     return _columns(row, ATTACHMENT) | content
 
@@ -117,7 +117,7 @@ def request_record(request: ModelRequest) -> Json:
 
 
 def _change(change: MessageRevision | SessionRevision) -> Json:
-    # What was imported has no user of ours; the record itself says who it was.
+    # Imported revisions have no user; the record has the name.
     before = dict(change.before)
     by = before.pop("by", "")
     before |= {name: None for name in ("user_id", "edited_by_id", "stopped_by_id") if before.get(name) is not None}
@@ -136,7 +136,7 @@ def _columns(row: Model, names: Sequence[str]) -> Json:
 
 @cache
 def _defaults(model: type[Model]) -> dict[str, tuple[object, ...]]:
-    """By column, what need not be told."""
+    """Return, by column, the values that are omitted."""
     return {field.name: _default(field) for field in model._meta.concrete_fields}
 
 
@@ -149,5 +149,5 @@ def _default(field: Field[Any, Any]) -> tuple[object, ...]:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it: times in ISO 8601."""
+    """Return a value for JSON; times in ISO 8601."""
     return value.isoformat() if isinstance(value, datetime) else value

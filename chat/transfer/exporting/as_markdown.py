@@ -1,4 +1,4 @@
-"""A session as Markdown for people to read: who said what and when, tool calls folded, nothing that runs on."""
+"""A session as readable Markdown, with tool calls folded."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import escape
 from django.utils.translation import gettext as _
 
-from chat.models import Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
+from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
-
-_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
-    """Open the document: title, when and with which model, and the system prompt, folded."""
+    """Return the document's head: title, time, model, and the folded system prompt."""
     facts = [_("Exported from Parley on %(time)s") % {"time": _time(now, zone)}, escaped(_model(session))]
     parts = [f"# {escaped(session.title) or _('Untitled session')}", f"*{' · '.join(filter(None, facts))}*"]
     if session.system_prompt:
@@ -26,8 +24,8 @@ def head(session: Session, zone: tzinfo, now: datetime) -> str:
 
 
 def message(row: ChatMessage, text: str, files: Sequence[Attachment], zone: tzinfo) -> str:
-    """Write one message, beginning with an empty line; nothing for a turn's markers."""
-    if row.type in _MARKERS:
+    """Return one message, starting with an empty line; "" for turn markers."""
+    if row.type in TURN_MARKERS:
         return ""
     parts = [f"### {' · '.join(_heading(row, zone))}", *_body(row, text), *_list(files)]
     return "\n" + "\n\n".join(parts) + "\n"

@@ -1,6 +1,6 @@
-"""All that belongs to one user as one archive, written piece by piece: no part of it is in memory as a whole.
+"""Export all data of one user as a ZIP archive, written piece by piece.
 
-Sessions that they own are in it whole; of the sessions of others it holds the user's own messages and files.
+It contains the user's own sessions completely, and the user's messages and files in sessions of others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from chat.transfer.exporting import as_json
 from chat.transfer.exporting.sessions import export_json, export_markdown
 
 Entry = tuple[str, Iterable[bytes]]
-# For how long an export that has broken off keeps the next one out, in seconds; it is renewed as it is written.
+# Seconds until the lease of an aborted export expires; a running export renews it.
 LEASE_SECONDS = 60.0
 RENEWED_EVERY = 15.0
 PORTION = 256 * 1024
@@ -67,9 +67,9 @@ class ExportRunning(ServiceError):
 
 
 def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> Iterator[bytes]:
-    """Write all that belongs to a user as a ZIP archive. `author` is None for commands.
+    """Export all data of a user as a ZIP archive. `author` is None for operators' commands.
 
-    Raises ExportRunning, before anything is written, while another one of the same user is being written.
+    Raises ExportRunning, before anything is written, while another export of the same user runs.
     """
     name = f"export {user.pk}"
     holder = leases.acquire(name, LEASE_SECONDS)
@@ -109,7 +109,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
 
 
 def _session(session: Session, zone: tzinfo) -> Iterator[Entry]:
-    """Write a session as a file that can be imported again, one to read, and the files that were sent in it."""
+    """Yield a session as JSON and as Markdown, and its attachments."""
     folder = "deleted-sessions" if session.status == Session.Status.DELETED else "sessions"
     folder = f"{folder}/{session.pk} {file_name(session.title, '', '').rstrip('.')}".rstrip()
     yield f"{folder}/session.json", (piece.encode() for piece in export_json(session))
@@ -128,7 +128,7 @@ def _file(folder: str, file: Attachment) -> Iterator[Entry]:
 
 
 def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
-    """Describe a user's messages in sessions of others, with their own changes; titles only of those they may see."""
+    """Describe a user's messages in sessions of others, with the user's revisions; titles only with access."""
     titles = dict(sessions_of(user).order_by().values_list("pk", "title"))
     sizes = list(rows.order_by("session", "created_at", "pk").annotate(chars=Length("text")).values_list("pk", "chars"))
     for batch in batches(sizes, lambda row: row[1]):
@@ -144,7 +144,7 @@ def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
 
 
 def _suggestions(user: User) -> Iterator[Json]:
-    """Describe the edits that a user suggested, which are all of messages of others."""
+    """Describe the edits that a user suggested; all are of messages of others."""
     rows = Suggestion.objects.filter(user=user).select_related("message").order_by("created_at", "pk")
     for each in rows.defer("message__text").iterator(chunk_size=20):
         yield {"session": each.message.session_id, "message": each.message_id, **_columns(each, SUGGESTION)}
@@ -183,11 +183,11 @@ def _drafts(user: User) -> Iterator[Json]:
 
 
 def _security_events(user: User) -> Iterator[Json]:
-    """Describe what the logs hold about a user's account."""
+    """Describe the log entries about a user's account."""
     kind = ContentType.objects.get_for_model(User)
     events = SecurityEvent.objects.filter(Q(actor=user) | Q(person=user)).order_by("at", "pk")
     for event in events.iterator(chunk_size=200):
-        # Of what others did it says what and when, and not from where.
+        # Entries of others omit the address.
         own = _columns(event, ("face", "address")) if event.actor_id in (user.pk, None) else {}
         yield {"at": event.at, "what": event.kind, "by_me": event.actor_id == user.pk, **own}
     entries = LogEntry.objects.filter(content_type=kind, object_id=str(user.pk)).order_by("pk")

@@ -1,6 +1,6 @@
-"""Giving sessions away as files: piece by piece, so that no session is too long.
+"""Export sessions as files, piece by piece, so that long sessions need little memory.
 
-What stands where is read once, at the beginning; each message is told as it is when its turn comes.
+The order of messages is read once, at the start; each message is read when it is written.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from chat.transfer.exporting import as_json, as_markdown
 
 T = TypeVar("T")
 BATCH = 200
-# What is read of a file at once, in bytes; a multiple of three, so that its base64 can be put together.
+# Bytes read from a file at once; a multiple of three, so that the base64 pieces can be concatenated.
 PORTION = 3 * 2**18
-# Stands before the name of a stored file in place of its bytes; random, so that no content can contain it.
+# Placeholder prefix for a stored file's bytes; random, so that no content can contain it.
 _TOKEN = secrets.token_hex(16)
 _MARK = re.compile(f'"{_TOKEN}:([^"]*)"')
 
 
 class ExportFormat(StrEnum):
-    """What a session can be given away as."""
+    """The formats of an exported session."""
 
     JSON = "json"
     MARKDOWN = "markdown"
@@ -63,9 +63,9 @@ MEDIA_TYPES = {ExportFormat.JSON: "application/json", ExportFormat.MARKDOWN: "te
 def export_session(
     session: Session, author: User | None, role: SessionRole, form: ExportFormat, zone: tzinfo = UTC
 ) -> Iterator[str]:
-    """Write a session for an author with a role in it: viewers get what they see, others all there is.
+    """Export a session for a user with a role in it: viewers get what they see, others everything.
 
-    Without an author it is an operator's command. Raises RateLimited.
+    `author` is None for operators' commands. Raises RateLimited.
     """
     if author is not None:
         spend("exports", author.pk)
@@ -78,7 +78,7 @@ def export_session(
 def export_json(session: Session, *, whole: bool = True, files: bool = True) -> Iterator[str]:
     """Write a session as a JSON document that can be imported again; one line is one message.
 
-    `whole`: with removed messages and all revisions, as editors may see them; else what stands in the session, as a
+    `whole`: with removed messages and all revisions, as editors may see them; else the conversation, as a
     viewer sees it and may fork it. `files`: with the bytes of attachments, in base64, read as they are written.
     """
     yield f'{{"format": {_dump(as_json.FORMAT)}, "version": {as_json.VERSION},\n'
@@ -95,7 +95,7 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
 
 
 def export_markdown(session: Session, *, zone: tzinfo = UTC) -> Iterator[str]:
-    """Write what stands in a session, and what is queued, as Markdown, in the language and `zone` of who reads it."""
+    """Export the conversation and its queued messages as Markdown, in the active language and in `zone`."""
     return _spoken(_markdown(session, zone), get_language())
 
 
@@ -116,7 +116,7 @@ def _messages(session: Session, *, whole: bool, files: bool) -> Iterator[Json]:
 
 
 def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
-    """The session's rows: the live ones in order, then those that have no place, in the order in which they came."""
+    """Yield the session's rows in batches: the conversation in order, then rows without a place by time."""
     live = _sized(ChatMessage.objects.live(session.pk).order_by("sequence"))
     placeless = ChatMessage.objects.filter(session=session, sequence__isnull=True).order_by("created_at", "pk")
     others = _sized(placeless if whole else placeless.filter(removed_at__isnull=True))
@@ -128,11 +128,11 @@ def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
 
 
 def _sized(rows: QuerySet[ChatMessage]) -> list[tuple[str, int]]:
-    """Return rows' ids with the length of what they say: only a bounded part of a session is in memory at once."""
+    """Return the ids and text lengths of rows; batches are cut by length to bound memory."""
     return list(rows.annotate(chars=Length("text") + Length("result")).values_list("pk", "chars"))
 
 
-# Prefetching would make a query set for each row, which takes longer than all the rest.
+# prefetch_related creates a query set for each row, which takes longer than everything else.
 def _files(rows: Iterable[ChatMessage]) -> defaultdict[str, list[Attachment]]:
     files = Attachment.objects.filter(message__in=[row.pk for row in rows]).defer("text")
     return _grouped((each.message_id or "", each) for each in files)
@@ -151,13 +151,13 @@ def _grouped(pairs: Iterable[tuple[str, T]]) -> defaultdict[str, list[T]]:
 
 
 def _placed(row: ChatMessage, place: int | None) -> ChatMessage:
-    """The row where it stood when the export began, unless it has been taken away since."""
+    """Return the row at its place when the export started, unless it was removed since."""
     row.sequence = None if row.removed_at else place or row.sequence
     return row
 
 
 def _texts(rows: Iterable[ChatMessage]) -> dict[str, str]:
-    """The texts of rows; of those that still grow, as far as they are known."""
+    """Return the texts of rows; of streaming ones, what is known so far."""
     rows = list(rows)
     texts = {row.pk: row.text for row in rows}
     growing = [row for row in rows if row.status == MessageStatus.STREAMING]
@@ -165,7 +165,7 @@ def _texts(rows: Iterable[ChatMessage]) -> dict[str, str]:
 
 
 def _mark(attachment: Attachment) -> str | None:
-    """Return what stands for a file's bytes until they are written; None: the file is lost, the rest is exported."""
+    """Return the placeholder of a file's bytes; None if the stored file is missing."""
     stored = stored_name(attachment)
     return f"{_TOKEN}:{stored}" if default_storage.exists(stored) else None
 
@@ -181,7 +181,7 @@ def _array(name: str, values: Iterable[Json], *, with_files: bool = False) -> It
 
 
 def _filled(text: str) -> Iterator[str]:
-    """Write JSON with the files' bytes where their marks are."""
+    """Yield JSON with placeholders replaced by the files' bytes."""
     for place, piece in enumerate(_MARK.split(text)):
         if place % 2:
             yield '"'
@@ -202,7 +202,7 @@ def _dump(value: object) -> str:
 
 
 def _spoken(pieces: Iterator[str], language: str) -> Iterator[str]:
-    """Make pieces in one language, whichever is spoken where they are asked for."""
+    """Yield pieces in one language, whatever language is active in the thread that iterates."""
     while True:
         with override(language):
             piece = next(pieces, None)

@@ -15,17 +15,17 @@ from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Sourc
 from chat.transfer.formats.turns import Turns, collected
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
-# What of a conversation is read.
+# The members of a conversation that are read.
 KEYS = (
     *("title", "create_time", "update_time", "mapping", "current_node"),
     *("is_archived", "is_starred", "pinned_time", "default_model_slug"),
 )
-# What the program tells itself: nobody sees it there either.
+# Internal messages, which ChatGPT does not show either.
 _UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
 
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
-    """Read one conversation along the path that was shown last, with the files in its archive."""
+    """Read one conversation along its current path, with the files in its archive."""
     return collected(
         Source.CHATGPT,
         conversation,
@@ -58,7 +58,7 @@ def _is_hidden(message: Json) -> bool:
 
 
 def _is_said(message: Json) -> bool:
-    """Whether a user sees the message: most others in the tree are empty or hidden."""
+    """Return whether ChatGPT shows the message; most others in the tree are empty or hidden."""
     content = as_dict(message.get("content"))
     return not _is_hidden(message) and content.get("content_type") not in _UNSEEN and has_content(message)
 

@@ -1,4 +1,4 @@
-"""What one message of ChatGPT's says: its text in Markdown, and the files that go with it."""
+"""The content of one ChatGPT message: its text in Markdown and its files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chat.transfer.formats.parsed import Loss, Losses, as_dict, as_list, as_text
 from chat.transfer.formats.turns import MAX_FILES, with_places
 from chat.transfer.parsing.archive import Entries
 
-# Members of a content that say how it is to be read.
+# Members of a content that describe its form.
 _ABOUT = {"content_type", "language", "response_format_name", "model_set_context", "source_analysis_msg_id"}
-# Where contents have their text; the first that is there counts.
+# Members that may hold the text; the first one present is used.
 _TEXTS = ("text", "result", "summary", "content", "output_str", "snippet")
 _PICTURES = ("image_asset_pointer",)
 
@@ -27,7 +27,7 @@ class Said:
 
 
 def has_content(message: Json) -> bool:
-    """Whether a message holds anything at all."""
+    """Return whether a message has any content."""
     content = as_dict(message.get("content"))
     members = [value for key, value in content.items() if key not in _ABOUT]
     return any(any(value) if isinstance(value, list) else bool(value) for value in members) or bool(
@@ -36,7 +36,7 @@ def has_content(message: Json) -> bool:
 
 
 def said_in(message: Json, entries: Entries, left: Losses) -> Said:
-    """Read a message; files that the archive does not hold are named in their places."""
+    """Read a message; a file that is missing in the archive is replaced by its name."""
     reader = _Reader(message, entries, left)
     text = reader.text()
     return Said(reader.with_attached(text), reader.files)
@@ -57,7 +57,7 @@ class _Reader:
         self._seen: set[str] = set()
 
     def text(self) -> str:
-        """Return what the content says."""
+        """Return the content's text."""
         kind = self._content.get("content_type")
         match kind:
             case "thoughts":
@@ -79,7 +79,7 @@ class _Reader:
         return text
 
     def with_attached(self, text: str) -> str:
-        """Add the files that the text does not have in their places."""
+        """Add the files that the text does not place."""
         missing, surplus = [], []
         for each in self._attached:
             file_id, name = as_text(each.get("id")), as_text(each.get("name"))
@@ -106,7 +106,7 @@ class _Reader:
         if not data:
             return ""
         if pointer := next((as_dict(data[name]) for name in ("audio_asset_pointer",) if data.get(name)), None):
-            return self._file(pointer)  # sound and pictures of a talk by voice
+            return self._file(pointer)  # audio and images of a voice conversation
         if data.get("asset_pointer"):
             return self._file(data)
         if text := as_text(data.get("text")):
@@ -115,7 +115,7 @@ class _Reader:
         return ""
 
     def _plots(self) -> Iterator[str]:
-        """The pictures that code has drawn."""
+        """Return the images that executed code has drawn."""
         run = as_dict(self._metadata.get("aggregate_result"))
         for each in map(as_dict, as_list(run.get("messages"))):
             if pointer := as_text(each.get("image_url")):
@@ -137,7 +137,7 @@ class _Reader:
         return f"[{' '.join(_described(data, name))}: {'left out' if entry else 'not in the export'}]"
 
     def _is_seen(self, file_id: str) -> bool:
-        """Whether a file has its place in the text; pointers may have more than the id in them."""
+        """Return whether the text places a file; pointers may contain more than the id."""
         return bool(file_id) and file_id in self._seen
 
 

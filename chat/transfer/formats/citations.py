@@ -1,4 +1,4 @@
-"""Sources in the texts of other programs: links in Markdown where the programs have markers of their own.
+"""Citations in the texts of other products: their markers become Markdown links.
 
 ChatGPT puts markers between private characters or in lenticular brackets, and their sources into the metadata of the
 message; see https://github.com/danny-avila/LibreChat (api/server/utils/import) and
@@ -23,7 +23,7 @@ LONGEST_ADDRESS = 2_000
 
 _MARKER = re.compile("\ue200[^\ue200\ue201]{0,5000}\ue201|【[^【】†]{0,200}†[^【】]{0,200}】")
 _PRIVATE = re.compile("[\ue200-\ue206]")
-# What would end a link, or begin something else in it.
+# Characters that end a link or have a meaning inside it.
 _IN_TITLE = re.compile(r"[\s\[\]\\`<>*_|]+")
 _ENCODED = {"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", '"': "%22", "\\": "%5C", "`": "%60"}
 

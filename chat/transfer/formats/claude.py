@@ -22,17 +22,17 @@ from chat.transfer.formats.turns import (
 )
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
-# What of a conversation is read.
+# The members of a conversation that are read.
 KEYS = (
     *("name", "summary", "created_at", "updated_at", "chat_messages", "current_leaf_message_uuid"),
     *("is_starred", "messages"),
 )
-# What blocks say about the answer and not in it.
+# Blocks that describe the answer and are not part of it.
 _ABOUT = ("token_budget", "flag")
 
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
-    """Read one conversation; of its branches the last one."""
+    """Read the last branch of one conversation."""
     found = collected(
         Source.CLAUDE,
         conversation,
@@ -133,7 +133,7 @@ def _read_block(block: Json, turns: Turns, left: Losses, time: str | None) -> No
 
 
 def _call(block: Json) -> tuple[str, str]:
-    """By what a call and its result know each other: an id, where the export has one, or the tool's name."""
+    """Return what links a call to its result: an id if the export has one, else the tool's name."""
     name = as_text(block.get("name")) or "unknown"
     return as_text(block.get("tool_use_id")) or as_text(block.get("id")) or name, name
 

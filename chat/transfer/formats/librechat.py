@@ -16,7 +16,7 @@ from chat.transfer.formats.citations import titled_link
 from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
 from chat.transfer.formats.turns import MAX_FILES, Turns, collected, data_file, path_to, with_places
 
-# What of a conversation is read.
+# The members of a conversation that are read.
 KEYS = ("conversationId", "title", "createdAt", "updatedAt", "messages", "messagesTree", "options")
 NO_PICTURE = "[Image: not in the export]"
 # Where a search's results are cited: between private characters, or with their names.
@@ -26,7 +26,7 @@ _RESULTS = {"search": "organic", "news": "topStories", "ref": "references"}
 
 
 def read(conversation: Json) -> ParsedConversation:
-    """Read one conversation; of its branches the one with the last message."""
+    """Read the branch of one conversation that has its latest message."""
     options = as_dict(conversation.get("options"))
     found = collected(
         Source.LIBRECHAT,
@@ -56,7 +56,7 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
 
 
 def _flat(tree: Any) -> list[Json]:
-    """All messages of a tree, parents first."""
+    """Return all messages of a tree, parents first."""
     found, waiting = list[Json](), [as_dict(each) for each in reversed(tree)]
     while waiting:
         message = waiting.pop()
@@ -154,7 +154,7 @@ def _name(file: object) -> str:
 
 
 def _made(message: Json, left: Losses) -> list[str]:
-    """The names of files that tools have made."""
+    """Return the names of files that tools created."""
     names = []
     for each in map(as_dict, as_list(message.get("attachments"))):
         if each.get("filename"):

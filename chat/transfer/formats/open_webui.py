@@ -25,7 +25,7 @@ from chat.transfer.formats.turns import (
     with_places,
 )
 
-# What of a chat is read.
+# The members of a chat that are read.
 KEYS = ("title", "chat", "created_at", "updated_at", "archived", "pinned")
 
 _BLOCK = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^<>]*)>')
@@ -36,7 +36,7 @@ _QUOTED = re.compile(r"^> ?", re.MULTILINE)
 
 
 def read(conversation: Json) -> ParsedConversation:
-    """Read one chat along the path that was shown last."""
+    """Read one chat along its current path."""
     chat = as_dict(conversation.get("chat"))
     whole = {
         "title": conversation.get("title") or chat.get("title"),
@@ -142,7 +142,7 @@ def _output(value: object) -> str:
 
 
 def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
-    """Read a text in which thoughts and calls are HTML blocks."""
+    """Read a text in which reasoning and tool calls are HTML blocks."""
     for number, (kind, attributes, body) in enumerate(_blocks(text)):
         name = attributes.get("id") or f"block {number}"
         match kind:

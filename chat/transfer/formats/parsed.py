@@ -1,4 +1,4 @@
-"""What a file holds: conversations, each with what could not be taken over from it."""
+"""A conversation as it was read from a file, with a count of what is lost."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from chat.transfer.document.values import MAX_DEPTH, YEARS
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 MAX_KINDS = 10
-# Later times are in milliseconds.
+# Larger values are milliseconds.
 MAX_SECONDS_VALUE = 1e11
 MAX_KIND_CHARS = 40
 
 
 class Source(StrEnum):
-    """Whose format it is."""
+    """The product that wrote the file."""
 
     PARLEY = "parley"
     CHATGPT = "chatgpt"
@@ -32,7 +32,7 @@ class Source(StrEnum):
 
 
 class Loss(StrEnum):
-    """What a conversation had that did not come along."""
+    """Kinds of content that an import loses."""
 
     BRANCHES = "branches"
     FILES = "files"
@@ -43,14 +43,14 @@ class Loss(StrEnum):
 
 
 class Losses(Counter[Loss]):
-    """How much of each kind a conversation lost; `kinds` are the names of parts that are not known here."""
+    """Counts of what a conversation lost; `kinds` are the names of unknown parts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kinds: list[str] = []
 
     def add_unknown(self, kind: object) -> None:
-        """Count a part of a kind that is not known here."""
+        """Count a part of an unknown kind."""
         self[Loss.UNKNOWN] += 1
         name = as_text(kind)[:MAX_KIND_CHARS].strip()
         if name and name not in self.kinds and len(self.kinds) < MAX_KINDS:
@@ -59,7 +59,7 @@ class Losses(Counter[Loss]):
 
 @dataclass(frozen=True, slots=True)
 class ParsedConversation:
-    """One conversation: a document of Parley's that is not checked yet, and what is missing in it.
+    """One conversation in Parley's own form, not validated yet.
 
     `entries` are the files beside it in its archive, which attachments of the document may name.
     """
@@ -78,21 +78,21 @@ class ParsedConversation:
 
     @property
     def began(self) -> str:
-        """When it began, as the file says it; "" where it does not."""
+        """The start time in the file's own format; "" if it has none."""
         session = self.document.get("session")
         time = session.get("created_at") if isinstance(session, dict) else None
         return time if isinstance(time, str) and len(time) < 40 else ""
 
     @property
     def count(self) -> int:
-        """How many messages it has, turns' markers left out."""
+        """The number of messages, without turn markers."""
         messages = self.document.get("messages")
         known = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
         return sum(not str(each.get("type", "")).startswith("turn_") for each in known)
 
 
 def as_text(value: object) -> str:
-    """The text that a value is; "" where it is none. What no database keeps is replaced by U+FFFD (MSG-12)."""
+    """Return a value if it is text, else "". Characters that a database rejects become U+FFFD (MSG-12)."""
     return clean(value) if isinstance(value, str) else ""
 
 
@@ -105,7 +105,7 @@ def as_dict(value: object) -> Json:
 
 
 def as_time(value: object) -> str | None:
-    """ISO 8601 in UTC, of seconds or milliseconds since 1970 or of such a text; None where it is no time."""
+    """Return ISO 8601 in UTC for seconds or milliseconds since 1970 or ISO text; None for anything else."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             time = datetime.fromtimestamp(value / 1000 if value > MAX_SECONDS_VALUE else value, UTC)
@@ -118,7 +118,7 @@ def as_time(value: object) -> str | None:
 
 
 def storable(value: object, depth: int = 0) -> Any:
-    """Return a JSON value as every database keeps it. Raises ValueError: it is too deep, or holds no real number."""
+    """Return a JSON value that every database can store. Raises ValueError if it is too deep or has NaN or infinity."""
     match value:
         case str():
             return clean(value)

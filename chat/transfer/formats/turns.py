@@ -1,4 +1,4 @@
-"""Messages of other programs as turns of Parley's: markers around them, responses, calls with their results."""
+"""Convert messages of other products to Parley's turns: markers, responses, and tool calls with their results."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def collected(
 
 
 def first_words(text: str) -> str:
-    """Return the words with which a text begins, short enough for a title."""
+    """Return the first words of a text, short enough for a title."""
     words = textwrap.shorten(text[: 4 * LONGEST_TITLE], LONGEST_TITLE, placeholder="…")
     return words if words != "…" else " ".join(text.split())[: LONGEST_TITLE - 1] + "…"
 
 
 def arguments_of(value: object) -> Json:
-    """Return what a tool was given: an object as it is; anything else, or one too deep to keep, as text in `input`."""
+    """Return a tool's arguments: an object as it is, anything else (or a too deep object) as text in `input`."""
     try:
         given = storable(json.loads(value) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def with_places(text: str, names: list[str], words: str) -> str:
 
 
 class Turns:
-    """Collects messages in order; one without a time has that of the message before it."""
+    """Collect messages in order; one without a time gets the time of the message before it."""
 
     def __init__(self, began: str | None) -> None:
         self.messages: list[Json] = []
@@ -106,7 +106,7 @@ class Turns:
         self._is_asking = False
 
     def say(self, text: str, time: str | None, attachments: list[Json] | None = None) -> None:
-        """A person says something; several such messages in a row begin one turn."""
+        """Add a user's message; several in a row start one turn."""
         if not self._is_asking:
             self.end()
             self._turn = ids.turn_id()
@@ -115,18 +115,18 @@ class Turns:
         self._add({"role": "user", "text": text, "attachments": attachments or []}, time)
 
     def instruct(self, text: str, time: str | None) -> None:
-        """The system says something."""
+        """Add a system message."""
         self._add({"role": "system", "text": text}, time)
 
     def answer(self, text: str, time: str | None, model: str = "", attachments: list[Json] | None = None) -> None:
-        """The assistant says something, perhaps with files that it or a tool has made."""
+        """Add an assistant's message, perhaps with files that it or a tool created."""
         self._respond({"text": text, "attachments": attachments or []}, time, model)
 
     def think(self, text: str, time: str | None, model: str = "") -> None:
         self._respond({"type": "reasoning", "text": text}, time, model)
 
     def call(self, call_id: str, name: str, arguments: object, time: str | None, model: str = "") -> Json:
-        """A tool is called; `call_id` is what its result will name, or its result only names the tool."""
+        """Add a tool call. Its result refers to it by `call_id`, or only by the tool's name."""
         row = {
             "type": "tool_group",
             "tool_name": clean(name)[:MAX_NAME_CHARS],
@@ -137,7 +137,7 @@ class Turns:
         return self._open[call_id]
 
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
-        """A tool has answered; one that was not asked for is shown with what it says."""
+        """Add a tool's result; a result without a call is added with a call of its own."""
         row = self._open.get(call_id) or self._waiting(name) or self.call(call_id, name, {}, time)
         said = row.get("result", "")
         row |= {"status": "complete", "result": f"{said}\n\n{text}" if said else text}
@@ -145,7 +145,7 @@ class Turns:
         self._response = ""
 
     def fail(self, text: str, time: str | None) -> None:
-        """The request failed; the text says why."""
+        """Add an error message."""
         self._is_asking = False
         self._response = ""
         self._add({"type": "error", "text": text}, time)
@@ -169,7 +169,7 @@ class Turns:
         return self._add({**row, **whose}, time)
 
     def first_words(self) -> str:
-        """Return the words with which the first user begins."""
+        """Return the first words of the first user message."""
         said = (each.get("text", "") for each in self.messages if each.get("role") == "user")
         lines = [line for text in said for line in text.splitlines() if line.strip()]
         # Lines in brackets stand for files.

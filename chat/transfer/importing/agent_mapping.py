@@ -1,4 +1,4 @@
-"""What a session from elsewhere may use here: the models and tools that are on offer, whatever its file says."""
+"""Map the agent of an imported session to the models and tools that this server offers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from chat.transfer.document.schema import SessionPart
 
 @dataclass(slots=True)
 class MappedAgent:
-    """Columns of a session, and in words what was changed in them."""
+    """Columns of a session, and notes for the user about what was changed."""
 
     columns: Json
     notes: list[str] = field(default_factory=list)
 
 
 def map_agent(part: SessionPart) -> MappedAgent:
-    """Choose the agent, the model and the tools with which a session goes on; those of its file where they are here."""
+    """Choose the agent, model and tools of a session: those of its file as far as they are offered here."""
     agent = presets.offered(part.agent) or presets.preset()
-    if not part.agent:  # it comes from another program
+    if not part.agent:  # from another product
         prompt = {"system_prompt": part.system_prompt or agent.system_prompt}
         return MappedAgent({**_agent(agent), **_model(agent.provider, agent.model), **prompt})
     made = MappedAgent(
@@ -51,7 +51,7 @@ def _model(provider: str, model: str) -> Json:
 
 
 def _config(config: Json, agent: AgentPreset) -> Json:
-    """The session's own copy of its agent, with no tool and no more rounds than somebody may choose here anyway."""
+    """Return the session's copy of its agent, limited to the tools and rounds that users may choose here."""
     tools, rounds = config.get("tools"), config.get("max_rounds")
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
         return presets.copy_of(agent)
@@ -65,7 +65,7 @@ def _config(config: Json, agent: AgentPreset) -> Json:
 
 
 def _hosts(wanted: object, agent: AgentPreset) -> list[str]:
-    """The file's own list of hosts, as far as an agent that is on offer reaches; else that of the session's agent."""
+    """Return the file's hosts that any offered agent may reach; if none remains, those of the session's agent."""
     hosts = [host for host in wanted if isinstance(host, str)] if isinstance(wanted, list) else []
     on_offer = presets.presets()
     if any(not preset.allowed_hosts for preset in on_offer):

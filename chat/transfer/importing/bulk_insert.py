@@ -1,4 +1,4 @@
-"""Writing rows exactly as they are, their times and counts too, many at once."""
+"""Insert many rows exactly as they are, including times and counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models import AutoField, Model
 
 @dataclass(frozen=True, slots=True)
 class PreparedInsert:
-    """Rows that are ready to be written: making them so takes longer than writing them, and holds nobody up."""
+    """Rows that are ready to insert. Preparing them takes longer than the insert, and needs no lock."""
 
     statement: str
     values: list[list[Any]]
@@ -24,9 +24,9 @@ class PreparedInsert:
 
 
 def prepare_insert(rows: Sequence[Model]) -> PreparedInsert:
-    """Make rows of one model ready.
+    """Prepare rows of one model.
 
-    Unlike `bulk_create` it leaves alone what Django would set when a row is added.
+    Unlike `bulk_create`, this does not set columns with auto_now_add.
     """
     if not rows:
         return PreparedInsert("", [])

@@ -1,7 +1,7 @@
-"""Files of conversations that people bring: what is in them, and the sessions that are made of what they choose.
+"""Import files: list the conversations in a file, and create sessions from those that the user chose.
 
-Small files are read here; larger ones in a process with limits, part by part, so that neither the size of a file nor
-what is in it matters to the server (`chat.transfer.reading.conversations`).
+Small files are read in the server. Larger ones are read in a child process with limits, part by part, so that no file
+can exhaust the server's memory or CPU (`chat.transfer.reading.conversations`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from chat.transfer.importing.session import FileReader, IdsTaken, ImportedSessio
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import Error, Head, Outline, Problem
 
-# What of a file is listed to be chosen from.
+# At most this many conversations and problems of a file are listed.
 MAX_LISTED = 20_000
 MAX_PROBLEMS = 100
-# Files up to this size are read where they are; a process takes a second to start. Archives: unpacked, too.
+# Larger files, and archives with more content, are read in a child process, which takes a second to start.
 SMALL_FILE_BYTES = 250_000
 SMALL_UNPACKED_BYTES = 1_000_000
 # Other compression methods may need gigabytes of memory for a small entry.
@@ -60,14 +60,14 @@ class TooLarge(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class OperatorLimits:
-    """What an operator's own file may take: it is read in the operator's process, up to `most` bytes unpacked."""
+    """The limit of an operator's command: it reads files in its own process, up to `most` bytes unpacked."""
 
     most: int
 
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """What a file holds: its conversations, and in words what cannot be read as one."""
+    """The conversations in a file, and messages about those that cannot be read."""
 
     conversations: list[Outline]
     problems: list[str]
@@ -75,14 +75,14 @@ class FileContents:
 
 @dataclass(slots=True)
 class ImportResult:
-    """What became of a file: the sessions, and in words what could not be brought in."""
+    """The imported sessions, and messages about conversations that could not be imported."""
 
     imported: list[ImportedSession] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 def limit_bytes() -> int:
-    """The size of the largest file that is taken, unpacked."""
+    """Return the maximal size of a file in bytes, unpacked."""
     megabytes: int = settings.MAX_IMPORT_MB
     return megabytes * 1024 * 1024
 
@@ -90,7 +90,7 @@ def limit_bytes() -> int:
 def list_conversations(
     file: IO[bytes], client: Disconnect | None = None, limits: OperatorLimits | None = None
 ) -> FileContents:
-    """List the conversations in a file. Raises ServiceError: it is too large, or nothing that can be read."""
+    """List the conversations in a file. Raises ServiceError if it is too large or unreadable."""
     outlines: list[Outline] = []
     problems: list[str] = []
     for kind, body in _parts("outlines", file, client=client, limits=limits):
@@ -116,7 +116,7 @@ def import_file(
     limits: OperatorLimits | None = None,
     is_stored: bool = False,
 ) -> ImportResult:
-    """Bring in conversations of a file: those `chosen` by their indexes, or all. Each comes in whole or not at all.
+    """Import the conversations with the `chosen` indexes, or all. Each is imported completely or not at all.
 
     The caller has checked that the owner may use `workspace`; None is the owner's current one. The import ends when
     the client disconnects. `is_stored`: the file was uploaded, and counted for the rate limit, by an earlier request.
@@ -126,11 +126,11 @@ def import_file(
         spend("import_requests" if is_stored else "imports", owner.pk)
         require_storage(owner, 0)
     for session_id in incomplete.abandoned().filter(owner=owner).values_list("pk", flat=True):
-        sessions.discard(session_id)  # its ids are free again
+        sessions.discard(session_id)  # frees its ids
     run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
         run.run(chosen, keep_ids=keep_ids)
-    except ServiceError as refused:  # a file that breaks off: what has come in is told all the same
+    except ServiceError as refused:  # a truncated file: report the sessions imported so far
         if not run.outcome.imported:
             raise
         run.outcome.problems.append(refused.message)
@@ -141,7 +141,7 @@ def import_file(
 
 
 class _Import:
-    """One file on its way in."""
+    """The import of one file."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Import:
         self._files = FileReader(owner, is_bounded=limits is None)
 
     def run(self, chosen: Sequence[int] | None, *, keep_ids: bool) -> None:
-        """Take in the chosen conversations, or all."""
+        """Import the chosen conversations, or all."""
         arguments = (
             None if chosen is None else sorted(set(chosen)),
             settings.MAX_MESSAGE_CHARS,
@@ -179,11 +179,11 @@ class _Import:
                 head = Head.model_validate_json(body)
                 if not self._import_session(head, parts, keep_ids=keep_ids):
                     retry.append(head.index)
-        if retry:  # their ids were taken after they were looked for
+        if retry:  # another import took their ids after the check
             self.run(retry, keep_ids=False)
 
     def _import_session(self, head: Head, parts: Iterator[tuple[bytes, bytes]], *, keep_ids: bool) -> bool:
-        """Take in one conversation; False if its ids are taken."""
+        """Import one conversation; return False if its ids are taken."""
         is_own = head.source != Source.PARLEY
         made = SessionImport(
             head, owner=self._owner, workspace=self._workspace, files=self._files, is_own=is_own, keep_ids=keep_ids
@@ -201,14 +201,14 @@ class _Import:
                 self.outcome.imported.append(made.finish(loss_notes(head.left, head.kinds)))
         except IdsTaken:
             return False
-        except NoSuchSession:  # it was so slow that it was taken for abandoned
+        except NoSuchSession:  # it was too slow, and was deleted as abandoned
             raise _failed("time") from None
         finally:
             made.discard()
         return not taken
 
     def _add_part(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
-        """Take a part; True if its ids are taken."""
+        """Add a part; return True if its ids are taken."""
         try:
             made.add(kind, body)
         except IdsTaken:
@@ -224,7 +224,7 @@ def _parts(
     client: Disconnect | None,
     limits: OperatorLimits | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
-    """Read a file here or in a process; yields each part's kind and what it holds. Raises ServiceError."""
+    """Read a file here or in a child process; yield the kind and body of each part. Raises ServiceError."""
     with ExitStack() as stack:
         most = limits.most if limits else limit_bytes()
         if limits or _is_small(file):
@@ -250,14 +250,14 @@ def _is_small(file: IO[bytes]) -> bool:
     if file.seek(0, 2) > SMALL_FILE_BYTES:
         return False
     try:
-        with zipfile.ZipFile(file) as archive:  # it unpacks no more than it says, but for archives in it
+        with zipfile.ZipFile(file) as archive:  # sizes are as declared, except in archives inside it
             entries = archive.infolist()
             is_plain = all(
                 entry.compress_type in CHEAP_METHODS and not entry.filename.lower().endswith(".zip")
                 for entry in entries
             )
             return is_plain and sum(entry.file_size for entry in entries) <= SMALL_UNPACKED_BYTES
-    except Exception:  # it is no archive, or a broken one
+    except Exception:  # not an archive, or a damaged one
         return True
 
 
@@ -279,7 +279,7 @@ def _copy(file: IO[bytes]) -> IO[bytes]:
 
 
 def _failed(reason: Reason) -> ServiceError:
-    """Say why a file could not be read to its end."""
+    """Return the error for a file that could not be read to its end."""
     if reason == "cancelled":
         return ServiceError("cancelled", _("The import was cancelled."))
     if reason == "busy":

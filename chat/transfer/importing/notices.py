@@ -1,4 +1,4 @@
-"""What users are told of an import: what could not come in, why, and what is not as it was in the file."""
+"""Messages for users about an import: what failed and why, and what differs from the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def no_conversations() -> ServiceError:
 
 
 def problem_message(problem: Problem) -> str:
-    """Say which conversation was not imported, and why."""
+    """Return a message that names a conversation that was not imported, and why."""
     name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
     words = _("“%(title)s” was not imported: %(reason)s")
     return words % {"title": name, "reason": _reason(problem)}
@@ -41,7 +41,7 @@ def _reason(problem: Problem) -> str:
 
 
 def _rule(kind: str) -> str:
-    """Say which rule a value breaks, by the name of pydantic's error or of our own."""
+    """Describe the rule that a value breaks, by the type of the validation error."""
     match kind:
         case "missing":
             return _("it is missing.")
@@ -63,7 +63,7 @@ def _rule(kind: str) -> str:
 
 
 def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
-    """Say what other programs' conversations have that sessions here do not; `kinds` are the names of unknown parts."""
+    """Describe what a conversation of another product lost; `kinds` are the names of unknown parts."""
     words = {
         Loss.BRANCHES: ngettext(
             "%(count)s message of another branch was left out.",

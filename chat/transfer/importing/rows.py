@@ -1,4 +1,4 @@
-"""The rows that parts of a file become: the importer's own; no other user of this server has said or done any of it."""
+"""Create rows from the parts of a file. They belong to the user who imports; no other user becomes their author."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chat.transfer.document.schema import ChangePart, MessagePart, RequestPart, 
 def session_row(
     part: SessionPart, chosen: Json, *, session_id: str, owner: User, workspace: Workspace, began: datetime | None
 ) -> Session:
-    """Make the session; `chosen` are columns that take precedence over the file's."""
+    """Create the session; `chosen` columns take precedence over the file's."""
     parent = sessions_of(owner).filter(pk=part.parent_session).first() if part.parent_session else None
     own = part.model_dump(exclude={"parent_session", "created_at", "updated_at"})
     begun = began or timezone.now()
@@ -41,7 +41,7 @@ def session_row(
 
 
 def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
-    """Make a message. Names are kept; the owner is known by theirs, and `is_own` makes them its only user."""
+    """Create a message. Names are kept. Messages with the owner's name, or all of users if `is_own`, get the owner."""
     columns = part.model_dump(exclude={"attachments", "revisions"})
     columns["timestamp"] = part.timestamp or session.created_at
     columns["created_at"] = part.created_at or columns["timestamp"]
@@ -53,7 +53,7 @@ def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMes
 
 
 def revision_row(part: RevisionPart, message: ChatMessage) -> MessageRevision:
-    """Make the record of a message's change."""
+    """Create a revision of a message."""
     return MessageRevision(
         message_id=message.pk,
         kind=part.kind,
@@ -64,7 +64,7 @@ def revision_row(part: RevisionPart, message: ChatMessage) -> MessageRevision:
 
 
 def change_row(part: ChangePart, session: Session) -> SessionRevision:
-    """Make the record of a session's change."""
+    """Create a revision of the session."""
     return SessionRevision(
         session=session,
         kind=part.kind,
@@ -76,12 +76,12 @@ def change_row(part: ChangePart, session: Session) -> SessionRevision:
 
 
 def request_row(part: RequestPart, session: Session) -> ModelRequest:
-    """Make the record of what a model was asked with."""
+    """Create the record of a request to the model."""
     return ModelRequest(session=session, **part.model_dump())
 
 
 def _signed(before: Mapping[Any, Any], by: str) -> Json:
-    """Add who made a record, as most of them have no account here."""
+    """Add the author's name, because most authors have no account here."""
     return {**before, "by": by} if by else dict(before)
 
 

@@ -1,4 +1,4 @@
-"""One conversation of a file on its way in: it becomes the importer's own session, private and at rest, or nothing."""
+"""Import one conversation: it becomes a private session of the user who imports it, or nothing."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from chat.transfer.importing.rows import change_row, message_row, request_row, r
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import FilePart, Head
 
-# Files of all conversations of one import, and the time for reading them.
+# Attachments of one import, and the time for reading them.
 MAX_FILES = 200
 MAX_SECONDS = 60.0
-# Names of files in a note.
+# File names in a note.
 MAX_NAMED = 5
 MAX_NAME_CHARS = 80
 TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
 
 
-class IdsTaken(Exception):  # named for the ids
-    """Another import has brought in the same ids meanwhile."""
+class IdsTaken(Exception):
+    """Another import has used the same ids since they were checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
-    """A session that has come in; `messages` are those that it shows, `notes` say what is not as it was in the file."""
+    """An imported session. `messages` counts those it shows; `notes` tell the user what differs from the file."""
 
     session: Session
     messages: int
@@ -62,7 +62,7 @@ class ImportedSession:
 
 
 class FileReader:
-    """Reads the files that come along for one user, within one import's limits unless an operator imports them."""
+    """Read the attachments of one import, within its limits unless an operator imports them."""
 
     def __init__(self, user: User, *, is_bounded: bool = True) -> None:
         self._user = user
@@ -75,7 +75,7 @@ class FileReader:
         return self._is_bounded and (self._count >= MAX_FILES or self._seconds >= MAX_SECONDS)
 
     def read(self, data: bytes) -> Contents | None:
-        """Return what a file is; None if it cannot be used."""
+        """Return a file's validated content; None if it cannot be used."""
         started = time.monotonic()
         self._count += 1
         try:
@@ -89,7 +89,7 @@ class FileReader:
 class SessionImport:
     """Write the parts of one conversation (`chat.transfer.reading.conversations`) in their order, batch by batch.
 
-    `keep_ids`: with the file's ids if none of them is in use here, else with new ones.
+    `keep_ids`: use the file's ids if none of them exists here, else new ones.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SessionImport:
         self._left_out = 0
 
     def add(self, kind: bytes, body: bytes) -> None:
-        """Take a part. Raises IdsTaken, or NoSuchSession after too long. What is written stays until `discard`."""
+        """Add a part. Raises IdsTaken, or NoSuchSession after too long. Written rows stay until `discard`."""
         if kind == reading.IDS:
             self._keep_ids = self._keep_ids and not _is_in_use(reading.Ids.validate_json(body))
             return
@@ -119,7 +119,7 @@ class SessionImport:
             self._write(kind, body, session)
 
     def finish(self, notes: Sequence[str] = ()) -> ImportedSession:
-        """Show the session to its owner. Raises IdsTaken and NoSuchSession as `add` does."""
+        """Make the session visible to its owner. Raises IdsTaken and NoSuchSession as `add` does."""
         session = self._session or self._create_session()
         with transaction.atomic():
             incomplete.complete(session, self._head.session.status)
@@ -133,7 +133,7 @@ class SessionImport:
         return ImportedSession(session, self._head.shown, kept, [*self._mapped.notes, *self._notes(), *notes])
 
     def discard(self) -> None:
-        """Delete what is written, unless it is finished."""
+        """Delete the written rows, unless the session is finished."""
         if self._session is not None:
             sessions.discard(self._session.pk)
 
@@ -150,7 +150,7 @@ class SessionImport:
         )
         with self._detecting_taken_ids():
             prepare_insert([session]).run()
-        self._session = session  # not before: another import's session of this id is not ours to discard
+        self._session = session  # not before: `discard` must not delete another import's session of this id
         return session
 
     @contextmanager
@@ -201,7 +201,7 @@ class SessionImport:
         )
 
     def _notes(self) -> list[str]:
-        """Say what is not as it was in the file."""
+        """Return notes about what differs from the file."""
         lost = ngettext(
             "%(count)s file could not be used: %(names)s.",
             "%(count)s files could not be used: %(names)s.",
@@ -233,7 +233,7 @@ class SessionImport:
 
 
 def _insert(session: Session, rows: Sequence[Model]) -> None:
-    """Write some of a session's rows in a transaction of their own, prepared before it locks anything."""
+    """Insert rows in a transaction of their own, prepared before it takes locks."""
     prepared = prepare_insert(rows)
     with transaction.atomic():
         incomplete.touch(session)
@@ -241,7 +241,7 @@ def _insert(session: Session, rows: Sequence[Model]) -> None:
 
 
 def _is_in_use(named: Sequence[tuple[str, str]]) -> bool:
-    """Tell whether something here has one of these ids."""
+    """Return whether any row has one of these ids."""
     by_kind = defaultdict[str, list[str]](list)
     for kind, name in named:
         if name:

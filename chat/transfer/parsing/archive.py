@@ -1,4 +1,4 @@
-"""The files beside the conversations in an archive: found by the ids and names that messages give them."""
+"""Attachments in an archive, found by the ids and names that messages use for them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from agents.safe_text import clean
 
 # `file-AbC-cat.png`, `file_00ab-cat.png`, `file_00ab.dat`: the id, and perhaps a name.
 _ID = re.compile(r"(file[-_][A-Za-z0-9]+)(?![A-Za-z0-9])[-_]?(.*)")
-# Newer archives of ChatGPT list the names of their files apart.
+# Newer ChatGPT archives have a list of original file names.
 NAMES = "conversation_asset_file_names.json"
 MAX_NAMES_BYTES = 5_000_000
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many bytes of JSON, and of other files, may still be unpacked from an archive and the archives inside it."""
+    """The bytes of JSON and of other files that may still be unpacked from an archive and archives inside it."""
 
     json: int = 0
     files: int = 0
 
 
 class Entries:
-    """Files in one archive."""
+    """The attachments in one archive."""
 
     def __init__(self, archive: zipfile.ZipFile | None = None, room: Budget | None = None) -> None:
         self._archive = archive
@@ -48,7 +48,7 @@ class Entries:
         return self._by_id.get(file_id) or self._by_name.get(file_id) or self._by_name.get(name) or ""
 
     def name_of(self, entry: str) -> str:
-        """Return the name that a file had before it was exported, as far as the archive tells."""
+        """Return the name of a file before the export, if the archive has it."""
         name = PurePosixPath(entry).name
         if known := self._names.get(name):
             return PurePosixPath(known).name or name
@@ -56,7 +56,7 @@ class Entries:
         return found[2] if found and "." in found[2].lstrip(".") else name
 
     def read(self, entry: str, largest: int) -> bytes:
-        """Return a file's bytes; none if it is larger, damaged, or beyond what is read of an archive."""
+        """Return a file's bytes; empty if it is too large, damaged, or exceeds the budget of the archive."""
         if self._archive is None:
             return b""
         most = min(largest, self._room.files)
@@ -78,7 +78,7 @@ def _read_names(archive: zipfile.ZipFile, entry: str) -> Mapping[str, str]:
     try:
         with archive.open(entry) as file:
             found = json.loads(file.read(MAX_NAMES_BYTES))
-    except Exception:  # damaged, or not JSON: files keep the names that they have
+    except Exception:  # damaged, or not JSON: files keep their names in the archive
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
     return {key: clean(name) for key, name in pairs if isinstance(name, str)}

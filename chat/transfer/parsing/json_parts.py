@@ -1,4 +1,4 @@
-"""JSON of strangers, read in parts: wanted values are built one by one, all others are skipped without being built."""
+"""Read untrusted JSON in parts: wanted values are built one by one, all others are skipped without being built."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from chat.long_json import MARK, PLAIN, SPACE
 Data = bytes | mmap
 
 _SPACE = re.compile(SPACE.encode())
-# Between the values of a list; a comma too many does no harm.
+# Between the values of a list; extra commas are accepted.
 _GAP = re.compile(rb"[ \t\r\n,]*+")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _PLAIN = re.compile(PLAIN.encode())
 _MARK = re.compile(MARK.encode(), re.DOTALL)
 _TOKEN = re.compile(rb'[ \t\r\n]*+(?:("(?:[^"\\]++|\\.)*+"|[^\s"\[\]{},:]++)|([\[{])|([\]}])|([,:]))', re.DOTALL)
-# What may stand between brackets: s is a string, v another value.
+# Valid contents of brackets: s is a string, v any other value.
 _SHAPES = {b"[]": re.compile(r"(?:[sv](?:,[sv])*+)?"), b"{}": re.compile(r"(?:s:[sv](?:,s:[sv])*+)?")}
 _OPENING, _CLOSING = b"[{", b"]}"
-# Some exports are an object with the list of conversations in it.
+# Some exports are an object that contains the list of conversations.
 CONTAINER = "conversations"
-# Some exports put each message into the one that it answers, which makes two levels for each.
+# Some exports nest each message in the one that it answers: two levels for each message.
 TREE = "messagesTree"
 # An object with one of these is a conversation itself.
 _OF_CONVERSATIONS = frozenset(["format", "mapping", "chat_messages", "messages", "chat"])
 
 
-class Unreadable(ValueError):  # an answer about a file, not a failure of ours
-    """It is not JSON, and not an archive with JSON in it."""
+class Unreadable(ValueError):  # describes the file
+    """The file is neither JSON nor an archive with JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value: the wanted members of an object, None for anything else; `size` in bytes; whether a list has it."""
+    """A value: the wanted members of an object, None for anything else. `size` is in bytes."""
 
     members: dict[str, Any] | None
     size: int
@@ -45,7 +45,7 @@ class Part:
 
 
 def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] | None = None) -> Iterator[Part]:
-    """Yield the values of a list, those in the list of an object's CONTAINER, or those that follow one another.
+    """Yield the values of a list, of the list in an object's CONTAINER, or of JSON lines.
 
     `is_wanted` is asked before each value is built; without it, all are. Raises Unreadable, perhaps after some values.
     """
@@ -69,7 +69,7 @@ def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] |
 def _listed(
     data: Data, at: int, wanted: Collection[str], is_wanted: Callable[[], bool] | None
 ) -> Generator[Part, None, int]:
-    """Yield the values of the list that begins here; returns where it ends."""
+    """Yield the values of the list that starts at `at`; return the index after its end."""
     at = _after(_GAP, data, at + 1)
     while at < len(data) and data[at : at + 1] != b"]":
         part, at = _part(data, at, wanted, is_wanted, is_listed=True)
@@ -93,7 +93,7 @@ def _part(
 
 
 def _container(data: Data, at: int) -> tuple[int, int] | None:
-    """Where the list in an object's CONTAINER begins and where the object ends; None if it has none."""
+    """Return the start of the list in an object's CONTAINER and the end of the object; None if it has none."""
     if data[at : at + 1] != b"{":
         return None
     place = None
@@ -119,7 +119,7 @@ def _object(data: Data, at: int, wanted: Collection[str]) -> tuple[dict[str, Any
 
 
 def _built_in_parts(data: Data, start: int, end: int) -> Any:
-    """Build a value; a list's or an object's items one by one, so that no second copy of all of them is needed."""
+    """Build a value; the items of a list or object one by one, to avoid a second copy of all of them."""
     kind = data[start : start + 1]
     if kind == b"[":
         return [_built(data, *place) for place in _items(data, start)]
@@ -129,7 +129,7 @@ def _built_in_parts(data: Data, start: int, end: int) -> Any:
 
 
 def _members(data: Data, at: int) -> Iterator[tuple[str | None, int, int]]:
-    """Yield the key of each member of an object and where its value is; at last None and the object's end."""
+    """Yield the key of each member of an object with the bounds of its value; finally None and the object's end."""
     at = _after(_SPACE, data, at + 1)
     if data[at : at + 1] == b"}":
         yield None, at, at + 1
@@ -154,7 +154,7 @@ def _members(data: Data, at: int) -> Iterator[tuple[str | None, int, int]]:
 
 
 def _items(data: Data, at: int) -> Iterator[tuple[int, int]]:
-    """Yield where each item of a list is."""
+    """Yield the bounds of each item of a list."""
     at = _after(_SPACE, data, at + 1)
     while data[at : at + 1] != b"]":
         end = _end(data, at)
@@ -167,7 +167,7 @@ def _items(data: Data, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _end(data: Data, at: int) -> int:
-    """Return where the value that begins here ends. What is skipped is only looked through for its brackets."""
+    """Return the end of the value that starts at `at`. Skipped values are scanned for brackets only."""
     if data[at : at + 1] not in (b"[", b"{"):
         found = _STRING.match(data, at) or _PLAIN.match(data, at)
         if found is None:
@@ -193,7 +193,7 @@ def _built(data: Data, start: int, end: int) -> Any:
 
 
 def _built_flat(data: Data, start: int, end: int) -> Any:
-    """Build a value of any depth. Python's parser calls itself for each level, and stops after some hundred."""
+    """Build a value of any depth: Python's parser recurses for each level and fails after some hundred."""
     stack: list[tuple[bytes, list[str], list[Any]]] = [(b"", [], [])]
     while start < end:
         token = _TOKEN.match(data, start, end)

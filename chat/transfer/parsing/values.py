@@ -1,4 +1,4 @@
-"""The values in a file: of one document, of a list of them, or of those in a ZIP archive; one after the other."""
+"""Iterate over the values in a file: a JSON document, a list, JSON lines, or a ZIP archive of them."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _BROKEN_ZIP = (
     zlib.error,
     lzma.LZMAError,
 )
-# OpenAI's privacy portal gives an archive of archives.
+# OpenAI's privacy portal exports an archive of archives.
 MAX_ARCHIVE_DEPTH = 2
-# What an archive says of its entries may take so many bytes: some 50,000 of them.
+# The maximal size of an archive's central directory, in bytes: about 50,000 entries.
 MAX_DIRECTORY = 5_000_000
 _ARCHIVE_END = b"PK\x05\x06"
 _LONGEST_ARCHIVE_END = 22 + 65_535
 
 
 class NothingInside(Unreadable):
-    """An archive without JSON."""
+    """The archive contains no JSON."""
 
 
-class TooLargeToRead(ValueError):  # an answer about a file, not a failure of ours
-    """More than is taken in at once, perhaps only once it is unpacked."""
+class TooLargeToRead(ValueError):  # describes the file
+    """The file exceeds a limit, perhaps only after it is unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a file: its wanted members, or None if it is not an object, or not wanted.
+    """One value of a file: its wanted members, or None if it is not an object or was not chosen.
 
     `size` is in bytes. `is_listed`: it is one of several, among which only conversations are expected.
     """
@@ -63,7 +63,7 @@ class Value:
 def values_in(
     file: IO[bytes], most: int, wanted: Collection[str], chosen: Collection[int] | None = None
 ) -> Iterator[Value]:
-    """Read what is in a file: the objects in its list, its one, or one on each line, each with its `wanted` members.
+    """Yield the objects of a file, each with its `wanted` members only.
 
     `most` is in bytes, unpacked. With `chosen`, only values with these indexes are built. Raises Unreadable, TooMuch.
     Only one value is built at a time.
@@ -87,10 +87,10 @@ def _values(
 
 
 def _mapped(file: IO[bytes], most: int) -> Data:
-    """Read a file; one of the operating system is not copied."""
+    """Return a file's content; a file on disk is mapped instead of copied."""
     try:
         found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # it is in memory, or empty
+    except (OSError, ValueError):  # the file is in memory, or empty
         return _bounded(file, most)
     if len(found) > most:
         raise TooLargeToRead
@@ -98,7 +98,7 @@ def _mapped(file: IO[bytes], most: int) -> Data:
 
 
 def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
-    """Unpack the JSON in an archive, or in the archives in it: with whether it is named as conversations are."""
+    """Yield each JSON file of an archive, or of the archives in it, and whether its name is one of conversations."""
     try:
         _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
@@ -123,7 +123,7 @@ def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[b
 
 
 def _readable(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
-    """Unpack an archive in another; one without JSON is one of the others that a portal gives."""
+    """Unpack an inner archive; ignore one without JSON, because portals add others."""
     try:
         yield from _unpacked(file, room, depth)
     except NothingInside:
@@ -131,7 +131,7 @@ def _readable(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes
 
 
 def _require_short_directory(file: IO[bytes]) -> None:
-    """Refuse an archive of millions of entries before they are listed. Raises TooMuch."""
+    """Raise TooLargeToRead for an archive of millions of entries, before they are listed."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _LONGEST_ARCHIVE_END))
     end = file.read()
@@ -141,7 +141,7 @@ def _require_short_directory(file: IO[bytes]) -> None:
 
 
 def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
-    """The conversations in an archive, or else all JSON in it."""
+    """Return the names of conversation files in an archive, or else of all its JSON."""
     found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
     others = [name for name in names if name.lower().endswith((".json", ".jsonl"))]
     if not found and not others:

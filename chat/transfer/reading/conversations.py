@@ -21,7 +21,7 @@ from typing import IO, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from chat.models import MessageRole, MessageType
+from chat.models import TURN_MARKERS, MessageRole, MessageType
 from chat.transfer.document.normalise import normalise
 from chat.transfer.document.remap_ids import DuplicateId, named_ids, require_unique
 from chat.transfer.document.schema import (
@@ -244,7 +244,7 @@ def _head(index: int, found: ParsedConversation, document: Document, normalised:
 
 
 def _is_shown(part: MessagePart) -> bool:
-    return part.removed_at is None and part.type not in (MessageType.TURN_START, MessageType.TURN_DONE)
+    return part.removed_at is None and part.type not in TURN_MARKERS
 
 
 def _count(messages: Sequence[MessagePart], statuses: Sequence[str]) -> int:
