@@ -1,4 +1,4 @@
-"""Run it: `python -m bench [what …]`; --help says what there is. It needs two cores and no network."""
+"""Run it: `python -m bench [what …]`; --help says what it offers. It needs two cores and no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two cores of a measurement, and how much of them others take away meanwhile."""
+"""The two cores of a measurement, and how much of them others take away during it."""
 
 from __future__ import annotations
 

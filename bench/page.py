@@ -162,5 +162,5 @@ async def _scrolling(browser: Browser, stage: Stage, session_id: str) -> None:
 
 
 def _tasks(durations: Sequence[float]) -> str:
-    """Tell of tasks of more than 50 ms: how many, and the longest."""
+    """Report tasks of more than 50 ms: how many, and the longest."""
     return f"{len(durations)}, longest {max(durations):.0f} ms" if durations else "none"

@@ -14,7 +14,7 @@ LOADS = 30
 
 
 async def measure(stage: Stage, sizes: list[int]) -> None:
-    """Print the first load of pages that nobody has seen since the start, and further loads of one."""
+    """Print the first load of pages that no one has seen since the start, and further loads of one."""
     head = ["messages", "first load p50 ms", "p99", "again p50 ms", "p99", "CPU ms per load", "KB"]
     host = {"Cookie": stage.cookie}
     async with aiohttp.ClientSession(f"http://127.0.0.1:{stage.server.port}", headers=host) as client:

@@ -34,7 +34,7 @@ class Server:
             "PORT": str(self.port),
             "LOG_LEVEL": "WARNING",
             "WEB_SERVER": kind,
-            # One person on one machine stands for all viewers.
+            # One person on one machine represents all viewers.
             "CONNECTIONS_PER_ADDRESS": "0",
             "SOCKETS_PER_USER": "0",
             "BENCH_KEY": "key",

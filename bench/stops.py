@@ -1,4 +1,4 @@
-"""Somebody presses Stop while others stream: how long until the viewer sees it."""
+"""A user presses Stop while others stream: how long until the viewer sees it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def _parts(*parts: tuple[str, int, str]) -> list[str]:
     return [prefix for first, count, other in parts for prefix in (first, *[other] * (count - 1))]
 
 
-# What stands before each token, over and over: about 260 tokens of prose, a list, code, a table and a heading.
+# The text before each token, over and over: about 260 tokens of prose, a list, code, a table and a heading.
 PREFIXES = _parts(
     ("\n\n## ", 5, " "),
     ("\n\n", 70, " "),

@@ -47,7 +47,7 @@ ON_LOOP = Allowance(0.03, 3_000, loads_lexers=False)
 IN_THREAD = Allowance(0.05, 3_000)
 
 
-class TooDear(BaseException):
+class BudgetExceeded(BaseException):
     """The meter's time is used up.
 
     Not an Exception: code around the parser catches those, as a text that cannot be rendered at all.
@@ -72,22 +72,22 @@ class Meter:
         self._not_before = seconds + perf_counter()
 
     def tick(self, steps: int = 1) -> None:
-        """Count small steps, and check the clock at every sixteenth. Raises TooDear."""
+        """Count small steps, and check the clock at every sixteenth. Raises BudgetExceeded."""
         self._count += steps
         if self._count >= 16:
             self._count = 0
             self.check()
 
     def check(self) -> None:
-        """Raise TooDear if the time is used up."""
+        """Raise BudgetExceeded if the time is used up."""
         if perf_counter() > self._not_before and thread_time() > self._until:
-            raise TooDear
+            raise BudgetExceeded
 
 
 class Expansions:
     """Counts the characters that link references add to a text.
 
-    After the limit references stay text. With `strict` TooDear is raised instead, for streams, whose length is unknown.
+    After the limit references stay text. `strict` raises BudgetExceeded instead, for streams, whose length is unknown.
     """
 
     def __init__(self, limit: int = MOST_EXPANDED, *, strict: bool = False) -> None:
@@ -96,10 +96,10 @@ class Expansions:
         self._added = 0
 
     def add(self, characters: int) -> bool:
-        """Count characters to add; False if that is too many. Raises TooDear if strict."""
+        """Count characters to add; False if that is too many. Raises BudgetExceeded if strict."""
         self._added += characters
         if self._added > self._limit and self._strict:
-            raise TooDear
+            raise BudgetExceeded
         return self._added <= self._limit
 
 

@@ -1,4 +1,4 @@
-"""What rendered text may hold, checked with a parser of its own."""
+"""The HTML that rendered text may contain, checked with an independent parser."""
 
 import re
 from html.parser import HTMLParser
@@ -59,7 +59,7 @@ _VOID = {"hr", "br", "input"}
 
 
 class Checker(HTMLParser):
-    """Fails on any tag, attribute, class or address that is not ours, and on elements that do not nest."""
+    """Fail on any tag, attribute, class or address that is not allowed, and on elements that do not nest."""
 
     def __init__(self) -> None:
         super().__init__()

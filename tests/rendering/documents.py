@@ -1,4 +1,4 @@
-"""Markdown to try things on: everyday answers, traps, and random ones in between."""
+"""Markdown for tests: a common answer, traps, and random texts."""
 
 from hypothesis import strategies as st
 

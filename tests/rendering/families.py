@@ -1,4 +1,4 @@
-"""Families of texts that are made to be dear: in time, in HTML, in memory; each at any length."""
+"""Families of texts that are expensive in time, HTML or memory, each of any length."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""No text holds up the event loop, fills memory or becomes much larger than it is, however it is made.
+"""No text blocks the event loop, fills memory or becomes much larger than it is.
 
-CPU time of the test's own thread is measured: what other processes do meanwhile does not change it.
+The CPU time of the test's own thread is measured, as other processes do not change it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.rendering.documents import ANSWER, pieces
 from tests.rendering.families import FAMILIES
 from tests.rendering.test_live_text import Viewer
 
-# One callback of the event loop may take so much.
+# The most CPU seconds of one callback of the event loop.
 BUDGET = 0.1
 ALLOWANCES = [UNLIMITED, Allowance(0.0), Allowance(0.0004, 5)]
 MOST_TIMES = 20
@@ -38,7 +38,7 @@ SIZES += [(name, 2_000_000, 14_000) for name in ("references", "pictures", "line
 
 @pytest.fixture(autouse=True)
 def _no_collections() -> Iterator[None]:
-    """The collector looks at the objects of all tests before this one; a server has none of those."""
+    """Keep the garbage collector from scanning the objects of earlier tests, which a server does not have."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -50,7 +50,7 @@ def assert_not_much_larger(blocks: Sequence[str], text: str) -> None:
 
 @pytest.mark.parametrize(("family", "size", "step"), SIZES)
 def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: int) -> None:
-    """LIVE-01: whatever streams, in whatever pieces; what is too dear is shown as source from there on."""
+    """LIVE-01: for any text in any pieces; text that exceeds the budget is shown as source."""
     text, live, costs = FAMILIES[family](size), LiveText("m_1", ON_LOOP), list[float]()
     for start in range(0, len(text) + step, step):
         live.append(text[start : start + step])
@@ -63,7 +63,7 @@ def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: in
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
-    """MSG-12: the longest text that is tried on the event loop."""
+    """MSG-12: for the longest text that is rendered on the event loop."""
     text = FAMILIES[family](render.LONGEST_HERE)
     started = thread_time()
     drawn = render.draw_soon(text)
@@ -73,7 +73,7 @@ def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[ProcessPool]:
-    """Processes with less time than usual, so that the tests need not wait for it."""
+    """Processes with a short time limit, so that the tests are fast."""
     limits = Limits(cpu_seconds=0.3, seconds=60, memory_mb=256, output_bytes=10_000_000, queue_seconds=60)
     pool = ProcessPool("chat.rendering.markdown.blocks", limits, size=1, keep_seconds=60)
     yield pool
@@ -92,7 +92,7 @@ def processes() -> Iterator[ProcessPool]:
 async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
     family: str, size: int, is_source: bool, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-12: for requests and for the event loop alike; what was tried in vain is not tried again."""
+    """MSG-12: for requests and for the event loop; a failed text is not rendered again."""
     text = FAMILIES[family](size)
     monkeypatch.setattr(render, "_processes", processes)
     blocks = render.blocks(text)
@@ -103,7 +103,7 @@ async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
 
 
 async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-01: what was shown as source for want of a process is drawn the next time."""
+    """LIVE-01: a text that was shown as source because no process was free is rendered the next time."""
     text = FAMILIES["answer"](30_000)
     limits = Limits(cpu_seconds=1, seconds=1, memory_mb=256, output_bytes=10, queue_seconds=0.01)
     busy = ProcessPool("tests.support.child_work", limits, size=1)
@@ -117,7 +117,7 @@ async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytes
 
 
 def test_references_expand_by_their_source_at_most() -> None:
-    """MSG-12: as in cmark: beyond that they stay what is written."""
+    """MSG-12: as in cmark; further references stay text."""
     text = FAMILIES["references"](40_000)
     [paragraph] = draw_all(text)
     assert paragraph.count("<a ") == budget.MOST_EXPANDED // len("http://x/" + "y" * 20_000)
@@ -130,7 +130,7 @@ def test_references_expand_by_their_source_at_most() -> None:
 
 
 def test_many_blocks_that_are_small_each_are_much_together() -> None:
-    """MSG-12: an empty code block is drawn with its buttons, forty times as long as it is written."""
+    """MSG-12: the HTML of an empty code block is forty times as long as its source."""
     text = "```\n```\n\n" * 2_000
     blocks = draw_all(text)
     assert_not_much_larger(blocks, text)
@@ -139,7 +139,7 @@ def test_many_blocks_that_are_small_each_are_much_together() -> None:
 
 
 def test_a_text_that_is_too_long_is_markdown_up_to_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: the rest of it is shown as its source, in blocks that a browser can lay out one by one."""
+    """MSG-12: the rest is shown as source, in blocks that a browser can lay out one by one."""
     text = "*a*\n\n" * 22_000
     blocks = draw_all(text)
     first = next(index for index, block in enumerate(blocks) if is_plain(block))
@@ -163,7 +163,7 @@ def limits_for_tests(patch: pytest.MonkeyPatch) -> None:
 def test_streams_that_are_stopped_anywhere_end_as_the_page(
     cut: list[str], allowance: Allowance, chance: Random
 ) -> None:
-    """LIVE-01: whenever it becomes too dear or too long, the fold of the frames is what a reload shows."""
+    """LIVE-01: whenever a text exceeds the budget or the length, its frames give the same as a page load."""
     with pytest.MonkeyPatch.context() as patch:
         limits_for_tests(patch)
         live, viewer = LiveText("m_1", allowance), Viewer()
@@ -184,8 +184,8 @@ def test_streams_that_are_stopped_anywhere_end_as_the_page(
         assert late.state() == viewer.state()
 
 
-def test_a_block_that_is_too_dear_is_drawn_elsewhere_and_the_stream_goes_on() -> None:
-    """UI-01: a long formula is shown as source for a moment, and what follows it as usual."""
+def test_a_block_that_is_over_budget_is_drawn_elsewhere_and_the_stream_goes_on() -> None:
+    """UI-01: a long formula is shown as source at first, and the text after it as usual."""
     live = LiveText("m_1", ON_LOOP)
     live.append("$$\n" + "\\frac{a_1}{b^2}+" * 120 + "c\n$$\n\nAnd *then*.\n\nEnd")
     live.frame()
@@ -208,7 +208,7 @@ def test_a_block_that_is_too_dear_is_drawn_elsewhere_and_the_stream_goes_on() ->
     ids=["links", "code", "fences"],
 )
 def test_what_people_send_is_styled_as_far_as_it_is_read(text: str, longest: int) -> None:
-    """MSG-12: two million characters, and the last of them are there."""
+    """MSG-12: two million characters, all of which are shown."""
     started = thread_time()
     drawn = user_text_html(text)
     assert thread_time() - started < 4 * BUDGET  # in a thread
@@ -229,7 +229,7 @@ def test_what_commands_print_is_coloured_as_far_as_it_is_read(unit: str) -> None
 
 @pytest.mark.parametrize("text", ["[" + "0," * 999_999 + "0]", "[" * 38 + "0,0," * 20_000 + "0" + "]" * 38])
 def test_json_is_laid_out_as_far_as_that_helps(text: str) -> None:
-    """UI-10: two million characters of it, and such that would be mostly indentation."""
+    """UI-10: two million characters, and JSON that would be mostly indentation."""
     started = thread_time()
     drawn = output(text, in_colour=True)
     assert thread_time() - started < 2 * BUDGET
@@ -237,7 +237,7 @@ def test_json_is_laid_out_as_far_as_that_helps(text: str) -> None:
 
 
 def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The budgets are for what nobody writes: an ordinary answer is drawn where it always was."""
+    """An ordinary answer stays within the budget and is rendered in the same process."""
     monkeypatch.setattr(render, "_processes", None)
     draw_all(ANSWER)  # loads the lexers
     text = "".join(f"{ANSWER}\n\nAnd again, {number}.\n\n" for number in range(4))
@@ -246,7 +246,7 @@ def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest
 
 @pytest.mark.parametrize("reason", ["cpu", "busy"])
 def test_the_first_result_is_shown_if_a_second_drawing_fails(monkeypatch: pytest.MonkeyPatch, reason: Reason) -> None:
-    """LIVE-01: two pages draw one text at the same time, and only one of them within the limits."""
+    """LIVE-01: two pages render one text at the same time, and only one of them within the limits."""
     text = f"*{reason}* " * 10
 
     class Overtaken:

@@ -46,7 +46,7 @@ def test_formula_on_lines_of_its_own(text: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_formula_stays_text(text: str) -> None:
-    """MSG-12: prices, variables of a shell and escaped brackets are what they were."""
+    """MSG-12: prices, shell variables and escaped brackets stay text."""
     (block,) = render.blocks(text)
     assert "<math" not in block
     assert check(block) == re.sub(r"\\([$\[\]()])", r"\1", text)

@@ -45,7 +45,7 @@ def session(**values: Any) -> SessionSnapshot:
 
 
 def text_of(html: str) -> str:
-    """What stands on the screen."""
+    """Return the visible text."""
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
@@ -67,14 +67,14 @@ def test_message_frame_carries_what_the_page_needs_to_place_it() -> None:
 
 
 def test_streaming_message_comes_without_its_text() -> None:
-    """The text of a streaming message comes by snap and delta frames; a page load brings what there is."""
+    """The text of a streaming message arrives in snap and delta frames; a page load has the text so far."""
     given = message(status="streaming", text="so far")
     assert "so far" not in frames.message_frame(given)["html"]
     assert "so far" in frames.message_html(given)
 
 
 def test_message_frame_names_nobody_as_mine() -> None:
-    """One frame goes to every viewer: whose it is stands in data-user-id, and the browser compares."""
+    """Every viewer gets the same frame: data-user-id names the sender, and the browser compares."""
     html = frames.message_html(message(role="user", user_id=5, sender="Ana", text="x"))
     assert 'data-user-id="5"' in html
     assert "mine" not in html
@@ -153,7 +153,7 @@ def test_turn_done_tells_of_long_and_interrupted_turns(seconds: float | None, st
     ],
 )
 def test_interrupted_turn_says_why(reason: str, name: str, seconds: float, words: str) -> None:
-    """UI-04, MSG-11: who stopped it, or that the process died; rows of before say neither."""
+    """UI-04, MSG-11: names the user who stopped it, or a restart; older rows have neither."""
     end = message(type="turn_done", role="", status="interrupted", duration_seconds=seconds)
     html = frames.message_html(replace(end, end_reason=reason, stopped_by=name))
     assert text_of(html).replace("Continue", "").strip() == words
@@ -172,7 +172,7 @@ def test_interrupted_turn_says_why(reason: str, name: str, seconds: float, words
     ],
 )
 def test_meta_shows_time_and_duration(given: MessageSnapshot, meta: str) -> None:
-    """UI-02, UI-03: the duration stands beside the time, never in the card."""
+    """UI-02, UI-03: the duration is next to the time, not in the card."""
     html = frames.message_html(replace(given, timestamp="2026-02-28T14:30:05+00:00"))
     card, line = html.split('<p class="meta">')
     assert text_of(line) == meta
@@ -202,7 +202,7 @@ def test_speaker_tells_runs_of_messages_apart() -> None:
 
 
 def test_user_text_is_shown_exactly() -> None:
-    """MSG-12: what a person wrote is text, not markup."""
+    """MSG-12: a user message is text, not markup."""
     written = "# no heading\n  <script>alert(1)</script> **no bold**\n\n&amp; 👩‍👩‍👧 שלום"
     html = frames.message_html(message(role="user", text=written))
     assert "# no heading\n  &lt;script&gt;alert(1)&lt;/script&gt; **no bold**\n\n&amp;amp; 👩‍👩‍👧 שלום" in html
@@ -305,7 +305,7 @@ def test_failed_and_interrupted_tools_are_marked() -> None:
     "arguments", [None, {}, [], "text", 7, {"a": {"b": [None, True, 1.5]}}, {"x": "y" * 50_000}, {"<b>": '"'}]
 )
 def test_tool_card_takes_any_arguments(arguments: object) -> None:
-    """MSG-10: whatever the model sent as arguments is shown."""
+    """MSG-10: any arguments that the model sent are shown."""
     html = frames.message_html(tool(arguments=arguments))
     assert "Failed to render" not in html
     assert "<b>" not in html
@@ -325,7 +325,7 @@ class Unshowable(dict[str, str]):
 
 
 def test_unrenderable_tool_shows_the_fallback_card(caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-10: "Failed to render tool: NAME"; the rest of the page stands."""
+    """MSG-10: "Failed to render tool: NAME"; the rest of the page is rendered."""
     given = replace(tool(), tool=ToolSnapshot("c", "web_fetch", Unshowable(), "", False, None))
     frame = frames.message_frame(given)
     assert text_of(frame["html"]) == "Failed to render tool: web_fetch"

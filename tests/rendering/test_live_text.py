@@ -16,7 +16,7 @@ patient = settings(deadline=None, max_examples=200)
 
 
 class Viewer:
-    """The page's side of the protocol: n tells gaps, keep counts UTF-16 units."""
+    """The page's side of the protocol: n reveals gaps, keep counts UTF-16 units."""
 
     def __init__(self) -> None:
         self.n = self.rev = 0
@@ -56,7 +56,7 @@ def page(text: str) -> list[str]:
 @patient
 @given(pieces(), st.integers(0, 10**9).map(Random))
 def test_viewers_joining_anywhere_see_the_page(cut: list[str], chance: Random) -> None:
-    """LIVE-01, LIVE-02: from the start, the middle or the end, with frames lost: the fold is the page."""
+    """LIVE-01, LIVE-02: a viewer from the start, the middle or the end, with lost frames, has the same as the page."""
     live, viewers = LiveText("m_1"), [Viewer()]
     for piece in cut:
         live.append(piece)
@@ -105,7 +105,7 @@ def test_frame_holds_only_what_changed() -> None:
 
 
 def test_frame_without_change_is_none() -> None:
-    """LIVE-02: nothing is sent for nothing, and nothing after the end."""
+    """LIVE-02: no frame without a change, and none after the end."""
     live = LiveText("m_1")
     assert live.frame() is None
     live.append("a")
@@ -118,7 +118,7 @@ def test_frame_without_change_is_none() -> None:
 
 
 def test_snapshot_sends_only_missing_blocks() -> None:
-    """LIVE-02: a viewer with a gap gets what it lacks, and everything once a block was replaced."""
+    """LIVE-02: a viewer with a gap gets the missing blocks, and all blocks if one was replaced."""
     live = LiveText("m_1")
     live.append("a [b]\n\nc\n\nd\n\n[e]: https://f\n\ng")
     live.frame()
@@ -145,7 +145,7 @@ def test_snapshot_waits_for_the_frame_of_what_is_not_drawn() -> None:
 
 
 def test_length_counts_code_points_at_once() -> None:
-    """LIVE-02: the offset that deltas are checked against does not wait for a frame."""
+    """LIVE-02: the length that offsets are compared with includes text that is not drawn yet."""
     live = LiveText("m_1")
     live.append("a😀")
     live.append("b")
@@ -162,7 +162,7 @@ def test_end_freezes_everything() -> None:
 
 
 def test_page_after_the_stream_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-01: what the viewers folded is what a reload shows, at no cost."""
+    """LIVE-01: a page load after the stream uses its blocks."""
     live = LiveText("m_1")
     live.append("only here: " + ANSWER)
     live.frame(end=True)
@@ -171,7 +171,7 @@ def test_page_after_the_stream_is_not_drawn_again(monkeypatch: pytest.MonkeyPatc
 
 
 def test_frames_tell_what_they_cost() -> None:
-    """LIVE-02: callers stretch the interval by what frames cost, but not by a single dear one."""
+    """LIVE-02: the interval follows the cost of frames, but not that of a single expensive one."""
     live = LiveText("m_1")
     live.append("| a |\n|---|\n" + "| b |\n" * 200)
     live.frame()

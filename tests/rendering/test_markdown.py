@@ -1,4 +1,4 @@
-"""The markup of finished Markdown: our own, complete, and safe whatever the text."""
+"""The HTML of finished Markdown: complete, and safe for any text."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_code_block_has_a_head_with_language_and_buttons() -> None:
     [("py", "Python"), ("c++", "C++"), ("sh", "Bash"), ("svg", "SVG"), ("rust", "Rust"), ("text", ""), ("foo", "foo")],
 )
 def test_language_is_called_what_people_call_it(written: str, label: str) -> None:
-    """UI-11: a name for the language, none for plain text, and what was written for one that is not known."""
+    """UI-11: the name of the language, none for plain text, and an unknown language as written."""
     assert f'<span class="code-lang">{label}</span>' in render.blocks(f"```{written}\nx\n```")[0]
 
 
@@ -135,7 +135,7 @@ REL = 'rel="noopener noreferrer nofollow"'
     ],
 )
 def test_address_is_safe_to_follow_and_never_loads_by_itself(text: str, html: str) -> None:
-    """UI-01: links tell the other side nothing; pictures in links are their names; other schemes stay text."""
+    """UI-01: links send no referrer; images in links are names; other schemes stay text."""
     assert render.blocks(text) == (f"<p>{html}</p>",)
 
 
@@ -171,7 +171,7 @@ def test_odd_characters_are_shown_or_replaced() -> None:
 
 @pytest.mark.parametrize("depth", [50, 500])
 def test_deep_nesting_is_shown_as_source(depth: int) -> None:
-    """MSG-10: what cannot be drawn is shown as it was written, and the rest of the text stands."""
+    """MSG-10: a block that cannot be rendered is shown as source, and the rest of the text as usual."""
     deep = "> " * depth + "a < b"
     assert render.blocks(f"before\n\n{deep}\n\nafter") == (
         "<p>before</p>",

@@ -1,4 +1,4 @@
-"""A stream ends as the page, and its tail is always what drawing it afresh would give."""
+"""A stream ends with the blocks of the page, and its tail always equals drawing all of it."""
 
 from importlib import import_module
 
@@ -35,7 +35,7 @@ def stream_blocks(cut: list[str], *, drawing: bool = False) -> tuple[str, ...]:
 @settings(deadline=None, max_examples=200)
 @given(pieces(), st.booleans())
 def test_stream_cut_anywhere_ends_as_the_page(cut: list[str], drawing: bool) -> None:
-    """LIVE-01: whatever the pieces, the frozen blocks are those of the whole text."""
+    """LIVE-01: for any pieces, the frozen blocks are those of the whole text."""
     assert stream_blocks(cut, drawing=drawing) == render.draw_all(normalise("".join(cut)))
 
 
@@ -55,7 +55,7 @@ def test_trap_fed_by_characters_ends_as_the_page(text: str) -> None:
 @example(["[foo]\n\n", "[foo]: https://u\n"])
 @example(["*a", "b* ", "c  ", " d"])
 def test_tail_drawn_at_every_piece_equals_tail_drawn_once(cut: list[str]) -> None:
-    """LIVE-01: what was drawn before never shows in what is drawn now."""
+    """LIVE-01: earlier drawings of the tail do not change later ones."""
     often, once = MarkdownStream(), MarkdownStream()
     for piece in cut:
         often.feed(piece)
@@ -83,7 +83,7 @@ def assert_tail_drawn_often_equals_once(cut: list[str]) -> None:
 @settings(deadline=None, max_examples=200)
 @given(texts)
 def test_frozen_block_is_final_without_definitions(text: str) -> None:
-    """LIVE-01: only a link definition replaces what a viewer has already."""
+    """LIVE-01: only a link definition replaces blocks that a viewer has."""
     text = text.replace("]:", "")
     stream, html = MarkdownStream(), list[str]()
     for character in text:
@@ -95,7 +95,7 @@ def test_frozen_block_is_final_without_definitions(text: str) -> None:
 
 
 def test_late_definition_replaces_the_frozen_block_that_uses_it() -> None:
-    """LIVE-01: a link that was text turns into a link, and nothing else is sent again."""
+    """LIVE-01: text becomes a link, and no other block is sent again."""
     stream = MarkdownStream()
     stream.feed("See [it].\n\nSee [that].\n\nNothing.\n\n")
     ops = stream.feed("[it]: https://example.org/\n\nEnd.\n\nMore")
@@ -117,7 +117,7 @@ def test_block_freezes_with_the_first_letter_of_the_next(block: str) -> None:
 
 
 def test_open_code_is_plain_and_frozen_code_is_coloured() -> None:
-    """UI-01: colours come once, when the block is finished."""
+    """UI-01: code is highlighted when its block is finished."""
     stream = MarkdownStream()
     stream.feed("```python\ndef f(): pass\n")
     assert '<span class="k">' not in stream.tail_html()
@@ -126,7 +126,7 @@ def test_open_code_is_plain_and_frozen_code_is_coloured() -> None:
 
 
 def test_answer_is_drawn_while_it_streams() -> None:
-    """UI-01: nothing waits for the end: half an answer shows its finished blocks and its tail."""
+    """UI-01: half an answer shows its finished blocks and its tail."""
     stream = MarkdownStream()
     stream.feed(ANSWER[: ANSWER.index("Watch it") + 5])
     assert len(stream.blocks) == 3

@@ -1,4 +1,4 @@
-"""Texts that are made to be slow to draw: what is sought again from each of its places keeps a core for hours."""
+"""Texts that are slow for regular expressions which search again from each position."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from chat.rendering.text.user_text import user_text_html
     ids=["fences", "tildes", "brackets", "stops", "ticks"],
 )
 def test_people_s_words_take_no_longer_for_being_odd(text: str) -> None:
-    """MSG-12: a million characters, whatever they are; a test that never ends has failed."""
+    """MSG-12: a million characters of any kind; the test fails by not ending."""
     assert html.unescape(re.sub(r"<[^>]*>", "", user_text_html(text))) == text
 
 
 def test_fences_close_each_other_in_their_order() -> None:
-    """MSG-12: by one of the same length; what nothing closes is text."""
+    """MSG-12: by a fence of the same length; an unclosed fence is text."""
     text = "```py\na\n```\nb\n~~~~\n```\n~~~~\n```\nc"
     assert re.findall('<code class="fence">([^<]*)</code>', user_text_html(text)) == [
         "```py\na\n```\n",

@@ -118,7 +118,7 @@ def test_hostile_text_yields_only_our_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", VECTORS)
 def test_known_vector_yields_only_our_markup(text: str) -> None:
-    """MSG-12: the same for what has broken others."""
+    """MSG-12: the same for known attacks on other renderers."""
     check(render.render(text))
     stream, step = MarkdownStream(), max(1, len(text) // 50)
     for start in range(0, len(text), step):
@@ -142,7 +142,7 @@ def test_random_text_yields_only_our_markup(cut: list[str]) -> None:
 
 @pytest.mark.parametrize("url", SCHEMES[:26])
 def test_unsafe_address_stays_text(url: str) -> None:
-    """MSG-12: an address that is not http, https or mailto is no link at all, and what was written is shown."""
+    """MSG-12: an address that is not http, https or mailto is not linked but shown as written."""
     html = render.render(f"[a](<{url}>)")
     assert "href" not in html
     assert check(html).startswith("[a](")
@@ -150,7 +150,7 @@ def test_unsafe_address_stays_text(url: str) -> None:
 
 @pytest.mark.parametrize("html", HTML)
 def test_raw_html_is_shown_as_text(html: str) -> None:
-    """MSG-12: what was written is read, not run."""
+    """MSG-12: HTML in the text is shown, not interpreted."""
     said = html.replace("\0", "\ufffd").replace("&lt;", "<").replace("&gt;", ">")
     assert check(render.render(f"`` {html} ``")) == html.replace("\0", "\ufffd")
     assert check(render.render(f"x{html}").replace("<em>", "*").replace("</em>", "*")) == "x" + said
@@ -158,7 +158,7 @@ def test_raw_html_is_shown_as_text(html: str) -> None:
 
 @pytest.mark.parametrize("info", INFO)
 def test_code_label_cannot_leave_its_place(info: str) -> None:
-    """MSG-12: the language of a code block is a short label, whatever it says."""
+    """MSG-12: the language of a code block is a short label, for any language."""
     (block,) = render.blocks(f"~~~{info}\ncode\n~~~")
     label = block.split('<span class="code-lang">')[1].split("</span>")[0]
     assert len(check(f"<p>{label}</p>")) <= 40

@@ -1,4 +1,4 @@
-"""What a command printed, as a terminal shows it."""
+"""Terminal output as HTML."""
 
 from __future__ import annotations
 

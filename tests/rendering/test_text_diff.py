@@ -1,4 +1,4 @@
-"""The difference of two texts: true of both, readable, and bounded."""
+"""The difference of two texts: exact, readable, and in bounded time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from chat.rendering.text.text_diff import AROUND, LONGEST, MOST_PIECES, Piece, difference, shown
 
-Told = tuple[str, str]
+Change = tuple[str, str]
 SENTENCES = "".join(f"Sentence {number}. " for number in range(1_000))
 TEXTS = st.text(st.sampled_from("ab \n中文é.，😀"), max_size=60)
 
 
-def told(pieces: list[Piece]) -> list[Told]:
+def changes(pieces: list[Piece]) -> list[Change]:
     return [(piece.kind, piece.text) for piece in pieces]
 
 
@@ -25,7 +25,7 @@ def side(pieces: list[Piece], kind: str) -> str:
 
 @given(TEXTS, TEXTS)
 def test_both_texts_are_in_their_difference(before: str, after: str) -> None:
-    """MSG-11: to the letter; and no two pieces of one kind follow each other."""
+    """MSG-11: exactly, and no two pieces of the same kind follow each other."""
     pieces = difference(before, after)
     assert (side(pieces, "gone"), side(pieces, "new")) == (before, after)
     kinds = [piece.kind for piece in pieces]
@@ -68,13 +68,13 @@ def test_both_texts_are_in_their_difference(before: str, after: str) -> None:
         ("", "", []),
     ],
 )
-def test_whole_words_are_told(before: str, after: str, expected: list[Told]) -> None:
-    """MSG-11: never half of one; those of scripts without spaces letter by letter."""
-    assert told(difference(before, after)) == expected
+def test_whole_words_are_compared(before: str, after: str, expected: list[Change]) -> None:
+    """MSG-11: never half of a word; scripts without spaces are compared by letter."""
+    assert changes(difference(before, after)) == expected
 
 
 def test_long_stretches_are_cut_and_counted() -> None:
-    """MSG-11: what has not changed is shown around a change alone."""
+    """MSG-11: unchanged text is shown only next to changes."""
     before = "x " * 1000 + "old" + " y" * 1000
     pieces = shown(before, before.replace("old", "new"))
     head, gone, new, tail = pieces
@@ -99,7 +99,7 @@ def test_line_break_alone_is_seen() -> None:
     ],
 )
 def test_giant_texts_are_bounded(before: str, after: str) -> None:
-    """MSG-12: a megabyte on both sides, as unlike as may be; what is shown stays small."""
+    """MSG-12: two very different megabytes; the shown pieces stay small."""
     pieces = shown(before, after)
     assert len(pieces) <= MOST_PIECES + 1
     assert sum(len(piece.text) + len(piece.end) for piece in pieces) <= 2 * LONGEST + MOST_PIECES * (

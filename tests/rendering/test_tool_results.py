@@ -1,4 +1,4 @@
-"""What a tool gave back, as its card shows it."""
+"""Tool results in tool cards."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def shown(result: str, tool: str = "web_fetch") -> list[str]:
     ],
 )
 def test_json_is_laid_out_without_changing_a_token(text: str, lines: str) -> None:
-    """UI-02: numbers, keys and strings stand as the tool wrote them."""
+    """UI-02: numbers, keys and strings stay as the tool wrote them."""
     assert shown(text) == [lines]
 
 
 @given(VALUES)
 def test_layout_is_that_of_json_itself(value: object) -> None:
-    """Whatever Python writes on one line becomes what it writes with an indentation."""
+    """JSON on one line becomes what Python writes with indentation."""
     text = json.dumps([value])
     assert laid_out(text) == json.dumps([value], indent=2)
 

@@ -9,9 +9,9 @@ from markdown_it.token import Token
 from chat.rendering.budget import (
     UNLIMITED,
     Allowance,
+    BudgetExceeded,
     Expansions,
     Meter,
-    TooDear,
     end_of_markdown,
     most_expanded,
     most_output,
@@ -32,7 +32,7 @@ _ODD = re.compile("[\r\0\ud800-\udfff]")
 def draw_all(source: str, allowance: Allowance = UNLIMITED) -> tuple[str, ...]:
     """Draw normalised source. Text that exceeds the limits of length and output is shown as source.
 
-    Raises TooDear if the allowance is not enough.
+    Raises BudgetExceeded if the allowance is not enough.
     """
     end = end_of_markdown(source)
     if end is not None:
@@ -78,7 +78,7 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
             return (*drawn, *plain_blocks("\n".join(lines[start:])))
         drawn.append(html)
     if colours.missing:
-        raise TooDear
+        raise BudgetExceeded
     return tuple(drawn)
 
 

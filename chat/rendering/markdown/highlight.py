@@ -213,7 +213,7 @@ def known_as(language: str) -> str | None:
 
 
 def highlight(code: str, language: str, meter: Meter | None = None) -> str | None:
-    """Return the code as HTML with coloured spans, or None if it stays plain. Raises TooDear."""
+    """Return the code as HTML with coloured spans, or None if it stays plain. Raises BudgetExceeded."""
     name = known_as(language)
     if name is None or not is_colourable(code, language):
         return None

@@ -19,7 +19,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.rendering.budget import Meter, TooDear
+from chat.rendering.budget import BudgetExceeded, Meter
 
 # Converting a longer formula may take more than 30 ms, and the time grows with the square of the length.
 LONGEST_AT_ONCE = 1_500
@@ -171,13 +171,13 @@ def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options:
 
 
 def _mathml(source: str, env: EnvType, *, display: bool) -> str | None:
-    """Convert a formula. A long one stays source while it streams, and raises TooDear when it is final."""
+    """Convert a formula. A long one stays source while it streams, and raises BudgetExceeded when it is final."""
     meter: Meter | None = env["meter"]
     if meter is not None and meter.is_limited:
         meter.check()
         if len(source) > LONGEST_AT_ONCE:
             if env["final"]:
-                raise TooDear
+                raise BudgetExceeded
             return None
     return mathml(source, display=display)
 

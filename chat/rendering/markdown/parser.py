@@ -230,7 +230,7 @@ _metered = _make_parser(counts_steps=True)
 
 
 def parse(source: str, references: References, meter: Meter | None = None) -> list[Token]:
-    """Parse the blocks of normalised source, and add its link definitions to the references. Raises TooDear."""
+    """Parse the blocks of normalised source, and add its link definitions to the references. Raises BudgetExceeded."""
     tokens: list[Token] = []
     if meter is None or (len(source) < SHORT_SOURCE and "|" not in source):
         _md.block.parse(source, _md, {"references": references}, tokens)
@@ -270,7 +270,7 @@ def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
 
 
 def draw_inline(content: str, drawing: Drawing) -> str:
-    """Draw the content of one paragraph, heading or cell. Raises TooDear."""
+    """Draw the content of one paragraph, heading or cell. Raises BudgetExceeded."""
     parser, env = _md, _env(drawing, references=_Definitions(drawing))
     if drawing.meter is not None:
         drawing.meter.check()

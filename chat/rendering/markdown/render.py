@@ -12,7 +12,7 @@ from collections import OrderedDict
 from threading import RLock
 
 from agents.process_pool import Limits, ProcessPool, WorkFailed
-from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, TooDear, end_of_markdown
+from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, BudgetExceeded, end_of_markdown
 from chat.rendering.markdown import external_images
 from chat.rendering.markdown.blocks import draw_all, normalise, plain_blocks
 
@@ -143,7 +143,7 @@ def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
     if drawn is None and len(head) <= LONGEST_HERE:
         try:
             drawn = draw_all(normalise(head), allowance)
-        except TooDear:
+        except BudgetExceeded:
             return None
         _cache.put(head, drawn)
     return drawn

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from chat.rendering.budget import UNLIMITED, Allowance, Expansions, Meter, TooDear, end_of_markdown, most_output
+from chat.rendering.budget import UNLIMITED, Allowance, BudgetExceeded, Expansions, Meter, end_of_markdown, most_output
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import PlainText, draw_block, normalise, plain
 from chat.rendering.markdown.highlight import Coloured, Colours
@@ -108,7 +108,7 @@ class MarkdownStream:
         if self._plain is None:
             try:
                 return self._tail.html()
-            except TooDear:
+            except BudgetExceeded:
                 self._stop(self._tail.source)
         return self._plain.html() if self._plain is not None else ""
 
@@ -125,17 +125,17 @@ class MarkdownStream:
         return ops + self._frozen.append(self._plain.add(text[end:]))
 
     def _freeze(self, text: str, *, is_end: bool = False) -> list[Op]:
-        slices, is_too_dear = list[str](), False
+        slices, is_over_budget = list[str](), False
         try:
             slices += self._tail.add(text)
             if is_end:
                 slices += self._tail.rest()
-        except TooDear:
-            is_too_dear = True
-        if not (slices or is_too_dear):
+        except BudgetExceeded:
+            is_over_budget = True
+        if not (slices or is_over_budget):
             return []
         ops, rest = self._frozen.add(slices)
-        if is_too_dear or rest:
+        if is_over_budget or rest:
             self._stop("".join(rest) + self._tail.source)
         return ops
 
@@ -184,7 +184,7 @@ class _Frozen:
                 if number:  # the first slice freezes even if the time is up, as source
                     self._meter.check()
                 redrawn |= self._freeze(source)
-            except TooDear:
+            except BudgetExceeded:
                 rest = slices[number:]
                 break
         ops: list[Op] = [Append(html) for html in self.html[first:]]
@@ -204,7 +204,7 @@ class _Frozen:
         return Replace(index, html)
 
     def _freeze(self, source: str) -> set[int]:
-        """Freeze a slice, return which earlier blocks changed. Raises TooDear: then no block has changed."""
+        """Freeze a slice, return which earlier blocks changed. Raises BudgetExceeded: then no block has changed."""
         defined = len(self.references)
         fresh = [(block, *self._draw_first(block, source)) for block in self._parse(source)]
         drawn = [(index, self._draw(block)[0]) for index, block in self._users_of_definitions(defined)]
@@ -213,7 +213,7 @@ class _Frozen:
         self._output += sum(len(html) for _block, html, _is_provisional in fresh)
         self._output += sum(len(html) - len(self.html[index]) for index, html in changed.items())
         if self._output > most_output(self._length):
-            raise TooDear
+            raise BudgetExceeded
         for block, html, is_provisional in fresh:
             if is_provisional:
                 self.provisional[len(self.html)] = source
@@ -250,7 +250,7 @@ class _Frozen:
         self._coloured = parser.coloured_after(block.tokens, self._coloured)
         try:
             return self._draw(block)
-        except TooDear:
+        except BudgetExceeded:
             return plain("\n".join(block.lines)), True
 
     def _draw(self, block: _Block) -> tuple[str, bool]:
@@ -268,7 +268,7 @@ _ROW = re.compile(r"\|")
 
 
 class _Tail:
-    """The source that is not frozen. A method that exceeds the budget raises TooDear and leaves the source as it is."""
+    """The source that is not frozen. If a method raises BudgetExceeded, the source stays as it is."""
 
     def __init__(self, references: References, meter: Meter) -> None:
         self.source = ""

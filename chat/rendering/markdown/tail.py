@@ -14,7 +14,7 @@ from typing import NamedTuple
 from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS
 from markdown_it.token import Token
 
-from chat.rendering.budget import LONGEST_TAIL, Expansions, Meter, TooDear
+from chat.rendering.budget import LONGEST_TAIL, BudgetExceeded, Expansions, Meter
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import draw_block, is_plain, plain
 from chat.rendering.markdown.parser import Drawing, References
@@ -42,7 +42,7 @@ class Parsed(NamedTuple):
 
 
 class TailDrawing:
-    """Parses and draws the tail. A method that exceeds the budget raises TooDear."""
+    """Parses and draws the tail. A method that exceeds the budget raises BudgetExceeded."""
 
     def __init__(self, references: References, meter: Meter) -> None:
         self._references = references
@@ -61,7 +61,7 @@ class TailDrawing:
         """Parse the tail, or its beginning. No blocks if the parser fails."""
         if source != self._parsed_source:
             if len(source) > LONGEST_TAIL and self._meter.is_limited:
-                raise TooDear
+                raise BudgetExceeded
             references: References = ChainMap({}, self._references)
             try:
                 blocks = [*parser.top_level(parser.parse(source, references, self._meter))]

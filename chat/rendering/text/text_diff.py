@@ -18,7 +18,7 @@ _LEVELS = (
     re.compile(rf"{_LETTER}+|\n|[^\S\n]+|.", re.DOTALL),
 )
 # Parts of one text, and pairs of parts, that one call may compare. What exceeds this is one change. At worst a call
-# takes 0.6 s.
+# takes 0.7 s.
 MOST_PARTS = 100_000
 MOST_PAIRS = 4_000_000
 # Characters shown: of unchanged text next to a change, and of a change. Then the number of pieces shown.

@@ -64,7 +64,7 @@ def test_not_a_character_is_changed(text: str) -> None:
     ],
 )
 def test_addresses_are_links(text: str, addresses: list[str]) -> None:
-    """They open elsewhere and tell nothing of where they were; code and other schemes are no links."""
+    """Links open in a new tab and send no referrer; code and other schemes are not linked."""
     made = user_text_html(text)
     assert re.findall(r'<a href="([^"]*)"', made) == addresses
     assert made.count('target="_blank" rel="noopener noreferrer nofollow"') == len(addresses)
@@ -85,21 +85,21 @@ def test_code_stands_out(text: str, code: list[str]) -> None:
 
 
 def test_long_runs_of_marks_are_quick() -> None:
-    """MSG-12: a megabyte of anything is a page, not a standstill."""
+    """MSG-12: a megabyte of any text is rendered in time."""
     for piece in ("`", "``` ", "```\n", "https://", "(", "~~~\n", "`a", "www.", "www.a.", 'https://a/"', "https://a)"):
         text = piece * (200_000 // len(piece))
         assert shown(text) == text
 
 
 def test_copied_code_cannot_end_its_own_fence() -> None:
-    """MSG-12: fences are longer than any in what they hold; arguments and results that are JSON are laid out."""
+    """MSG-12: fences are longer than those in the text; JSON arguments and results are indented."""
     copied = as_markdown(tool(arguments={"a": [1]}, result="```\nx\n```\n"))
     assert copied == '**web_fetch**\n\n```json\n{\n  "a": [\n    1\n  ]\n}\n```\n\n````\n```\nx\n```\n````'
     assert as_markdown(message(text=" *x*\n")) == " *x*\n"
 
 
 def test_copied_message_has_links_to_its_files() -> None:
-    """MSG-12: whatever they are called; without a site, the text is all there is."""
+    """MSG-12: files with any name; without a site only the text."""
     file = AttachmentSnapshot("a_1", "a [b]_*`.png", "image", "image/png", 1, 1, 1, None)
     links = "- [a \\[b\\]\\_\\*\\`.png](https://parley.example/attachments/a_1)"
     said, silent = (replace(message(text=text), attachments=(file,)) for text in (" Hi\n", ""))

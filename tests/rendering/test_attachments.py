@@ -37,7 +37,7 @@ def test_of_a_long_name_the_ending_stays() -> None:
 
 
 def test_pictures_and_documents_are_lists_of_links() -> None:
-    """UI-01: each with what it is called and how large it is, whatever characters are in its name."""
+    """UI-01: each file has its name and size, with any characters in the name."""
     page = drawn(file('z<b>"x"</b>.pdf', "pdf"), file("p.png", "image", 8, 8), file("q.png", "image", 8, 8))
     document = page.select_one("a.document")
     assert document is not None

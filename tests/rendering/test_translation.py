@@ -21,7 +21,7 @@ JSON = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dict
 
 
 def test_error_is_said_in_the_reader_s_language() -> None:
-    """UI-13, RUN-10: with what the server said, which stays as it was, in its place."""
+    """UI-13, RUN-10: with the untranslated message of the server in its place."""
     words = BUSY.words
     assert isinstance(words, TranslatableText)
     with translation.override("zh-hans"):
@@ -32,7 +32,7 @@ def test_error_is_said_in_the_reader_s_language() -> None:
 
 @pytest.mark.parametrize(("kind", "role"), [("error", ""), ("text", "system")])
 def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
-    """UI-13: errors, and what Parley tells the model for everybody to see."""
+    """UI-13: errors, and notes that Parley sends to the model."""
     assert isinstance(BUSY.words, TranslatableText)
     row = ChatMessage(session_id="s_1", type=kind, role=role, sequence=1, text=str(BUSY))
     row.provider_data = {"words": BUSY.words.to_json()}
@@ -44,7 +44,7 @@ def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
 
 
 def test_values_are_never_taken_for_places() -> None:
-    """UI-13, MSG-12: whatever a server says, braces and all."""
+    """UI-13, MSG-12: any message of a server, even with braces."""
     words = _("{problem} It says: {words}", problem="No.", words="{problem} {0} {missing} %s")
     assert translate(str(words), words.to_json()) == "No. It says: {problem} {0} {missing} %s"
 
