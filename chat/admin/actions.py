@@ -235,7 +235,7 @@ def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction
 def _ask(request: StaffRequest, session: Session, row: ChatMessage, action: MessageAction) -> HttpResponse:
     """Show a page that asks for confirmation and counts the messages to withdraw. Raises ServiceError.
 
-    The confirmation carries the session's revision: if the session changes meanwhile, the page is shown again.
+    The confirmation has the session's revision. If the session changes before it is sent, the page is shown again.
     """
     options: dict[str, Any] = {"session": session, "author": request.user, "preview": True}
     if action == MessageAction.RETRY:

@@ -19,7 +19,7 @@ Pages = dict[str, tuple[Callable[..., HttpResponseBase], str]]
 
 
 class StaffRequest(HttpRequest):
-    """A request of a signed-in member of staff: the admin site lets nobody else through."""
+    """A request of a signed-in member of staff. The admin site refuses all others."""
 
     user: User
 

@@ -40,7 +40,7 @@ RUN_STATES: dict[str, Any] = {
 
 
 def state_badge(session: Session) -> SafeString:
-    """Return a badge with the state of a session's run if it is at work, else with the session's status."""
+    """Return a badge with the state of a session's run if it is active, else with the session's status."""
     if session.run.state != RunState.IDLE and session.status != Session.Status.DELETED:
         return _badge("working", RUN_STATES, session.run.state)
     return _badge(session.status, STATUSES, session.status)

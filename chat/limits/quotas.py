@@ -1,4 +1,4 @@
-"""How much a person may have or use: files stored, agents at work, tokens in a day; and how much disk stays free.
+"""How much a user may have or use: stored files, running agents, tokens in a day; and how much disk space stays free.
 
 Quotas are checked against rows, by the services that use them. Requests at the same moment may all pass, so a quota can
 be exceeded by that many and no further. A turn that has begun runs to its end.

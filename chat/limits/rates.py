@@ -28,7 +28,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
-# What these do, nobody asks for from outside.
+# Actions that no client requests.
 UNLIMITED_FACES = (Face.COMMAND, Face.AGENT)
 
 

@@ -69,7 +69,7 @@ class SourcedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What there is around rows that are but a part of a session: who speaks there, and how calls before are named."""
+    """The context of rows that are only a part of a session: its senders, and the ids of earlier tool calls."""
 
     speakers: frozenset[Named] = frozenset()
     call_ids: frozenset[str] = frozenset()

@@ -30,9 +30,9 @@ class NoSuchAttachment(ServiceError):
 
 
 def fetch(user: User, attachment_id: str) -> Attachment:
-    """Find a file for somebody who may see it. One that is not sent is its uploader's; a removed message's nobody's.
+    """Find a file for a user who may see it: an unsent one for its uploader only, one of a removed message for no one.
 
-    Raises NoSuchAttachment (nobody learns whether it exists).
+    Raises NoSuchAttachment, whether or not the file exists.
     """
     attachment = Attachment.objects.filter(pk=attachment_id).select_related("message").first()
     if attachment is None or not _is_visible(attachment, user):

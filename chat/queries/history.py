@@ -24,9 +24,9 @@ PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What somebody did, `user` is None where nobody is known. `made` is the version that came of it.
+    """A change by a user; `user` is None if unknown. `made` is the resulting version.
 
-    `suggested_by` names who suggested an edit that somebody else has accepted.
+    `suggested_by` names who suggested an edit that another user accepted.
     """
 
     id: int

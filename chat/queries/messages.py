@@ -13,7 +13,7 @@ from chat.queries import presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
 
-# Several screens of text. What is above them is loaded when somebody scrolls there.
+# Several screens of text. Earlier messages are loaded when the user scrolls up.
 PAGE_CHARS = 12_000
 # Results of tools are folded and cost less; a page has room for so many characters of them.
 PAGE_RESULT_CHARS = 1_000_000
@@ -78,7 +78,7 @@ def page_after(
 
 
 def page_around(session: Session, message_id: str) -> Page | None:
-    """Read a message with what stands before and after it; None when it is not there (any more)."""
+    """Read a message with its neighbours; None if it does not exist or was removed."""
     sequence = ChatMessage.objects.live(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
     if sequence is None:
         return None

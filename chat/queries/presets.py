@@ -26,7 +26,7 @@ MOST_HOSTS = 100
 def presets() -> list[AgentPreset]:
     """All that a new session may begin with, the default one first, then in order; never empty. One query.
 
-    Those of the configuration file stand at place 0, in their order; rows stand at their `position`.
+    Those of the configuration file have place 0, in their order; rows have their `position`.
     """
     return _offered({row.name: row for row in PresetRow.objects.all()})
 
@@ -173,7 +173,7 @@ def _offered(rows: dict[str, PresetRow]) -> list[AgentPreset]:
     known |= {row.name: _from_row(row) for row in rows.values()}
     default = registry().default_agent
     names = sorted(known, key=lambda name: (name != default, *places[name], name))
-    # Somebody has to answer, whatever is hidden.
+    # There must be an agent, even if all are hidden.
     return [known[name] for name in names if name not in rows or rows[name].is_offered] or [known[default]]
 
 
@@ -194,7 +194,7 @@ def _from_row(row: PresetRow) -> AgentPreset:
 
 
 def _copied(name: str, config: Json) -> AgentPreset | None:
-    """Read a session's copy; None where it has none, or somebody has made something else of it."""
+    """Read a session's copy of its agent; None if it has none, or an invalid one was set by hand."""
     tools, rounds, prompts = _texts(config.get("tools")), config.get("max_rounds"), _texts(config.get("prompts"))
     if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:
         return None
@@ -207,7 +207,7 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
 
 
 def _texts(value: object) -> tuple[str, ...] | None:
-    """Take a list of texts as it stands in JSON; None for anything else."""
+    """Return a JSON list of strings as a tuple; None for anything else."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return tuple(value)

@@ -72,7 +72,7 @@ class Found:
 
 
 def terms_of(query: str) -> list[str]:
-    """Split what somebody has typed into the terms that must all be found."""
+    """Split a search query into the terms that must all be found."""
     words = query.replace("\0", " ").split()
     return list(dict.fromkeys(word[:LONGEST_TERM] for word in words))[:MOST_TERMS]
 

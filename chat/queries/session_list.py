@@ -30,7 +30,7 @@ MOST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session as its row in the list shows it. `owner` is given where it is somebody else's."""
+    """A session as its row in the list shows it. `owner` is set if another user owns it."""
 
     id: str
     title: str
@@ -145,7 +145,7 @@ def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
 
 
 def recent(user: User, count: int, within: Q | None = None) -> list[Listed]:
-    """Read the last active sessions, wherever they stand in the list."""
+    """Read the last active sessions, wherever they are in the list."""
     rows = _rows(user, archived=False, within=within).order_by("-updated_at")[:count]
     return [_listed(session, user) for session in rows]
 

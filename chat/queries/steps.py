@@ -138,7 +138,7 @@ def _turns(session_id: str) -> QuerySet[ChatMessage]:
 
 
 def _turn_before(session_id: str, sequence: int | None) -> int:
-    """Find where people spoke last before a place (None: the session's end); 0 if nobody did."""
+    """Return the sequence of the last user message before a place (None: the session's end); 0 if there is none."""
     turns = _turns(session_id) if sequence is None else _turns(session_id).filter(sequence__lt=sequence)
     return turns.aggregate(last=Max("sequence"))["last"] or 0
 

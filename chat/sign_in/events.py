@@ -37,7 +37,7 @@ def _signed_out(sender: Any, request: HttpRequest, user: User | None, **signal: 
 
 
 def _failed(sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **signal: Any) -> None:
-    """A name that nobody has is not written down: it may be a password in the wrong field."""
+    """An unknown name is not logged: it could be a password in the wrong field."""
     name = str(credentials.get("username") or "")
     person = None if "\0" in name else User.objects.filter(username=name).first()
     record(Kind.SIGN_IN_FAILED, actor=None, person=person, method="password")

@@ -11,7 +11,7 @@ from django.db.models.functions import Replace
 
 from chat.models import ApiToken, Invitation, Session, Share, User
 
-# What stands in place of a name or title.
+# What replaces a name or title.
 ERASED = "(erased)"
 
 

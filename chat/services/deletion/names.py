@@ -16,7 +16,7 @@ from chat.queries.attachments import fetch_attachments
 from chat.services.batches import Deadline, Pacer
 from chat.services.transaction import SessionTransaction
 
-# What stands in the rows, which the model reads too, as with interruptions.
+# In English, because the model reads it, too.
 ERASED_SENDER = "Deleted user"
 # Each of them may have many long revisions.
 MAX_MESSAGES = 20

@@ -52,7 +52,7 @@ def overwrite_deleted(deadline: Deadline | None = None) -> bool:
 
 
 def vacuum() -> None:
-    """Rewrite the database without the free space in it, and what may be left there; writers wait meanwhile."""
+    """Rewrite the database without its free space and what may be left there. Writers wait until it is done."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")
     if connection.vendor == "sqlite":

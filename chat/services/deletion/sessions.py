@@ -1,6 +1,6 @@
 """Erasing sessions for good: their rows, their files and what the database itself still keeps of them.
 
-Everything happens in batches, so that others can write meanwhile, and may be repeated: after a crash it continues where
+Everything happens in batches, so that others can write in between, and may repeat: after a crash it continues where
 it was. There is no way back. What is only deleted comes back until it is purged (services/purging.py).
 """
 

@@ -137,7 +137,7 @@ def _heir(session: Session) -> User | None:
 
 @transaction.atomic
 def _hand_over(session_id: str, user: User, heir: User) -> bool:
-    """Make somebody in a session its owner; returns False when it has changed meanwhile."""
+    """Make another user of a session its owner. Return False if the session has changed since."""
     try:
         opened = SessionTransaction.lock(session_id)
     except NoSuchSession:

@@ -31,10 +31,10 @@ MOST_NOTICES = 5
 
 @transaction.atomic
 def first_administrator() -> User:
-    """Return the administrator who was here first; make one, without a password, where there is nobody at all.
+    """Return the first administrator; create one without a password if there are no users.
 
     Raises ServiceError where there are people but none of them is an active administrator: making another one
-    would hand the house to whoever reads the server's output.
+    would give the installation to anyone who reads the server's output.
     """
     administrator = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if administrator is None:
@@ -57,7 +57,7 @@ def an_administrator_can_sign_in() -> bool:
 def sign_in_link(*, user: User, author: User | None = None) -> str:
     """Return a new token that signs `user` in, once, within a day. Their earlier links stop working.
 
-    `author` is the member of staff who makes it for somebody else: the person is told on their next page.
+    `author` is the member of staff who creates it for another user, who is notified on their next page.
     """
     if author is not None:
         spend("sign_in_links", author.pk)
@@ -71,7 +71,7 @@ def sign_in_link(*, user: User, author: User | None = None) -> str:
 
 
 def link_owner(token: str) -> User | None:
-    """Return whom a sign-in token would sign in, without using it up; None if it signs nobody in."""
+    """Return the user whom a sign-in token would sign in, without using it up; None if it is invalid."""
     links = SignInLink.objects.filter(token_hash=hashed(token), used_at=None, expires_at__gt=timezone.now())
     return User.objects.filter(pk__in=links.values("user"), is_active=True).first()
 

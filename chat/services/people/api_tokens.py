@@ -20,14 +20,14 @@ from chat.services.messages.validation import exact
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 
-# By it, whoever finds a token in a log or a repository sees what it is.
+# A prefix that identifies a token found in a log or a repository.
 PREFIX = "parley_"
 SHAPE = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 LONGEST_NAME = 80
 MOST = 50
 # For how many days a token may hold; 0: until it is ended.
 LIVES = (30, 90, 365, 0)
-# So often it is noted that a token is in use: a program that asks all the time shall not write all the time.
+# How often the last use of a token is stored, so that a busy program does not write with each request.
 NOTED_EVERY = timedelta(minutes=1)
 
 
@@ -66,7 +66,7 @@ def revoke(*, user: User, token_id: int, author: User | None = None) -> ApiToken
 
 
 def alive(token_ids: Iterable[int]) -> set[int]:
-    """Which of these tokens still let somebody in; one query."""
+    """Return which of these tokens are still valid, in one query."""
     return set(_valid().filter(pk__in=list(token_ids)).values_list("pk", flat=True))
 
 
@@ -77,7 +77,7 @@ def _valid() -> QuerySet[ApiToken]:
 
 
 def recognised(secret: str) -> ApiToken | None:
-    """Find the token with this secret, with its user; None if it is unknown, ended, too old, or of nobody active."""
+    """Find the token with this secret, with its user; None if it is unknown, revoked, expired, or its user inactive."""
     if not SHAPE.fullmatch(secret):
         return None
     now = timezone.now()

@@ -36,7 +36,7 @@ def choices() -> dict[str, tuple[str, ...]]:
 
 @transaction.atomic
 def choose(*, user: User, values: dict[str, str]) -> None:
-    """Keep what somebody has chosen, by preference. Raises ServiceError for what is not on offer."""
+    """Save a user's preferences, by name. Raises ServiceError for unknown values."""
     known = choices()
     for name, value in values.items():
         if name not in known or value not in known[name]:

@@ -219,9 +219,9 @@ def make_recovery_codes(*, user: User) -> list[str]:
 
 @transaction.atomic
 def reset(*, user: User, author: User | None) -> bool:
-    """Remove all second factors of somebody who lost them, and end their logins; returns whether there were any.
+    """Remove all second factors of a user who lost them, and end their logins. Return whether there were any.
 
-    `author` is the member of staff who does it; None for the command. The person is told on their next page.
+    `author` is the member of staff who does it; None for the command. The user is notified on their next page.
     """
     _locked(user)
     removed, _kinds = Authenticator.objects.filter(user=user).delete()

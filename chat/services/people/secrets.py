@@ -1,4 +1,4 @@
-"""The secrets in links: only their hashes are kept, so that whoever reads the database cannot use them."""
+"""The secrets in links. Only their hashes are stored, so that reading the database gives no access."""
 
 import hashlib
 

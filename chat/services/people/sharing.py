@@ -130,7 +130,7 @@ def invitations(session: Session) -> list[Invitation]:
 
 
 def valid_invitations() -> QuerySet[Invitation]:
-    """Return the links that let somebody in now: not used up, and their makers are still members themselves."""
+    """Return the links that work now: not used up, and their makers are still members."""
     hosts = Membership.objects.filter(user=OuterRef("created_by"), workspace=OuterRef("session__workspace"))
     is_hosted = Exists(hosts.exclude(role=Membership.Role.GUEST))
     valid = Invitation.objects.filter(UNUSED, is_hosted, expires_at__gt=timezone.now(), created_by__is_active=True)

@@ -59,7 +59,7 @@ def what_holds_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
 
 
 def is_last_administrator(user: User) -> bool:
-    """Whether nobody else could put things right."""
+    """Whether this user is the only active administrator."""
     others = User.objects.filter(is_superuser=True, is_staff=True, is_active=True).exclude(pk=user.pk)
     return user.is_superuser and user.is_active and not others.exists()
 

@@ -1,4 +1,4 @@
-"""Workspaces as their members have them: which are somebody's, which one they are in, and going to another."""
+"""The workspaces of a user: which ones they have, which is the current one, and switching to another."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Somebody's workspaces, the oldest first, and the one that is shown; None where there is none at all."""
+    """A user's workspaces, the oldest first, and the one that is shown; None if there is none."""
 
     mine: tuple[Place, ...]
     here: Place | None
 
     @property
     def several(self) -> bool:
-        """Whether there is anything to choose from: nobody else is told of workspaces."""
+        """Whether the user has several workspaces. Others do not see the word."""
         return len(self.mine) > 1
 
     @property
@@ -71,7 +71,7 @@ def standing_of(user: User) -> Standing:
 
 
 def places_of(user: User, wanted: int | None = None) -> Places:
-    """Read somebody's workspaces, with the `wanted` one shown if it is theirs; else the one that they are in.
+    """Read a user's workspaces. The shown one is the `wanted` one if it is theirs, else their current one.
 
     One query. Of news it is only asked where there are several.
     """
