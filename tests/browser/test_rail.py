@@ -79,7 +79,7 @@ async def test_page_that_is_too_old_says_so(ana: Person) -> None:
     field = ana.page.get_by_role("textbox", name="First message")
     await field.fill("Half a thought")
     await field.press("Enter")
-    await expect(ana.page.get_by_role("alert")).to_contain_text("too old")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("out of date")
     await ana.page.get_by_role("button", name="Change the theme").click()
     await expect(ana.page.locator(".toast")).to_contain_text("Reload it")
     await ana.page.reload()

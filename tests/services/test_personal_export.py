@@ -170,7 +170,7 @@ async def test_archive_is_streamed(ana: User, way: str) -> None:
     assert answer["Content-Disposition"] == 'attachment; filename="Parley ana.zip"'
     refused = await ask()
     assert refused.status_code == 409
-    assert b"An export of yours is being written." in refused.content
+    assert b"Your export is already being created." in refused.content
     content = b"".join([piece async for piece in answer.streaming_content])
     assert "account.json" in zipfile.ZipFile(BytesIO(content)).namelist()
     again = await ask()

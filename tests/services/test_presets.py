@@ -194,5 +194,5 @@ def test_wrong_models_and_tools_are_told_with_those_that_exist() -> None:
         with pytest.raises(Invalid, match="Choose one of: house/one, house/two"):
             presets.check_model(bad)
     presets.check_tools(["calculator"])
-    with pytest.raises(Invalid, match=r"no tool “hammer”\. Choose from: .*calculator"):
+    with pytest.raises(Invalid, match=r"Unknown tool “hammer”\. Choose from: .*calculator"):
         presets.check_tools(["calculator", "hammer"])

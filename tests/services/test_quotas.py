@@ -144,7 +144,7 @@ async def test_agents_at_work_are_bounded_for_each_person(house: House, ana: Use
     await house.send(first, ana, "And this")
     with pytest.raises(QuotaExceeded) as refused:
         await house.send(second, ana, "Me too")
-    assert "1 agent at work" in refused.value.message
+    assert "1 agent working" in refused.value.message
     assert (await house.do(usage_of, ana)).running_turns == 1
     end.open()
     await house.idle(first)
