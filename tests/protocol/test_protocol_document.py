@@ -127,5 +127,5 @@ async def test_example_of_steps_is_true(house: House, ana: User) -> None:
     shapes = [document.shape(json.loads(update)) for update in sent]
     for update in document.updates():
         assert any(document.is_like(document.shape(update), each) for each in shapes), f"nothing like it: {update}"
-    fields_of_step = document.TEXT.partition("A step is one message in the form of model APIs")[2].partition(". A response")[0]
+    fields_of_step = document.TEXT.partition("in the form of model APIs")[2].partition(". A response")[0]
     assert document.WORD.findall(fields_of_step) == names_of(Step)
