@@ -12,10 +12,10 @@ ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 3 -m "both_
 help:
 	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
 	@echo "make link   print a new sign-in link"
-	@echo "make check  lint, plain words, types, import contracts, migrations, fast tests"
+	@echo "make check  lint, plain words, types, import contracts, migrations, tests without a database"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
-	@echo "make test   all of that and every other test; screens are checked in one look each"
-	@echo "make test-all   likewise, with every screen on desktop and phone, light and dark"
+	@echo "make test   all of that and every other test; one look at each screen, a share of the random cases"
+	@echo "make test-all   likewise, with every screen on desktop and phone, light and dark, and all random cases"
 
 run: environment
 	@exec $(PYTHON_ENV)/python manage.py serve
@@ -47,7 +47,7 @@ check test test-all: export PYTHONDONTWRITEBYTECODE =
 
 check: export PARLEY_DATA = $(CHECK_DATA)
 check: lint
-	$(PYTEST) -n 2 -m "not browser and not server"
+	$(PYTEST) -n 2 -m "not browser and not server and not database" $(addprefix --ignore=tests/,access admin browser flows postgres sqlite)
 
 words: dev-environment
 	@$(PYTHON_ENV)/python scripts/words
@@ -58,6 +58,7 @@ test: test-needs lint
 	$(PYTEST) -n 3 -m "not every_look"
 	$(ON_POSTGRES)
 
+test-all: export PARLEY_ALL_CASES = 1
 test-all: test-needs lint
 	$(PYTEST) -n 3
 	$(ON_POSTGRES)

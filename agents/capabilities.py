@@ -74,9 +74,9 @@ def takes(model: str, provider: ProviderConfig, table: Mapping[str, Capabilities
 
     Servers that speak OpenAI's format take its images, and PDF files only where it is configured.
     """
-    told = known(model, table) or NOTHING
+    listed = known(model, table) or NOTHING
     may_pdf = provider.type != "openai" or provider.is_openai
     own = provider.models.get(model)
-    images = (own.vision if own else None, provider.vision, told.images)
-    pdf = (own.pdf if own else None, provider.pdf, told.pdf and may_pdf)
+    images = (own.vision if own else None, provider.vision, listed.images)
+    pdf = (own.pdf if own else None, provider.pdf, listed.pdf and may_pdf)
     return Capabilities(*(next(value for value in values if value is not None) for values in (images, pdf)))

@@ -60,7 +60,7 @@ class Listing:
         return bool(self._config.listed)
 
     def known(self) -> list[str]:
-        """The models as far as they are known now, the default first; empty for a server that has not told yet."""
+        """Return the known models, the default first; empty for a server that has not listed its models yet."""
         return self._config.listed or self._found or self._built_in()
 
     async def refresh(self) -> None:

@@ -57,8 +57,8 @@ class ToolError(AgentError):
 class ProviderError(AgentError):
     """A model provider failed.
 
-    `transient`: asking again may help. `retry_after`: seconds, when the server said. `insisted`: whoever raised it has
-    asked again as often as is configured, so that the loop does not.
+    `transient`: asking again may help. `retry_after`: seconds, when the server said. `sdk_retried`: the SDK has
+    retried as often as is configured, so that the loop does not.
     """
 
     code = "provider"
@@ -66,7 +66,7 @@ class ProviderError(AgentError):
 
     def __init__(self, message: str, *, retry_after: float | None = None, status: int | None = None) -> None:
         super().__init__(message)
-        self.insisted = False
+        self.sdk_retried = False
         self.retry_after = retry_after
         self.status = status
 

@@ -1,4 +1,4 @@
-"""The agent loop: responses and tool rounds until the turn ends, told as events."""
+"""The agent loop: responses and tool rounds until the turn ends, as events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agents.tools import Tool, ToolContext, failed
 
 MAX_ATTEMPTS = 3
 MAX_PAUSES = 3
-# A server that asks for more patience than this is reported to the person instead.
+# A server that asks for a longer pause than this is reported to the user instead.
 MAX_RETRY_DELAY = 60.0
 
 # One response may ask for hundreds of calls, each with a connection or a thread of its own.
@@ -79,15 +79,14 @@ async def run(
 
     Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
-    `check_pending` is asked once the last ToolReturned of a round was taken; True ends the turn (RUN-06).
-    The rounds since the last user message in the history count towards `max_rounds` (RUN-09).
-    `refresh` is asked before every LLM call but one that opens the turn, for the agent and the history as they are by
-    now (RUN-16, ADM-02); without it the loop appends to its own copy.
+    `check_pending` is asked after the last ToolReturned of a round; True ends the turn (RUN-06). The rounds since the
+    last user message in the history count towards `max_rounds` (RUN-09).
+    `refresh` returns the current agent and history before each LLM call except the first (RUN-16, ADM-02).
 
-    Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where
-    it is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in
-    the history get a new id before anyone sees them: some servers number them from zero in every response, and others
-    refuse a conversation in which an id occurs twice.
+    Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where it
+    is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in the
+    history get a new id: some servers number them from zero in every response, and others refuse an id that occurs
+    twice in a conversation.
 
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
@@ -156,10 +155,10 @@ class _Turn:
         closing = self.rounds >= self.agent.max_rounds
         if closing:
             note = limit_note(self.rounds)
-            told = Message("system", (Text(note),))
-            if self.history[-1:] != [told]:
+            message = Message("system", (Text(note),))
+            if self.history[-1:] != [message]:
                 yield RoundLimitReached(self.rounds, note)
-                self._append(told)
+                self._append(message)
         async with aclosing(self._attempts(response, "none" if closing else "auto")) as events:
             async for event in events:
                 yield event
@@ -233,7 +232,7 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
 def _retry_delay(response: Response, attempt: int) -> float | None:
     """Seconds until the next attempt; None when there is none: nothing failed, something was shown, or it is no use."""
     error = response.error
-    if error is None or not error.transient or error.insisted or response.shown or attempt == MAX_ATTEMPTS:
+    if error is None or not error.transient or error.sdk_retried or response.shown or attempt == MAX_ATTEMPTS:
         return None
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= MAX_RETRY_DELAY else None

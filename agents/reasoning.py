@@ -44,7 +44,7 @@ class ReasoningSupport:
 
     `reasons`: it reasons at all. `efforts`: the levels that a request may name, lowest first, and `default` the one
     that applies without. `budget`: a request may set a number of thinking tokens. `adaptive`: it decides itself how
-    much to think (Anthropic), and with `always` it does so unless told otherwise.
+    much to think (Anthropic), and with `always` it does so unless a request says otherwise.
     """
 
     reasons: bool = True

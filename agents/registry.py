@@ -26,7 +26,7 @@ from agents.toolbox import TOOLBOX
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model that a session may use. `model` is "" while a server has not told what it offers."""
+    """A model that a session may use. `model` is "" until a server has listed its models."""
 
     provider: str
     model: str

@@ -47,10 +47,11 @@ NO_CONTEXT = ToolContext()
 class Tool:
     """A function that a model may call.
 
-    `time_limit` in seconds; `parallel`: may run beside others; `approval`: a person should agree first (a flag only,
-    nobody asks yet); `foreign`: its results hold text that neither people nor Parley wrote. `context` names the
+    `time_limit` in seconds; `parallel`: may run beside others; `approval`: a person should agree first (a flag only, no
+    user is asked yet); `foreign`: its results hold text that neither people nor Parley wrote. `context` names the
     parameter that takes the ToolContext, "" where there is none. An async function runs on the loop; any other runs in
-    a thread of its own, which nobody can stop: after its time limit, or Stop, it goes on unheard until it ends.
+    a thread of its own, which cannot be stopped: after its time limit, or Stop, it runs on until it ends, and its
+    result is ignored.
     """
 
     name: str

@@ -51,9 +51,9 @@ def _measure(count: int) -> None:
 
     worker = lease.register_worker()
     asked: dict[str, Callable[[], object]] = {
-        "is work due?": lease.work_is_due,
+        "is work due?": lease.is_work_due,
         "claim": lambda: lease.claim(worker, 20),
-        "what is mine?": lambda: lease.standings(worker, []),
+        "what is mine?": lambda: lease.run_rows(worker, []),
     }
     for name, ask in asked.items():
         with CaptureQueriesContext(connection) as captured:

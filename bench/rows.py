@@ -78,7 +78,7 @@ def _message(session: Session, owner: User, number: int, answer: str) -> ChatMes
         sender="Admin" if asked else "",
         provider="" if asked else session.provider,
         model="" if asked else session.model,
-        run_id=f"t_{(number + 1) // 2:024x}",
+        turn_id=f"t_{(number + 1) // 2:024x}",
         response_id="" if asked else f"r_{number:024x}",
         duration_ms=None if asked else 3200,
     )

@@ -1,8 +1,10 @@
-"""What clients ask for: commands as values, and the one place that reads them from the wire."""
+"""The commands of clients, and the functions that read them from frames and requests."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -46,12 +48,32 @@ class Malformed(ValueError):  # named for what the frame is
 
 
 class Command(BaseModel):
-    """Any command. `ref` comes back with the answer; `needs` is the role in the session that it takes."""
-
-    needs: ClassVar[SessionRole] = SessionRole.EDITOR
+    """What a client asks for. `ref` comes back with the answer."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    type: str
     ref: Annotated[str, Field(max_length=200)] | None = None
+
+
+class SessionCommand(Command):
+    """A command on the session. `chat.dispatch` has its handler."""
+
+    # The least role in the session that may give the command.
+    needs: ClassVar[SessionRole] = SessionRole.EDITOR
+    # The rate limit that counts it here. None: never refused, or counted by its service.
+    limit: ClassVar[Literal["changes", "turns"] | None] = "changes"
+    # Whether guests, who are members of no workspace of the session, may give it.
+    for_guests: ClassVar[bool] = True
+
+
+COMMANDS: list[type[Command]] = []
+Kind = TypeVar("Kind", bound=Command)
+
+
+def command(kind: type[Kind]) -> type[Kind]:
+    """Register a command, so that frames are read as it."""
+    COMMANDS.append(kind)
+    return kind
 
 
 class Known(BaseModel):
@@ -62,51 +84,67 @@ class Known(BaseModel):
     rev: Annotated[int, Field(ge=0)] = 0
 
 
+@command
 class Sync(Command):
     type: Literal["sync"]
     since: Number = 0
     have: Annotated[dict[Id, Known | int], Field(max_length=MOST_KNOWN)] = {}
 
 
+@command
 class Ping(Command):
     type: Literal["ping"]
 
 
-class SendMessage(Command):
+@command
+class SendMessage(SessionCommand):
+    limit = None
+
     type: Literal["send"]
     text: str
     key: Key | None = None
     attachments: Annotated[list[Id], Field(max_length=MOST_KNOWN)] = []
 
 
-class EditQueued(Command):
+@command
+class EditQueued(SessionCommand):
     type: Literal["edit_queued"]
     id: Id
     text: str
     revision: Number | None = None
 
 
-class Withdraw(Command):
+@command
+class Withdraw(SessionCommand):
     type: Literal["withdraw"]
     id: Id
 
 
-class SendNow(Command):
-    """A held message; all of them without an `id`."""
+@command
+class SendNow(SessionCommand):
+    """Send a held message, or all of them without an `id`."""
+
+    limit = "turns"
 
     type: Literal["send_now"]
     id: Id | None = None
 
 
-class Typing(Command):
+@command
+class Typing(SessionCommand):
+    limit = None
+
     type: Literal["typing"]
 
 
-class CancelRun(Command):
+@command
+class CancelRun(SessionCommand):
+    limit = None
+
     type: Literal["cancel"]
 
 
-class Withdrawing(Command):
+class Withdrawing(SessionCommand):
     """A command that may withdraw messages: refused where there are more than `at_most`, beside the last answer.
 
     `preview` only asks what it would withdraw.
@@ -116,36 +154,48 @@ class Withdrawing(Command):
     preview: bool = False
 
 
+@command
 class Retry(Withdrawing):
+    limit = "turns"
+
     type: Literal["retry"]
     id: Id
 
 
+@command
 class RunTools(Withdrawing):
+    limit = "turns"
+
     type: Literal["run_tools"]
     id: Id
 
 
+@command
 class RestoreAttempt(Withdrawing):
+    limit = "turns"
+
     type: Literal["restore_attempt"]
     attempt: Id
 
 
-class Edit(Command):
+@command
+class Edit(SessionCommand):
     type: Literal["edit"]
     id: Id
     text: str
     revision: Number | None = None
 
 
-class SuggestEdit(Command):
+@command
+class SuggestEdit(SessionCommand):
     type: Literal["suggest_edit"]
     id: Id
     text: str
     revision: Number | None = None
 
 
-class AcceptSuggestion(Command):
+@command
+class AcceptSuggestion(SessionCommand):
     """`revision` is the message's that the suggestion was compared with."""
 
     type: Literal["accept_suggestion"]
@@ -153,29 +203,34 @@ class AcceptSuggestion(Command):
     revision: Number | None = None
 
 
-class DismissSuggestion(Command):
+@command
+class DismissSuggestion(SessionCommand):
     type: Literal["dismiss_suggestion"]
     id: Id
 
 
-class Exclude(Command):
+@command
+class Exclude(SessionCommand):
     type: Literal["exclude"]
     id: Id
 
 
-class Include(Command):
+@command
+class Include(SessionCommand):
     type: Literal["include"]
     id: Id
 
 
-class ExcludeBefore(Command):
+@command
+class ExcludeBefore(SessionCommand):
     """Exclude everything before the message from context."""
 
     type: Literal["exclude_before"]
     id: Id
 
 
-class IncludeBefore(Command):
+@command
+class IncludeBefore(SessionCommand):
     """Include everything before the message; with `since`, only what was excluded after that revision."""
 
     type: Literal["include_before"]
@@ -183,20 +238,25 @@ class IncludeBefore(Command):
     since: Number | None = None
 
 
-class Remove(Command):
+@command
+class Remove(SessionCommand):
     type: Literal["remove"]
     id: Id
 
 
-class Restore(Command):
+@command
+class Restore(SessionCommand):
     type: Literal["restore"]
     id: Id
 
 
-class Fork(Command):
-    """`run` is what is sensible unless it is said: a changed text wants an answer. One `key` makes one fork."""
+@command
+class Fork(SessionCommand):
+    """Without `run`, the agent answers if the text was changed. One `key` makes one fork."""
 
-    needs: ClassVar[SessionRole] = SessionRole.VIEWER
+    needs = SessionRole.VIEWER
+    limit = None
+    for_guests = False
 
     type: Literal["fork"]
     id: Id
@@ -205,19 +265,28 @@ class Fork(Command):
     key: Key | None = None
 
 
-class SetModel(Command):
+@command
+class SetModel(SessionCommand):
+    for_guests = False
+
     type: Literal["set_model"]
     provider: Annotated[str, Field(max_length=80)]
     model: Annotated[str, Field(max_length=200)]
 
 
-class SetAgent(Command):
+@command
+class SetAgent(SessionCommand):
+    for_guests = False
+
     type: Literal["set_agent"]
     agent: Annotated[str, Field(max_length=80)]
 
 
-class Configure(Command):
+@command
+class Configure(SessionCommand):
     """Fields that are left out keep their values; an empty effort and a budget of 0 leave it to the model."""
+
+    for_guests = False
 
     type: Literal["configure"]
     tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
@@ -227,66 +296,44 @@ class Configure(Command):
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
 
 
-class Rename(Command):
+@command
+class Rename(SessionCommand):
     type: Literal["rename"]
     title: str
 
 
-class SetSystemPrompt(Command):
+@command
+class SetSystemPrompt(SessionCommand):
     type: Literal["set_system_prompt"]
     system_prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
     seen: Annotated[str, Field(max_length=LONGEST_PROMPT)] | None = None
 
 
-class MarkRead(Command):
-    needs: ClassVar[SessionRole] = SessionRole.VIEWER
+@command
+class MarkRead(SessionCommand):
+    needs = SessionRole.VIEWER
+    limit = None
 
     type: Literal["read"]
     revision: Number
 
 
-class SaveDraft(Command):
+@command
+class SaveDraft(SessionCommand):
+    limit = None
+
     type: Literal["draft"]
     text: str
 
 
-# What is asked of the session; the other commands are about the socket itself.
-Request = (
-    SendMessage
-    | EditQueued
-    | Withdraw
-    | SendNow
-    | Typing
-    | CancelRun
-    | Retry
-    | RunTools
-    | RestoreAttempt
-    | Edit
-    | SuggestEdit
-    | AcceptSuggestion
-    | DismissSuggestion
-    | Exclude
-    | Include
-    | ExcludeBefore
-    | IncludeBefore
-    | Remove
-    | Restore
-    | Fork
-    | SetModel
-    | SetAgent
-    | Configure
-    | Rename
-    | SetSystemPrompt
-    | MarkRead
-    | SaveDraft
-)
-AnyCommand = Sync | Ping | Request
-# Their names, which pydantic puts into the place of an error.
-_TYPES = {name for command in get_args(AnyCommand) for name in get_args(command.model_fields["type"].annotation)}
-_adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="type")])
+# Read by the `type` of the frame. Pydantic lists the types in this order in an error.
+_ANY: Any = Annotated[reduce(or_, COMMANDS), Field(discriminator="type")]
+_adapter: TypeAdapter[Command] = TypeAdapter(_ANY)
+# The types of all commands, which pydantic puts into the place of an error.
+_TYPES = {name for kind in COMMANDS for name in get_args(kind.model_fields["type"].annotation)}
 
 
-def parse(frame: str) -> AnyCommand:
+def parse(frame: str) -> Command:
     """Read a frame. Raises Malformed: no JSON, no object, an unknown type, missing or wrong fields."""
     try:
         data = long_json.loads(frame)
@@ -297,7 +344,7 @@ def parse(frame: str) -> AnyCommand:
     return checked(data)
 
 
-def checked(data: dict[str, Any]) -> AnyCommand:
+def checked(data: dict[str, Any]) -> Command:
     """Take JSON's values as a command. Raises Malformed: an unknown type, missing or wrong fields."""
     ref = _ref(data)
     try:

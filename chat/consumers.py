@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat import languages
 from chat.access import session_for
-from chat.commands import AnyCommand, Known, Malformed, Ping, Request, Sync, longest_frame, parse
+from chat.commands import Command, Known, Malformed, Ping, SessionCommand, Sync, longest_frame, parse
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
@@ -54,7 +54,7 @@ CHARS_PER_FRAME = 200_000
 class AuthenticatedConsumer(AsyncWebsocketConsumer):
     """A socket of a signed-in user. Subclasses define what it is for."""
 
-    face: ClassVar[Protocol] = "page"
+    protocol: ClassVar[Protocol] = "page"
     # The hub listens for all sockets of the process: a channel for each would cost every other one time.
     channel_layer_alias = "none"
 
@@ -105,8 +105,8 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         """Let the person in."""
         raise NotImplementedError
 
-    async def obey(self, outbox: SocketQueue, command: AnyCommand) -> None:
-        """Carry out a command and answer it."""
+    async def handle_command(self, outbox: SocketQueue, command: Command) -> None:
+        """Handle a command and answer it."""
         raise NotImplementedError
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -128,17 +128,17 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             _refuse(outbox, error.ref, "malformed", str(error))
             return
         if isinstance(command, Ping):
-            outbox.answer(PONG[self.face])
+            outbox.answer(PONG[self.protocol])
         else:
-            await self.obey(outbox, command)
+            await self.handle_command(outbox, command)
 
     def make_outbox(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
         return SocketQueue(
-            self.face,
+            self.protocol,
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
-            login=self._entry(),
+            credential=self._entry(),
             name=name or self.user.sender,
             language=self.language(),
             role=role,
@@ -185,7 +185,7 @@ class NotificationConsumer(AuthenticatedConsumer):
             self.outbox.leave()
             self.hub.exit(self.outbox)
 
-    async def obey(self, outbox: SocketQueue, command: AnyCommand) -> None:
+    async def handle_command(self, outbox: SocketQueue, command: Command) -> None:
         _refuse(outbox, command.ref, "no_such_session", "This socket is on no session.")
 
 
@@ -200,7 +200,7 @@ class Viewer:
 
 
 class SessionConsumer(AuthenticatedConsumer):
-    """One socket on one session. Subclasses differ only in the face that the hub shows them."""
+    """One socket on one session. Subclasses differ only in the protocol that the hub shows them."""
 
     session_id: str
     viewer: Viewer | None = None
@@ -226,12 +226,12 @@ class SessionConsumer(AuthenticatedConsumer):
             self.viewer.outbox.leave()
             self.hub.unwatch(self.viewer.feed, self.viewer.outbox)
 
-    async def obey(self, outbox: SocketQueue, command: AnyCommand) -> None:
-        if self.viewer is None or isinstance(command, Ping):
+    async def handle_command(self, outbox: SocketQueue, command: Command) -> None:
+        if self.viewer is None:
             return
         if isinstance(command, Sync):
             self._catch_up(self.viewer, command)
-        else:
+        elif isinstance(command, SessionCommand):
             await _answered(self.viewer.outbox, command, self._execute(outbox, command))
 
     def _catch_up(self, viewer: Viewer, command: Sync) -> None:
@@ -249,11 +249,11 @@ class SessionConsumer(AuthenticatedConsumer):
                 await viewer.outbox.answered()
         viewer.syncing = None
 
-    async def _execute(self, outbox: SocketQueue, command: Request) -> None:
+    async def _execute(self, outbox: SocketQueue, command: SessionCommand) -> None:
         result = await self.hub.threads_for(command).run(self._carry_out, outbox.language, command)
         outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
-    def _carry_out(self, language: str, command: Request) -> Json:
+    def _carry_out(self, language: str, command: SessionCommand) -> Json:
         """Runs in a thread of the hub, which has neither the language nor the origin of its own."""
         with acting_from(self.origin):
             return languages.speaking(language, execute, self.user, self.session_id, command)
@@ -264,7 +264,7 @@ def _role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
     return role, sender_in(session, user)
 
 
-async def _answered(outbox: SocketQueue, command: AnyCommand, work: Coroutine[Any, Any, None]) -> None:
+async def _answered(outbox: SocketQueue, command: Command, work: Coroutine[Any, Any, None]) -> None:
     """Do what a command asks; a failure is an answer too."""
     try:
         await work
@@ -310,7 +310,7 @@ class EventsConsumer(SessionConsumer):
     Refusals are in the language that the client accepts.
     """
 
-    face = "events"
+    protocol = "events"
 
     async def authenticate(self) -> User | None:
         """Return the user of the token, or of the browser if the handshake has no token."""
@@ -320,7 +320,7 @@ class EventsConsumer(SessionConsumer):
         self.token = await self.hub.threads.run(api_tokens.recognised, secret)
         return self.token.user if self.token else None
 
-    async def _execute(self, outbox: SocketQueue, command: Request) -> None:
+    async def _execute(self, outbox: SocketQueue, command: SessionCommand) -> None:
         if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
             raise ServiceError("read_only_token", languages.speaking(outbox.language, _read_only))
         await super()._execute(outbox, command)
@@ -333,7 +333,7 @@ class EventsConsumer(SessionConsumer):
 class PageConsumer(SessionConsumer):
     """Events as HTML for Parley's own page (docs/protocol.md, 4)."""
 
-    face = "page"
+    protocol = "page"
 
     async def enter(self) -> None:
         """Accept the page, and reload it if the viewer's role or workspace changed since it was rendered."""

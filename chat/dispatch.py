@@ -1,159 +1,291 @@
-"""What a command does: the gate, then the service. Sockets and other faces all come through here."""
+"""From a command to its service: check the access, count it, run its handler. Sockets and REST requests use it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import assert_never
+from typing import Any, TypeVar
 
+from django.db import transaction
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from agents.messages import Json
+from chat import commands
 from chat.access import require_no_guest, session_for
 from chat.bus import publisher
-from chat.commands import (
-    AcceptSuggestion,
-    CancelRun,
-    Configure,
-    DismissSuggestion,
-    Edit,
-    EditQueued,
-    Exclude,
-    ExcludeBefore,
-    Fork,
-    Include,
-    IncludeBefore,
-    MarkRead,
-    Remove,
-    Rename,
-    Request,
-    Restore,
-    RestoreAttempt,
-    Retry,
-    RunTools,
-    SaveDraft,
-    SendMessage,
-    SendNow,
-    SetAgent,
-    SetModel,
-    SetSystemPrompt,
-    SuggestEdit,
-    Typing,
-    Withdraw,
-)
+from chat.commands import SessionCommand
+from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.rates import spend
-from chat.models import User
+from chat.models import ChatMessage, Session, User
+from chat.queries import messages
 from chat.queries.attachments import described
-from chat.services.idempotency import once
+from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, suggestions
 from chat.services.runs import attempts, control
 from chat.services.sessions import forking, lifecycle, user_state
+from chat.services.sessions.actions import SessionAction, apply_action
+from chat.services.transaction import SessionTransaction
 
-# Sending and forking count in their services; stopping the agent is never refused.
-UNCOUNTED = (SendMessage, Fork, CancelRun, Typing, MarkRead, SaveDraft)
-TURNS = (Retry, RunTools, RestoreAttempt, SendNow)
+Command = TypeVar("Command", bound=SessionCommand)
+Handler = Callable[[User, Session, Command], Json]
+HANDLERS: dict[type[SessionCommand], Handler[Any]] = {}
 
 
-def execute(user: User, session_id: str, command: Request) -> Json:
+def execute(user: User, session_id: str, command: SessionCommand) -> Json:
     """Execute a command for a user; return the contents of its `ack`. Raises ServiceError."""
     session, _role = session_for(user, session_id, command.needs)
-    if (limit := _limit_of(command)) is not None:
-        spend(limit, user.pk)
-    if isinstance(command, Fork | SetModel | SetAgent | Configure):
+    if command.limit is not None:
+        spend(command.limit, user.pk)
+    if not command.for_guests:
         require_no_guest(user, session)
-    match command:
-        case SendMessage():
-            sent = sending.send_message(
-                session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
-            )
-            return {**asdict(sent), "turn_id": sent.turn_id or None}
-        case EditQueued(id=message_id, text=text, revision=seen):
-            revision = sending.edit_queued(session=session, author=user, message_id=message_id, text=text, seen=seen)
-            return {"revision": revision}
-        case Withdraw():
-            files = sending.withdraw(session=session, author=user, message_id=command.id)
-            return {"attachments": [described(file) for file in files]}
-        case SendNow():
-            return {"sent": sending.send_now(session=session, author=user, message_id=command.id)}
-        case Typing():
-            publisher.typing(session.pk, user.pk)
-        case CancelRun():
-            return {"stopping": control.cancel(session=session, author=user)}
-        case Retry(id=message_id) | RunTools(id=message_id):
-            do = control.retry_here if isinstance(command, Retry) else control.run_tools
-            limits: Json = {"at_most": command.at_most, "preview": command.preview}
-            return asdict(do(session=session, author=user, message_id=message_id, **limits))
-        case RestoreAttempt(attempt=attempt):
-            limits = {"at_most": command.at_most, "preview": command.preview}
-            return asdict(attempts.restore_attempt(session=session, author=user, attempt=attempt, **limits))
-        case Edit(id=message_id, text=text, revision=seen):
-            revision = editing.edit(session=session, author=user, message_id=message_id, text=text, seen=seen)
-            return {"revision": revision}
-        case SuggestEdit(id=message_id, text=text, revision=seen):
-            suggested = suggestions.suggest(session=session, author=user, message_id=message_id, text=text, seen=seen)
-            return {"suggestion": suggested.pk}
-        case AcceptSuggestion(id=suggestion_id, revision=seen):
-            revision = suggestions.accept(session=session, author=user, suggestion_id=suggestion_id, seen=seen)
-            return {"revision": revision}
-        case DismissSuggestion(id=suggestion_id):
-            suggestions.dismiss(session=session, author=user, suggestion_id=suggestion_id)
-        case Exclude() | Include():
-            included = isinstance(command, Include)
-            editing.include(session=session, author=user, message_id=command.id, included=included)
-        case ExcludeBefore(id=message_id):
-            changed = context_inclusion.include_before(
-                session=session, author=user, message_id=message_id, included=False
-            )
-            return asdict(changed)
-        case IncludeBefore(id=message_id, since=known):
-            changed = context_inclusion.include_before(
-                session=session, author=user, message_id=message_id, included=True, since=known
-            )
-            return asdict(changed)
-        case Remove():
-            editing.remove(session=session, author=user, message_id=command.id)
-        case Restore():
-            editing.restore(session=session, author=user, message_id=command.id)
-        case Fork(id=message_id, text=text):
-            run = (text is not None) if command.run is None else command.run
-            fork = partial(forking.fork, session=session, author=user, message_id=message_id, text=text, run=run)
-            purpose = f"fork {session.pk} {message_id}"
-            made, repeated = once(
-                user=user,
-                purpose=purpose,
-                key=command.key,
-                request={"text": text, "run": run},
-                make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
-            )
-            return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
-        case SetModel():
-            lifecycle.set_model(session=session, author=user, provider=command.provider, model=command.model)
-        case SetAgent():
-            lifecycle.set_agent(session=session, author=user, agent=command.agent)
-        case Configure():
-            lifecycle.configure(
-                session=session,
-                author=user,
-                tools=command.tools,
-                max_rounds=command.max_rounds,
-                mode=command.mode,
-                reasoning_effort=command.reasoning_effort,
-                thinking_budget=command.thinking_budget,
-            )
-        case Rename():
-            lifecycle.rename(session=session, author=user, title=command.title)
-        case SetSystemPrompt(system_prompt=prompt, seen=known):
-            lifecycle.set_system_prompt(session=session, author=user, system_prompt=prompt, seen=known)
-        case MarkRead():
-            user_state.mark_read(session=session, user=user, revision=command.revision)
-        case SaveDraft():
-            user_state.save_draft(session=session, user=user, text=command.text)
-        case _:
-            assert_never(command)
+    return HANDLERS[type(command)](user, session, command)
+
+
+@transaction.atomic
+def amend(
+    *,
+    user: User,
+    session_id: str,
+    commands: Sequence[SessionCommand] = (),
+    actions: Collection[SessionAction] = (),
+    seen: Collection[int] | None = None,
+) -> list[Json]:
+    """Apply all of several commands and list actions to a session, or none; return the result of each command.
+
+    Raises ServiceError as "stale", with the present `revision`, when the session's revision is none of those `seen`;
+    and as each of the commands does.
+    """
+    session, _role = session_for(user, session_id)
+    if seen is not None and (revision := SessionTransaction.lock(session.pk).session.revision) not in seen:
+        raise ServiceError("stale", _("The session was changed in the meantime."), revision=revision)
+    for action in set(actions) - {SessionAction.ARCHIVE}:
+        apply_action(user=user, action=action, session_ids=[session_id])
+    results = [execute(user, session_id, command) for command in commands]
+    if SessionAction.ARCHIVE in actions:  # last: an archived session takes no changes
+        apply_action(user=user, action=SessionAction.ARCHIVE, session_ids=[session_id])
+    return results
+
+
+@transaction.atomic
+def amend_message(
+    *,
+    user: User,
+    session_id: str,
+    message_id: str,
+    commands: Sequence[SessionCommand],
+    seen: Collection[int] | None = None,
+) -> list[Json]:
+    """Apply all of several commands to a message, or none; return the result of each.
+
+    Raises ServiceError as "stale", with the present message as `current` and its `revision`, when that is none of
+    those `seen`.
+    """
+    if seen is not None:
+        session, _role = session_for(user, session_id)
+        SessionTransaction.lock(session.pk)
+        if not ChatMessage.objects.filter(pk=message_id, session=session).exists():
+            raise NoSuchMessage
+        present = messages.message_snapshot(message_id)
+        if present is None or present.revision not in seen:
+            current, revision = (present.to_json(), present.revision) if present else (None, None)
+            message = _("The message was changed in the meantime.")
+            raise ServiceError("stale", message, current=current, revision=revision)
+    return [execute(user, session_id, command) for command in commands]
+
+
+def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command]]:
+    """Register the handler of a command. It returns what the `ack` says beside the command's `ref`."""
+
+    def register(handler: Handler[Command]) -> Handler[Command]:
+        HANDLERS[kind] = handler
+        return handler
+
+    return register
+
+
+@handles(commands.SendMessage)
+def _send(user: User, session: Session, command: commands.SendMessage) -> Json:
+    sent = sending.send_message(
+        session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
+    )
+    return {**asdict(sent), "turn_id": sent.turn_id or None}
+
+
+@handles(commands.EditQueued)
+def _edit_queued(user: User, session: Session, command: commands.EditQueued) -> Json:
+    revision = sending.edit_queued(
+        session=session, author=user, message_id=command.id, text=command.text, seen=command.revision
+    )
+    return {"revision": revision}
+
+
+@handles(commands.Withdraw)
+def _withdraw(user: User, session: Session, command: commands.Withdraw) -> Json:
+    files = sending.withdraw(session=session, author=user, message_id=command.id)
+    return {"attachments": [described(file) for file in files]}
+
+
+@handles(commands.SendNow)
+def _send_now(user: User, session: Session, command: commands.SendNow) -> Json:
+    return {"sent": sending.send_now(session=session, author=user, message_id=command.id)}
+
+
+@handles(commands.Typing)
+def _typing(user: User, session: Session, command: commands.Typing) -> Json:
+    publisher.notify_typing(session.pk, user.pk)
     return {}
 
 
-def _limit_of(command: Request) -> str | None:
-    if isinstance(command, UNCOUNTED):
-        return None
-    return "turns" if isinstance(command, TURNS) else "changes"
+@handles(commands.CancelRun)
+def _cancel(user: User, session: Session, command: commands.CancelRun) -> Json:
+    return {"stopping": control.cancel(session=session, author=user)}
+
+
+@handles(commands.Retry)
+def _retry(user: User, session: Session, command: commands.Retry) -> Json:
+    limits: Json = {"at_most": command.at_most, "preview": command.preview}
+    return asdict(control.retry_here(session=session, author=user, message_id=command.id, **limits))
+
+
+@handles(commands.RunTools)
+def _run_tools(user: User, session: Session, command: commands.RunTools) -> Json:
+    limits: Json = {"at_most": command.at_most, "preview": command.preview}
+    return asdict(control.run_tools(session=session, author=user, message_id=command.id, **limits))
+
+
+@handles(commands.RestoreAttempt)
+def _restore_attempt(user: User, session: Session, command: commands.RestoreAttempt) -> Json:
+    limits: Json = {"at_most": command.at_most, "preview": command.preview}
+    return asdict(attempts.restore_attempt(session=session, author=user, attempt=command.attempt, **limits))
+
+
+@handles(commands.Edit)
+def _edit(user: User, session: Session, command: commands.Edit) -> Json:
+    revision = editing.edit(
+        session=session, author=user, message_id=command.id, text=command.text, seen=command.revision
+    )
+    return {"revision": revision}
+
+
+@handles(commands.SuggestEdit)
+def _suggest_edit(user: User, session: Session, command: commands.SuggestEdit) -> Json:
+    suggestion = suggestions.suggest(
+        session=session, author=user, message_id=command.id, text=command.text, seen=command.revision
+    )
+    return {"suggestion": suggestion.pk}
+
+
+@handles(commands.AcceptSuggestion)
+def _accept_suggestion(user: User, session: Session, command: commands.AcceptSuggestion) -> Json:
+    revision = suggestions.accept(session=session, author=user, suggestion_id=command.id, seen=command.revision)
+    return {"revision": revision}
+
+
+@handles(commands.DismissSuggestion)
+def _dismiss_suggestion(user: User, session: Session, command: commands.DismissSuggestion) -> Json:
+    suggestions.dismiss(session=session, author=user, suggestion_id=command.id)
+    return {}
+
+
+@handles(commands.Exclude)
+def _exclude(user: User, session: Session, command: commands.Exclude) -> Json:
+    editing.include(session=session, author=user, message_id=command.id, included=False)
+    return {}
+
+
+@handles(commands.Include)
+def _include(user: User, session: Session, command: commands.Include) -> Json:
+    editing.include(session=session, author=user, message_id=command.id, included=True)
+    return {}
+
+
+@handles(commands.ExcludeBefore)
+def _exclude_before(user: User, session: Session, command: commands.ExcludeBefore) -> Json:
+    changed = context_inclusion.include_before(session=session, author=user, message_id=command.id, included=False)
+    return asdict(changed)
+
+
+@handles(commands.IncludeBefore)
+def _include_before(user: User, session: Session, command: commands.IncludeBefore) -> Json:
+    changed = context_inclusion.include_before(
+        session=session, author=user, message_id=command.id, included=True, since=command.since
+    )
+    return asdict(changed)
+
+
+@handles(commands.Remove)
+def _remove(user: User, session: Session, command: commands.Remove) -> Json:
+    editing.remove(session=session, author=user, message_id=command.id)
+    return {}
+
+
+@handles(commands.Restore)
+def _restore(user: User, session: Session, command: commands.Restore) -> Json:
+    editing.restore(session=session, author=user, message_id=command.id)
+    return {}
+
+
+@handles(commands.Fork)
+def _fork(user: User, session: Session, command: commands.Fork) -> Json:
+    text, run = command.text, (command.text is not None) if command.run is None else command.run
+    fork = partial(forking.fork, session=session, author=user, message_id=command.id, text=text, run=run)
+    made, repeated = create_once(
+        user=user,
+        purpose=f"fork {session.pk} {command.id}",
+        key=command.key,
+        request={"text": text, "run": run},
+        make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
+    )
+    return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
+
+
+@handles(commands.SetModel)
+def _set_model(user: User, session: Session, command: commands.SetModel) -> Json:
+    lifecycle.set_model(session=session, author=user, provider=command.provider, model=command.model)
+    return {}
+
+
+@handles(commands.SetAgent)
+def _set_agent(user: User, session: Session, command: commands.SetAgent) -> Json:
+    lifecycle.set_agent(session=session, author=user, agent=command.agent)
+    return {}
+
+
+@handles(commands.Configure)
+def _configure(user: User, session: Session, command: commands.Configure) -> Json:
+    lifecycle.configure(
+        session=session,
+        author=user,
+        tools=command.tools,
+        max_rounds=command.max_rounds,
+        mode=command.mode,
+        reasoning_effort=command.reasoning_effort,
+        thinking_budget=command.thinking_budget,
+    )
+    return {}
+
+
+@handles(commands.Rename)
+def _rename(user: User, session: Session, command: commands.Rename) -> Json:
+    lifecycle.rename(session=session, author=user, title=command.title)
+    return {}
+
+
+@handles(commands.SetSystemPrompt)
+def _set_system_prompt(user: User, session: Session, command: commands.SetSystemPrompt) -> Json:
+    lifecycle.set_system_prompt(session=session, author=user, system_prompt=command.system_prompt, seen=command.seen)
+    return {}
+
+
+@handles(commands.MarkRead)
+def _mark_read(user: User, session: Session, command: commands.MarkRead) -> Json:
+    user_state.mark_read(session=session, user=user, revision=command.revision)
+    return {}
+
+
+@handles(commands.SaveDraft)
+def _save_draft(user: User, session: Session, command: commands.SaveDraft) -> Json:
+    user_state.save_draft(session=session, user=user, text=command.text)
+    return {}

@@ -125,7 +125,7 @@ class MessageSnapshot:
             user_id=row.user_id,
             model=row.model,
             provider=row.provider,
-            turn_id=row.run_id,
+            turn_id=row.turn_id,
             response_id=row.response_id,
             include_in_context=row.include_in_context,
             edited=row.edited_at is not None,

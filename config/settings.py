@@ -22,7 +22,7 @@ HOST = env.str("HOST", default="127.0.0.1")
 PORT = env.int("PORT", default=8000)
 # WEB_SERVER: which server `manage.py serve` runs; both have the same limits.
 WEB_SERVER = env.choice("WEB_SERVER", "uvicorn", "daphne")
-# PUBLIC_URL: where people reach Parley when that is not http://HOST:PORT (behind a proxy): stands in printed links.
+# PUBLIC_URL: where people reach Parley when that is not http://HOST:PORT (behind a proxy): used in printed links.
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
 PUBLIC_HOSTS = [host] if (host := urlsplit(PUBLIC_URL).hostname) else []
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST, *PUBLIC_HOSTS])
@@ -46,13 +46,13 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "chat.assets.static_files.Delivery",
-    "chat.api.methods.methods",
-    # What BREACH would guess from sizes is masked anew in each answer (Django's CSRF tokens), and Django adds bytes at
-    # random on top.
+    "chat.api.middleware.methods",
+    # Secrets that BREACH could guess from sizes (Django's CSRF tokens) are masked differently in each response, and
+    # Django adds random bytes.
     "chat.middleware.Compression",
     "chat.middleware.content_security_policy",
     "chat.middleware.kept_nowhere",
-    "chat.api.edge.problems",
+    "chat.api.middleware.problems",
     "chat.middleware.origin",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

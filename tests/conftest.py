@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
+import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import pytest_asyncio
 from django.db import connection
@@ -16,6 +20,7 @@ from pytest_django.fixtures import Settings
 from chat import agents_setup
 from chat.limits import counters
 from chat.models import User, Workspace
+from tests.support.effort import cases
 from tests.support.emptying import Emptying
 from tests.support.house import House, person
 from tests.support.prepared import copy, prepare
@@ -26,16 +31,29 @@ BOTH_DATABASES = ("models", "running", "services")
 
 
 def pytest_configure() -> None:
-    """Looking for dead cycles after each seven hundred new objects would be a twelfth of the tests' time."""
+    """Make garbage collection rarer, which saves a twelfth of the time, and try a share of the random cases."""
     gc.set_threshold(20_000)
+    hypothesis.settings.register_profile("share", max_examples=cases(100), deadline=None)
+    hypothesis.settings.load_profile("share")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import what a run for both databases deselects: that would be a quarter of its time."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if not is_test or "both_databases" not in config.getoption("markexpr"):
+        return None
+    in_folder = any(collection_path.is_relative_to(HERE / folder) for folder in BOTH_DATABASES)
+    return None if in_folder or re.search(r"mark\.(both_databases|postgres)", collection_path.read_text()) else True
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark whole folders for both databases, and leave out what holds on the other database alone."""
+    """Mark what uses a database, whole folders for both databases, and leave out what the other database alone has."""
     for item in items:
-        if any(item.path.is_relative_to(HERE / folder) for folder in BOTH_DATABASES) and uses_database(item):
-            item.add_marker(pytest.mark.both_databases)
+        if uses_database(item):
+            item.add_marker(pytest.mark.database)
+            if any(item.path.is_relative_to(HERE / folder) for folder in BOTH_DATABASES):
+                item.add_marker(pytest.mark.both_databases)
     other = "postgres" if connection.vendor == "sqlite" else "sqlite"
     left_out = [item for item in items if item.get_closest_marker(other)]
     items[:] = [item for item in items if item not in left_out]
@@ -49,8 +67,14 @@ def uses_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with all tables and static files, to be copied."""
-    return prepare(tmp_path_factory.mktemp("prepared") / "data")
+    """A data folder with all tables and static files, to be copied. The workers of a run share it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prepared"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            prepare(folder.with_suffix(".unfinished")).rename(folder)
+        return folder
 
 
 @pytest.fixture

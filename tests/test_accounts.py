@@ -55,7 +55,7 @@ def test_first_administrator_is_found_again(administrator: User) -> None:
 
 
 def test_no_second_administrator_is_made_behind_peoples_backs() -> None:
-    """A house with people but without an active administrator gives nobody the keys by printing them."""
+    """A house with people but without an active administrator gives no one the keys by printing them."""
     User.objects.create_user("ana")
     User.objects.create_superuser("boss", is_active=False)
 
@@ -88,7 +88,7 @@ def test_link_opened_in_many_tabs_at_once_signs_in_one(administrator: User) -> N
 
 
 def test_link_is_stored_as_hash_only(administrator: User) -> None:
-    """Who reads the database cannot sign in with what stands there."""
+    """Who reads the database cannot sign in with what is there."""
     token = accounts.sign_in_link(user=administrator)
     link = SignInLink.objects.get()
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.commands import (
+    COMMANDS,
     LONGEST_EXPLANATION,
     LONGEST_PROMPT,
     MOST_KNOWN,
     AcceptSuggestion,
-    AnyCommand,
     CancelRun,
     Configure,
     DismissSuggestion,
@@ -38,6 +38,7 @@ from chat.commands import (
     SaveDraft,
     SendMessage,
     SendNow,
+    SessionCommand,
     SetAgent,
     SetModel,
     SetSystemPrompt,
@@ -47,6 +48,8 @@ from chat.commands import (
     Withdraw,
     parse,
 )
+from chat.dispatch import HANDLERS
+from tests.support.effort import cases
 
 GOOD: list[tuple[dict[str, Any], Any]] = [
     ({"type": "sync"}, Sync(type="sync")),
@@ -179,7 +182,12 @@ def test_frame_is_read_as_its_command(frame: dict[str, Any], command: Any) -> No
 
 def test_every_command_is_read_somewhere() -> None:
     """A new command needs a row above."""
-    assert {type(command) for _, command in GOOD} == set(get_args(AnyCommand))
+    assert {type(command) for _, command in GOOD} == set(COMMANDS)
+
+
+def test_every_command_on_a_session_has_a_handler() -> None:
+    """RUN-01: a command without one would be read, and fail."""
+    assert set(HANDLERS) == {kind for kind in COMMANDS if issubclass(kind, SessionCommand)}
 
 
 @pytest.mark.parametrize(("frame", "place"), BAD, ids=lambda text: text[:40])
@@ -192,7 +200,7 @@ def test_bad_frame_is_malformed_and_says_where(frame: str, place: str) -> None:
 
 
 def test_malformed_frame_keeps_its_ref() -> None:
-    """MSG-12: so that whoever sent it knows what was refused."""
+    """MSG-12: so that a user who sent it knows what was refused."""
     with pytest.raises(Malformed) as caught:
         parse('{"type":"send","ref":"mine"}')
     assert caught.value.ref == "mine"
@@ -208,7 +216,7 @@ kinds = st.sampled_from([frame["type"] for frame, _ in GOOD])
 
 
 @given(st.dictionaries(names, anything), kinds)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=cases(150))
 def test_any_values_are_read_or_malformed(values: dict[str, Any], kind: str) -> None:
     """MSG-12: no frame raises anything else."""
     try:

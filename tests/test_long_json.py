@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from chat import long_json
 from chat.commands import Malformed, longest_frame, parse
+from tests.support.effort import cases
 
 values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=3), max_size=3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(30), deadline=None)
 @given(st.dictionaries(st.text(max_size=3), values, max_size=5), st.booleans(), st.sampled_from([None, 1]))
 def test_long_objects_are_parsed_as_short_ones(found: dict[str, object], ascii_only: bool, indent: int | None) -> None:
     """The limit is where the ways part; the values are the same."""

@@ -15,7 +15,7 @@ from django.utils import timezone
 from chat.models import LoginSession, SecurityEvent, SignInLink, User
 from chat.security.session_store import SessionStore, hash_key
 from chat.services.batches import Deadline
-from chat.services.maintenance import cleanup
+from chat.services.maintenance import jobs
 from chat.services.people import accounts
 from chat.services.people.security_log import Kind, record
 
@@ -33,7 +33,7 @@ def key_of(client: Client) -> str:
 
 
 def test_row_signs_nobody_in(ana: User) -> None:
-    """LIVE-06: who reads the database, or a backup, cannot use what stands there."""
+    """LIVE-06: who reads the database, or a backup, cannot use what is there."""
     client = signed_in(ana)
     [row] = LoginSession.objects.all()
     assert key_of(client) not in str(vars(row))
@@ -106,12 +106,12 @@ def test_expired_rows_go_by_themselves(ana: User, bo: User, settings: Any) -> No
     SignInLink.objects.update(expires_at=long_ago)
     SecurityEvent.objects.update(at=long_ago)
     record(Kind.SIGN_OUT, actor=bo)
-    cleanup.delete_expired(Deadline())
+    jobs.delete_expired(Deadline())
     assert LoginSession.objects.get().user == bo
     assert not SignInLink.objects.exists()
     assert [event.kind for event in SecurityEvent.objects.all()] == [Kind.SIGN_OUT]
     assert client.get("/").status_code == 200
     SecurityEvent.objects.update(at=long_ago)
     settings.SECURITY_LOG_DAYS = 0
-    cleanup.delete_expired(Deadline())
+    jobs.delete_expired(Deadline())
     assert SecurityEvent.objects.count() == 1

@@ -1,4 +1,4 @@
-"""UI-13: every word that a person reads stands in English, 简体中文 and 繁體中文."""
+"""UI-13: every word that a person reads is in English, 简体中文 and 繁體中文."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_marked_word_is_translated(template: Path, locale: str) -> None:
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_translations_keep_their_places(locale: str) -> None:
-    """UI-13: %(name)s, {name} and tags of the English stand in the translation too, and no others."""
+    """UI-13: %(name)s, {name} and tags of the English are in the translation too, and no others."""
     place = re.compile(r"%\(\w+\)[sd]|\{\w+\}|%%|</?\w+>")
     for entry in catalogue(locale):
         english = sorted(place.findall(entry.msgid_plural or entry.msgid))
@@ -101,7 +101,7 @@ def test_translations_keep_their_places(locale: str) -> None:
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_translations_bring_no_markup_of_their_own(locale: str) -> None:
-    """Templates trust translations: a quotation mark of a keyboard would end the attribute that it stands in."""
+    """Templates trust translations: a quotation mark of a keyboard would end the attribute that it is in."""
     for entry in catalogue(locale):
         for text in (entry.msgstr, *entry.msgstr_plural.values()):
             assert {mark for mark in '"<>&' if mark in text} <= {mark for mark in '"<>&' if mark in entry.msgid}, text

@@ -52,7 +52,7 @@ def make_web_fetch(policy: Policy) -> Tool:
             kind = page.content_type if _MEDIA_TYPE.fullmatch(page.content_type) else "binary data"
             raise ToolError(f"{page.url} is {kind}, {len(page.body):,} bytes: only text can be read.")
         title, length, text = await _read(page, start)
-        return _told(page, title, text, length, start)
+        return _tool_result(page, title, text, length, start)
 
     return web_fetch
 
@@ -86,7 +86,7 @@ async def _read(page: Page, start: int) -> tuple[str, int, str]:
     return title.decode(), int(length), text.decode(errors="surrogatepass")
 
 
-def _told(page: Page, title: str, text: str, length: int, start: int) -> str:
+def _tool_result(page: Page, title: str, text: str, length: int, start: int) -> str:
     head = [f"URL: {page.url}", *([f"Title: {title}"] if title else []), "The text is the page's, not the user's."]
     return "\n".join([*head, "", text or "[No text here.]", *_cut_note(page, length, start)])
 

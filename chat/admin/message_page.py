@@ -39,7 +39,7 @@ from chat.models import (
     attached_to,
 )
 from chat.services.messages import editing
-from chat.services.messages.editing import WORDS
+from chat.services.messages.editing import TEXT_TYPES
 
 # The number of revisions that the page shows, and the length of each of their texts in characters.
 MAX_VERSIONS = 50
@@ -124,7 +124,7 @@ def form_of(row: ChatMessage) -> type[MessageForm] | None:
     """Return the form for a message; None if its type cannot be edited."""
     if row.type == MessageType.TOOL_GROUP:
         return ToolForm
-    return TextForm if row.type in WORDS else None
+    return TextForm if row.type in TEXT_TYPES else None
 
 
 def values_of(row: ChatMessage) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _page(
         "can_write": can_write,
         "can_save": can_write and form is not None and (row.removed_at is None or form.is_bound),
         "can_fork": may_change(request.user, session) and row.sequence is not None,
-        "can_exclude": row.type in editing.SAID and row.status != MessageStatus.QUEUED,
+        "can_exclude": row.type in editing.CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         "is_marker": row.type in TURN_MARKERS,
         "versions": versions_of(row),
         "back": _url_of(row),

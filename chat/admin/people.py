@@ -180,7 +180,7 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
         return request.user.has_perm("chat.erase_user")
 
     def deletion_obstacles(self, rows: QuerySet[User]) -> list[str]:
-        return staff.what_holds_people(rows)
+        return staff.reasons_to_keep_users(rows)
 
     def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
         """Delete API tokens with their user, although staff have no permission to delete tokens."""

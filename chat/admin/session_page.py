@@ -35,7 +35,7 @@ from chat.admin.permissions import (
 from chat.admin.session_form import SessionForm, save, with_conflicts
 from chat.admin.session_list import run_badge, state_badge
 from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session
-from chat.services.messages.editing import SAID, WORDS, same_response
+from chat.services.messages.editing import CONTENT_TYPES, TEXT_TYPES, same_response
 
 if TYPE_CHECKING:
     AnyPaginator = Paginator[Any]
@@ -81,7 +81,7 @@ def count_messages(session: Session) -> Counts:
 
 def conversation_page(session: Session, counts: Counts, number: str | None) -> Page[Any]:
     """Return a page of a session's conversation, in order; the last page if `number` is empty."""
-    rows = _with_excerpts(ChatMessage.objects.live(session.pk)).order_by("sequence")
+    rows = _with_excerpts(ChatMessage.objects.in_conversation(session.pk)).order_by("sequence")
     paginator = CountedPaginator(rows, counts.live)
     return paginator.get_page(number if number else paginator.num_pages)
 
@@ -163,8 +163,8 @@ def _build_item(row: Any, following: Any) -> MessageItem:
         result=excerpts[2][:EXCERPT],
         is_cut=any(len(excerpt) > EXCERPT for excerpt in excerpts),
         is_marker=row.type in TURN_MARKERS,
-        can_edit=row.type in (*WORDS, MessageType.TOOL_GROUP),
-        can_exclude=row.type in SAID and row.status != MessageStatus.QUEUED,
+        can_edit=row.type in (*TEXT_TYPES, MessageType.TOOL_GROUP),
+        can_exclude=row.type in CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         can_add_after=row.sequence is not None and not (following and same_response(row, following)),
     )
 

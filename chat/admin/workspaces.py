@@ -81,7 +81,7 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
         return rows.annotate(people=_count_of(Membership), session_count=_count_of(Session))
 
     def deletion_obstacles(self, rows: QuerySet[Workspace]) -> list[str]:
-        return staff.what_holds_workspaces(rows)
+        return staff.reasons_to_keep_workspaces(rows)
 
     @admin.display(description=_("people"), ordering="people")
     def people(self, workspace: Any) -> int:

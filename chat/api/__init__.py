@@ -1,7 +1,10 @@
-"""The REST API: `api.py` has it as a whole, each other module one part of it.
+"""The REST API: `api.py` assembles it from one module per resource.
 
-A part is a `Router`, mounted in `api.py`. Its functions take an `ApiRequest`, whose `user` is known by cookie or
-token, fetch every session by `auth.session_of(request, session_id, needs)`, and raise what services raise:
-`ServiceError` becomes a problem (problems.py) with the code that sockets send. Writes go through `commands.py`, as on a
-socket. An asynchronous function calls what touches the database, `session_of` too, through `sync_to_async`.
+The module of a resource has a `Router`. Its views take an `ApiRequest`, whose `user` is authenticated by cookie or
+token, fetch each session by `auth.session_of(request, session_id, needs)`, and let errors of services pass: errors.py
+answers a `ServiceError` with a problem that has the code that sockets send. Views write through `commands.py`, as
+sockets do. An async view calls what uses the database, `session_of` too, through `sync_to_async`.
+
+ninja routes, authenticates, validates requests and describes the API. Views return their own responses: responses.py
+says why.
 """

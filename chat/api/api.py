@@ -1,18 +1,15 @@
-"""The API as a whole: its parts, who is let in, how it refuses."""
+"""The API: its routers, authentication, parser and error handlers."""
 
 from __future__ import annotations
 
 from chat.api import (
     catalogue,
-    context_inclusion,
     errors,
     events,
     files,
-    guests,
     history,
     me,
     messages,
-    my_data,
     projections,
     sessions,
     sharing,
@@ -22,10 +19,10 @@ from chat.api import (
     turns,
 )
 from chat.api.auth import Bearer, Cookie
-from chat.api.openapi import Described
+from chat.api.openapi import ParleyAPI
 from chat.api.parsing import JsonParser, refuse_unknown_query
 
-api = Described(
+api = ParleyAPI(
     title="Parley",
     version="1",
     description="Sessions, their messages and their agents. docs/api.md shows how to use it with examples.",
@@ -37,8 +34,9 @@ api = Described(
     parser=JsonParser(),
 )
 errors.install(api)
+# In the order in which the API's description lists the operations.
 PARTS = (
-    *(me, my_data, guests, catalogue, transfer, sessions, sharing, messages, context_inclusion, suggestions, history),
+    *(me, catalogue, transfer, sessions, sharing, messages, suggestions, history),
     *(turns, files, events, steps, projections),
 )
 for part in PARTS:

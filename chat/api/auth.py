@@ -1,4 +1,4 @@
-"""Who asks the API: a person's program by its token, or a page by its cookie."""
+"""Authentication of the API: a token of a program, or the cookie of a signed-in user."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from chat.origin import note_token
 from chat.services.people import api_tokens
 from chat.services.people.second_factor import is_missing
 
-SAFE = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class ApiRequest(HttpRequest):
-    """A request that has passed one of the two: `auth` is the token, or the person where a page asks."""
+    """An authenticated request. `auth` is the token, or the user if a cookie authenticated it."""
 
     user: User
     auth: ApiToken | User
@@ -32,40 +32,42 @@ class ApiRequest(HttpRequest):
 
 
 class Bearer(HttpBearer):
-    """`Authorization: Bearer parley_…`. Who sends a token is known by it alone, whatever cookies come along."""
+    """`Authorization: Bearer parley_…`. A request with a token ignores cookies."""
 
     openapi_description: ClassVar[str] = "A token from your settings page. One that may only read is refused writing."
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
-        found = api_tokens.recognised(token)
-        if found is None:
+        row = api_tokens.recognised(token)
+        if row is None:
             raise ServiceError("bad_token", _("This token is invalid or has expired."))
-        if found.scope != ApiToken.Scope.WRITE and request.method not in SAFE:
+        if row.scope != ApiToken.Scope.WRITE and request.method not in SAFE_METHODS:
             raise ServiceError("read_only_token", _("This token is read-only."))
-        request.user = found.user
-        note_token(found.pk)
-        _count(request, "token", found.pk)
-        return found
+        request.user = row.user
+        note_token(row.pk)
+        _count(request, "token", row.pk)
+        return row
 
 
 class Cookie(APIKeyCookie):
-    """The cookie of a signed-in user. Writing also needs the page's token in `X-CSRFToken`.
+    """The cookie of a signed-in user. Unsafe methods also need the CSRF token in `X-CSRFToken`.
 
-    Requests with a token do not get here: an invalid token was refused before.
+    `Bearer` raises for an invalid token, so requests with a token do not get here.
     """
 
     param_name: str = settings.SESSION_COOKIE_NAME
     openapi_description: ClassVar[str] = "A browser's session. Unsafe methods need the header X-CSRFToken as well."
 
     def _get_key(self, request: HttpRequest) -> str | None:
+        # ninja checks CSRF here, for signed-out users too. `authenticate` does it later, with a code of its own.
         return request.COOKIES.get(self.param_name)
 
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
-        if not isinstance(user := _person(request), User):
+        user = request.user
+        if not isinstance(user, User):
             return None
         if is_missing(user, request.session):
-            words = _("This server requires two-step verification for your account. Set it up in your settings.")
-            raise ServiceError("second_factor_required", words)
+            message = _("This server requires two-step verification for your account. Set it up in your settings.")
+            raise ServiceError("second_factor_required", message)
         if check_csrf(request) is not None:
             raise ServiceError("untrusted_form", _("The X-CSRFToken header is missing or invalid."))
         _count(request, "user", user.pk)
@@ -73,21 +75,16 @@ class Cookie(APIKeyCookie):
 
 
 def _count(request: HttpRequest, kind: str, row_id: int) -> None:
-    """Count the request. Raises RateLimited; edge.py writes the window into the answer's headers."""
+    """Count the request. Raises RateLimited; middleware.py adds the window to the response's headers."""
     request.window = window = rates.count("requests", kind, row_id)  # type: ignore[attr-defined]  # as ApiRequest has it
     window.require()
 
 
-def _person(request: HttpRequest) -> object:
-    """The user behind Django's lazy one, which is an instance of nothing until it is looked at."""
-    return getattr(request.user, "_wrapped", request.user) if request.user.is_authenticated else None
-
-
 def session_of(request: ApiRequest, session_id: str, needs: SessionRole = SessionRole.VIEWER) -> Session:
-    """Fetch a session through the gate. Raises NoSuchSession, Forbidden: let them pass, they become problems."""
+    """Return a session if the user has the role in it. Raises NoSuchSession, Forbidden."""
     return session_for(request.user, session_id, needs)[0]
 
 
-def workspace_named(request: ApiRequest, workspace_id: int | None) -> Workspace | None:
-    """Fetch the workspace that a request names; None where it names none. Raises NoSuchWorkspace: let it pass, too."""
+def workspace_of(request: ApiRequest, workspace_id: int | None) -> Workspace | None:
+    """Return the workspace that a request names; None if it names none. Raises NoSuchWorkspace."""
     return None if workspace_id is None else workspace_for(request.user, workspace_id)

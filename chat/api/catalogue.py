@@ -13,7 +13,7 @@ from agents.reasoning import NO_REASONING
 from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest
-from chat.api.responses import answer
+from chat.api.responses import json_response
 from chat.queries.offers import agents_for, models_for
 from chat.queries.search import search
 
@@ -52,7 +52,7 @@ class AgentList(Schema):
 
 class SearchQuery(Schema):
     q: str = Field(max_length=1000, examples=["release plan"], description="All words must occur, in any case")
-    limit: int = Field(20, ge=1, le=50, description="At most so many sessions, and as many messages")
+    limit: int = Field(20, ge=1, le=50, description="The maximum of sessions, and of messages")
 
 
 class SessionMatch(Schema):
@@ -88,8 +88,8 @@ class SearchResults(Schema):
 
 @router.get("/models", response=ModelList, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
-    """The models that a session may use, as far as their servers have listed them; guests get those of theirs."""
-    return answer(request, {"models": [_model(each) for each in models_for(request.user)]})
+    """Models that the configured servers have listed. Guests get only the models of their sessions."""
+    return json_response(request, {"models": [_model(each) for each in models_for(request.user)]})
 
 
 def _model(choice: ModelChoice) -> dict[str, object]:
@@ -105,15 +105,15 @@ def _model(choice: ModelChoice) -> dict[str, object]:
 
 @router.get("/agents", response=AgentList, operation_id="listAgents", summary="List agents")
 def list_agents(request: ApiRequest) -> HttpResponse:
-    """With the settings that a new session copies from them. Guests start no sessions: for them there are none."""
+    """Each with the settings that a new session copies. Guests cannot start sessions: their list is empty."""
     agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in agents_for(request.user)]
-    return answer(request, {"agents": agents})
+    return json_response(request, {"agents": agents})
 
 
 @router.get("/search", response=SearchResults, operation_id="search", summary="Search sessions and messages")
 def find(request: ApiRequest, query: Query[SearchQuery]) -> HttpResponse:
-    """In everything that you may see, archived sessions included."""
-    found = search(request.user, query.q, query.limit)
-    sessions = [{**asdict(each), "updated_at": each.updated_at.isoformat()} for each in found.sessions]
-    messages = [{**asdict(each), "timestamp": each.timestamp.isoformat()} for each in found.messages]
-    return answer(request, {"sessions": sessions, "messages": messages})
+    """Search everything that you may see, archived sessions included."""
+    results = search(request.user, query.q, query.limit)
+    sessions = [{**asdict(each), "updated_at": each.updated_at.isoformat()} for each in results.sessions]
+    messages = [{**asdict(each), "timestamp": each.timestamp.isoformat()} for each in results.messages]
+    return json_response(request, {"sessions": sessions, "messages": messages})

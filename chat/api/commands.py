@@ -1,4 +1,4 @@
-"""What is asked for, done as on a socket: the same commands, read by the same rules, through the same gates."""
+"""Run commands of requests as those of sockets: with the same checks, limits and access rights."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from agents.messages import Json
-from chat.amending import amend, amend_message
 from chat.api.auth import ApiRequest
-from chat.api.responses import seen_by
-from chat.commands import AnyCommand, Ping, Request, Sync, checked
+from chat.api.responses import if_match_revisions
+from chat.commands import SessionCommand, checked
+from chat.dispatch import amend, amend_message
 from chat.errors import NoSuchMessage, ServiceError
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
-def command(kind: str, **fields: Any) -> Request:
-    """Make a command of what was sent; None stands for what was left out. Raises Malformed."""
-    made: AnyCommand = checked({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
-    if isinstance(made, Sync | Ping):
-        raise TypeError(f"{kind} is about a socket")
-    return made
+def make_command(kind: str, **fields: Any) -> SessionCommand:
+    """Make a command from the fields of a request; leave out those that are None. Raises Malformed."""
+    command = checked({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
+    if not isinstance(command, SessionCommand):
+        raise TypeError(f"{kind} is a command to a socket")
+    return command
 
 
-def obey(request: ApiRequest, session_id: str, kind: str, **fields: Any) -> Json:
-    """Carry a command out in a session; returns what it answers. Raises Malformed, ServiceError."""
-    return amend(user=request.user, session_id=session_id, commands=[command(kind, **fields)])[0]
+def run_command(request: ApiRequest, session_id: str, kind: str, **fields: Any) -> Json:
+    """Run a command in a session; return its result. Raises Malformed, ServiceError."""
+    return amend(user=request.user, session_id=session_id, commands=[make_command(kind, **fields)])[0]
 
 
-def obey_about(request: ApiRequest, session_id: str, message_id: str, kind: str, **fields: Any) -> Json:
-    """Carry a command about a message out, if that is as `If-Match` says. Raises Malformed, ServiceError."""
-    return commands_about(request, session_id, message_id, [(kind, fields)])[0]
+def run_message_command(request: ApiRequest, session_id: str, message_id: str, kind: str, **fields: Any) -> Json:
+    """Run a command on a message that has the revision of `If-Match`. Raises Malformed, ServiceError."""
+    return run_message_commands(request, session_id, message_id, [(kind, fields)])[0]
 
 
-def commands_about(
-    request: ApiRequest, session_id: str, message_id: str, asked: Iterable[tuple[str, Json]]
+def run_message_commands(
+    request: ApiRequest, session_id: str, message_id: str, kinds_and_fields: Iterable[tuple[str, Json]]
 ) -> list[Json]:
-    """Carry several out, or none of them; each is its kind and its fields."""
-    commands = [command(kind, id=known(message_id), **fields) for kind, fields in asked]
-    seen = seen_by(request)
+    """Run all of several commands on a message, or none; each is its type and its fields."""
+    commands = [make_command(kind, id=checked_id(message_id), **fields) for kind, fields in kinds_and_fields]
+    seen = if_match_revisions(request)
     return amend_message(user=request.user, session_id=session_id, message_id=message_id, commands=commands, seen=seen)
 
 
-def known(name: str, refusal: Callable[[], ServiceError] = NoSuchMessage) -> str:
-    """Return an id from the request's address, where anything may stand. Raises `refusal` if it is not an id."""
-    if not MESSAGE_ID.fullmatch(name):
-        raise refusal()
-    return name
+def checked_id(text: str, error: Callable[[], ServiceError] = NoSuchMessage) -> str:
+    """Return an id from a URL, which can be any text. Raises `error` if it does not have the form of an id."""
+    if not MESSAGE_ID.fullmatch(text):
+        raise error()
+    return text

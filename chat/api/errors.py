@@ -1,47 +1,126 @@
-"""What goes wrong on the way to a view of the API, as problems."""
+"""Errors of the API: exception handlers, and problem bodies (RFC 9457) with the codes that sockets send."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, InternalError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import RawPostDataException
 from django.utils.translation import gettext as _
-from ninja import NinjaAPI
+from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
-from chat.api.problems import CODES, problem, refusal, words
 from chat.commands import LONGEST_EXPLANATION, Malformed
 from chat.db import is_away
-from chat.errors import ServiceError, unavailable
+from chat.errors import (
+    Busy,
+    Forbidden,
+    NoSuchMessage,
+    NoSuchSession,
+    NoSuchWorkspace,
+    ServiceError,
+    unavailable,
+)
+from chat.limits.quotas import DiskFull, QuotaExceeded
+from chat.limits.rates import RateLimited
 
 logger = logging.getLogger(__name__)
+MEDIA_TYPE = "application/problem+json"
+# The HTTP status of each error code. Codes that are not in this table get 422.
+STATUS = {
+    NoSuchSession.CODE: 404,
+    NoSuchMessage.CODE: 404,
+    NoSuchWorkspace.CODE: 404,
+    "no_such_attachment": 404,
+    "no_such_import": 404,
+    "no_such_suggestion": 404,
+    "no_such_attempt": 404,
+    "no_such_request": 404,
+    "no_such_version": 404,
+    "no_such_invitation": 404,
+    "range_not_satisfiable": 416,
+    "not_found": 404,
+    Forbidden.CODE: 403,
+    "not_yours": 403,
+    "read_only_token": 403,
+    "untrusted_form": 403,
+    "second_factor_required": 403,
+    "signed_out": 401,
+    "bad_token": 401,
+    "method_not_allowed": 405,
+    Busy.CODE: 409,
+    "confirm": 409,
+    "stale": 409,
+    "not_a_guest": 409,
+    "export_running": 409,
+    "replaced": 409,
+    "key_taken": 409,
+    "already_delivered": 409,
+    "already_sent": 409,
+    "queued": 409,
+    "archived": 409,
+    "too_slow": 408,
+    "too_large": 413,
+    "unsupported": 415,
+    "not_json": 400,
+    "too_many_streams": 429,
+    RateLimited.CODE: 429,
+    QuotaExceeded.CODE: 429,
+    DiskFull.CODE: 507,
+    "internal": 500,
+    "unavailable": 503,
+}
+DEFAULT_STATUS = 422
+# The code of an error that Django or ninja raised: it has only a status.
+CODES = {
+    400: "malformed",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    503: "unavailable",
+}
+# Seconds after which clients may retry when the database was unreachable.
+RETRY_AFTER = "2"
 MOST_ERRORS = 20
-# Seconds after which a client may ask a database again that could not be reached.
-# Where ninja found it: names of its own that mean nothing to who has sent it.
-PLACES = ("body", "query", "path", "header", "form", "file")
+# The first part of an error's location in ninja: where the value came from. Clients do not know these names.
+SOURCES = ("body", "query", "path", "header", "form", "file")
+
+
+class Problem(Schema):
+    """Why a request was refused. `code` is stable and for programs, `detail` is for people, in their language."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field("about:blank", examples=["about:blank"])
+    title: str = Field(examples=["Conflict"])
+    status: int = Field(examples=[409])
+    code: str = Field(examples=["busy"])
+    detail: str = Field(examples=["The agent is working. Stop it, or wait until it finishes."])
 
 
 def install(api: NinjaAPI) -> None:
-    """Have all of them answered as problems; what is none of these is a failure of ours, and goes to the log."""
-    api.add_exception_handler(ServiceError, _refused)
+    """Answer all expected errors with problems. Other exceptions are bugs: they are logged and answered with 500."""
+    api.add_exception_handler(ServiceError, _service_error)
     api.add_exception_handler(Malformed, _malformed)
     api.add_exception_handler(ValidationError, _invalid)
     api.add_exception_handler(AuthenticationError, _signed_out)
-    api.add_exception_handler(HttpError, _of_http)
-    api.add_exception_handler(Http404, lambda request, error: problem("not_found", words(404)))
-    api.add_exception_handler(RequestDataTooBig, lambda request, error: problem("too_large", words(413)))
+    api.add_exception_handler(HttpError, _http_error)
+    api.add_exception_handler(Http404, lambda request, error: problem("not_found", default_detail(404)))
+    api.add_exception_handler(RequestDataTooBig, lambda request, error: problem("too_large", default_detail(413)))
     api.add_exception_handler(RawPostDataException, _not_json)
-    for away in (OperationalError, InterfaceError, InternalError):
-        api.add_exception_handler(away, _unavailable)
+    for database_error in (OperationalError, InterfaceError, InternalError):
+        api.add_exception_handler(database_error, _unavailable)
     for unreadable in (SuspiciousOperation, BadRequest, MultiPartParserError, UnicodeError):
-        api.add_exception_handler(unreadable, lambda request, error: problem("malformed", words(400), 400))
+        api.add_exception_handler(unreadable, lambda request, error: problem("malformed", default_detail(400), 400))
 
 
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
@@ -51,9 +130,9 @@ def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
     return problem("unavailable", unavailable())
 
 
-def _refused(request: HttpRequest, error: Any) -> HttpResponse:
-    stale = error.code == "stale" and "If-Match" in request.headers
-    return refusal(error, 412 if stale else 0)
+def _service_error(request: HttpRequest, error: Any) -> HttpResponse:
+    is_stale = error.code == "stale" and "If-Match" in request.headers
+    return problem(error.code, error.message, 412 if is_stale else 0, **error.details)
 
 
 def _malformed(request: HttpRequest, error: Any) -> HttpResponse:
@@ -68,27 +147,58 @@ def _not_json(request: HttpRequest, error: Any) -> HttpResponse:
     return problem("unsupported", _("Send JSON, as application/json."))
 
 
-def _of_http(request: HttpRequest, error: Any) -> HttpResponse:
+def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
     if isinstance(error.__cause__, NotJson):
         return _not_json(request, error)
     if error.status_code == 400:
         return problem("not_json", _("The body is not JSON."))
-    return problem(CODES.get(error.status_code, "malformed"), words(error.status_code), error.status_code)
+    return problem(CODES.get(error.status_code, "malformed"), default_detail(error.status_code), error.status_code)
 
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
-    """Say what is wrong with which field; what was sent is not repeated."""
-    found = [{"field": _place(each["loc"]), "message": each["msg"]} for each in error.errors[:MOST_ERRORS]]
-    first = found[0] if found else {"field": "", "message": ""}
-    detail = f"{first['field'] or 'body'}: {first['message']}"[:LONGEST_EXPLANATION]
-    return problem("malformed", detail, errors=[_shortened(each) for each in found])
+    """List the invalid fields with their errors. The values that the client sent are not repeated."""
+    found = [(_field(each["loc"]), each["msg"]) for each in error.errors[:MOST_ERRORS]]
+    field, message = found[0] if found else ("", "")
+    detail = f"{field or 'body'}: {message}"[:LONGEST_EXPLANATION]
+    errors = [
+        {"field": field[:LONGEST_EXPLANATION], "message": message[:LONGEST_EXPLANATION]} for field, message in found
+    ]
+    return problem("malformed", detail, errors=errors)
 
 
-def _place(loc: Iterable[object]) -> str:
+def _field(loc: Iterable[object]) -> str:
+    """Return the path of a field as clients know it, such as `config.tools`."""
     parts = [str(part) for part in loc]
-    inner = parts[2:] if parts[:2] == ["body", "body"] else parts[1:] if parts[:1] and parts[0] in PLACES else parts
+    inner = parts[2:] if parts[:2] == ["body", "body"] else parts[1:] if parts[:1] and parts[0] in SOURCES else parts
     return ".".join(inner)
 
 
-def _shortened(error: Mapping[str, str]) -> dict[str, str]:
-    return {name: value[:LONGEST_EXPLANATION] for name, value in error.items()}
+def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResponse:
+    """Return a problem response. `status` defaults to that of the code."""
+    status = status or STATUS.get(code, DEFAULT_STATUS)
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
+    response = JsonResponse({**details, **body, "detail": detail}, status=status, content_type=MEDIA_TYPE)
+    if status == HTTPStatus.UNAUTHORIZED:
+        response["WWW-Authenticate"] = 'Bearer error="invalid_token"' if code == "bad_token" else "Bearer"
+    elif code == "unavailable":
+        response["Retry-After"] = RETRY_AFTER
+    elif code == "read_only_token":
+        response["WWW-Authenticate"] = 'Bearer error="insufficient_scope"'
+    if "retry_after" in details:
+        response["Retry-After"] = str(details["retry_after"])
+    return response
+
+
+def default_detail(status: int) -> str:
+    """Return the `detail` of an error that has only a status."""
+    known = {
+        404: _("Page not found."),
+        405: _("Method not allowed."),
+        413: _("The request is too large."),
+        503: unavailable(),
+    }
+    if status in known:
+        return known[status]
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _("Something went wrong. The error was logged.")
+    return _("The request is malformed.")

@@ -1,4 +1,4 @@
-"""The events of a session as a stream of server-sent events."""
+"""A session's events as server-sent events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pydantic import Field
 
 from chat.access import session_for
 from chat.api.auth import ApiRequest
-from chat.api.event_schemas import EVENT, SCHEMAS
-from chat.api.streams import entry_of, require_room, streamed
+from chat.api.schemas import EVENT, SCHEMAS
+from chat.api.streams import credential_of, require_stream_slot, stream_response
 from chat.commands import Number
 from chat.live.event_stream import EventStream
 
@@ -52,7 +52,7 @@ def stream_events(
 ) -> StreamingHttpResponse:
     """The events of the WebSocket, one JSON object in each `data:` line. See docs/protocol.md, section 1."""
     session, role = session_for(request.user, session_id)
-    require_room(request.user.pk)
+    require_stream_slot(request.user.pk)
     since = (last_event if last_event is not None else query.since) or 0
-    stream = EventStream(request.user, since, role, entry_of(request), get_language() or "en")
-    return streamed(session.pk, stream, stream.follow)
+    stream = EventStream(request.user, since, role, credential_of(request), get_language() or "en")
+    return stream_response(session.pk, stream, stream.follow)

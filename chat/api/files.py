@@ -1,4 +1,4 @@
-"""Files of messages: uploaded before they are sent, and read again."""
+"""Files of messages: upload, read and delete them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ninja.files import UploadedFile
 
 from chat import ids
 from chat.api.auth import ApiRequest, session_of
-from chat.api.problems import problem
-from chat.api.responses import answer, is_known, nothing
+from chat.api.errors import problem
+from chat.api.responses import client_has, json_response, no_content
 from chat.api.schemas import AttachmentOut
 from chat.files.plain import charset_of
 from chat.models import Attachment, SessionRole
-from chat.queries import attachments as stored
+from chat.queries import attachments as attachment_queries
 from chat.queries.attachments import NoSuchAttachment
 from chat.services.messages import attachments
 
@@ -43,7 +43,7 @@ RANGE: list[dict[str, Any]] = [
         "schema": {"type": "string"},
     }
 ]
-ONE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+SINGLE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 class UploadedAttachment(AttachmentOut):
@@ -59,14 +59,14 @@ class UploadedAttachment(AttachmentOut):
     summary="Upload a file",
 )
 def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedFile]) -> HttpResponse:
-    """To send it with your next message in this session, within a day."""
+    """Send it with your next message in this session, within a day."""
     session = session_of(request, session_id, SessionRole.EDITOR)
     name, size = file.name or "", file.size or 0
-    taken = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
-    address = reverse("api:get_attachment", args=[taken.pk])
-    described = {**stored.described(taken), "url": address}
-    shown = {field: described[field] for field in UploadedAttachment.model_fields}
-    return answer(request, shown, status=201, location=address, tagged=False)
+    row = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
+    url = reverse("api:get_attachment", args=[row.pk])
+    fields = {**attachment_queries.described(row), "url": url}
+    shown = {name: fields[name] for name in UploadedAttachment.model_fields}
+    return json_response(request, shown, status=201, location=url, tagged=False)
 
 
 @router.get(
@@ -76,25 +76,25 @@ def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedF
     openapi_extra={"responses": FILE, "parameters": RANGE},
 )
 def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
-    """Images come without the metadata about their author. Only its uploader can read a file that is not sent."""
-    file = _found(request, attachment_id)
+    """Images are returned without metadata about their author. Only its uploader can read an unsent file."""
+    file = _attachment(request, attachment_id)
     headers = {
         "ETag": f'"{file.pk}"',
         "Accept-Ranges": "bytes",
         "Content-Disposition": content_disposition_header(True, file.name) or "attachment",
     }
-    if is_known(request, headers["ETag"]):
+    if client_has(request, headers["ETag"]):
         return HttpResponseNotModified(headers={"ETag": headers["ETag"]})
-    data = stored.data_of(file)
+    data = attachment_queries.data_of(file)
     media_type = file.media_type
     if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data)):
         media_type = f"{media_type}; charset={charset}"
-    if (part := _part(request, headers["ETag"], len(data))) is None:
+    if (part := _requested_range(request, headers["ETag"], len(data))) is None:
         return HttpResponse(data, content_type=media_type, headers=headers)
     if not part:
-        refused = problem("range_not_satisfiable", _("The requested range is outside the file."), 416)
-        refused["Content-Range"] = f"bytes */{len(data)}"
-        return refused
+        response = problem("range_not_satisfiable", _("The requested range is outside the file."), 416)
+        response["Content-Range"] = f"bytes */{len(data)}"
+        return response
     headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
     return HttpResponse(data[part.start : part.stop], status=206, content_type=media_type, headers=headers)
 
@@ -106,28 +106,28 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
     summary="Delete an unsent file",
 )
 def remove_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
-    """Only its uploader may, before it is sent."""
-    attachments.remove(user=request.user, attachment_id=_found(request, attachment_id).pk)
-    return nothing()
+    """Only its uploader may delete it, before it is sent."""
+    attachments.remove(user=request.user, attachment_id=_attachment(request, attachment_id).pk)
+    return no_content()
 
 
-def _found(request: ApiRequest, attachment_id: str) -> Attachment:
+def _attachment(request: ApiRequest, attachment_id: str) -> Attachment:
     if not ids.may_be_one(attachment_id):
         raise NoSuchAttachment
-    return stored.fetch(request.user, attachment_id)
+    return attachment_queries.fetch(request.user, attachment_id)
 
 
-def _part(request: ApiRequest, tag: str, size: int) -> range | None:
+def _requested_range(request: ApiRequest, tag: str, size: int) -> range | None:
     """Return the bytes that `Range` asks for; None for the whole file, an empty range for bytes that do not exist.
 
     Several ranges, other units and a stale `If-Range` get the whole file, as RFC 9110 allows.
     """
-    found = ONE_RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
-    if found is None or found[1] == found[2] == "" or request.headers.get("If-Range", tag) != tag:
+    match = SINGLE_RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    if match is None or match[1] == match[2] == "" or request.headers.get("If-Range", tag) != tag:
         return None
-    if not found[1]:
-        return range(max(0, size - int(found[2])), size)
-    first, last = int(found[1]), int(found[2] or size - 1)
-    if found[2] and last < first:
+    if not match[1]:
+        return range(max(0, size - int(match[2])), size)
+    first, last = int(match[1]), int(match[2] or size - 1)
+    if match[2] and last < first:
         return None
     return range(first, min(last + 1, size)) if first < size else range(0)

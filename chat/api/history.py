@@ -13,8 +13,8 @@ from pydantic import Field
 from agents.messages import Json
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
-from chat.api.commands import known, obey_about
-from chat.api.responses import answer
+from chat.api.commands import checked_id, run_message_command
+from chat.api.responses import json_response
 from chat.api.schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
 from chat.commands import Number
 from chat.errors import NoSuchMessage, ServiceError
@@ -33,7 +33,7 @@ class HistoryQuery(Schema):
 
 
 class Version(Schema):
-    """What a change made of a text. A tool call has `arguments` (JSON) and `result` instead of `text`."""
+    """The text after a change. A tool call has `arguments` (JSON) and `result` instead of `text`."""
 
     version: int = Field(description="0 is the present version")
     kind: Kind = Field(description="What was done; `original` is the text before all changes")
@@ -78,9 +78,9 @@ class RemovedMessages(Schema):
     summary="List the versions of a message",
 )
 def list_versions(request: ApiRequest, session_id: str, message_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """Each with who made it and when. Those of removed messages are for editors."""
+    """Each version has its author and time. Only editors may list those of removed messages."""
     row = _row(request, session_id, message_id)
-    return answer(request, _versions(history.history_of(row, query.before)))
+    return json_response(request, _versions(history.history_of(row, query.before)))
 
 
 @router.post(
@@ -90,17 +90,17 @@ def list_versions(request: ApiRequest, session_id: str, message_id: str, query: 
     summary="Restore a version of a message",
 )
 def restore_version(request: ApiRequest, session_id: str, message_id: str, version: int) -> HttpResponse:
-    """Make the text of a version the present one, as an edit."""
+    """Edit the message so that it has the text of this version again."""
     session = session_of(request, session_id, SessionRole.EDITOR)
     row = _row(request, session_id, message_id)
-    words = history.version_of(row, version) if 0 <= version < 2**62 else None
-    if words is None:
+    texts = history.version_of(row, version) if 0 <= version < 2**62 else None
+    if texts is None:
         raise ServiceError("no_such_version", _("Version not found."))
-    obey_about(request, session_id, message_id, "edit", text=words.get("text", ""))
+    run_message_command(request, session_id, message_id, "edit", text=texts.get("text", ""))
     message = messages.message_snapshot(row.pk)
     if message is None or message.session_id != session.pk:
         raise NoSuchMessage
-    return answer(request, message.to_json(), revision=message.revision)
+    return json_response(request, message.to_json(), revision=message.revision)
 
 
 @router.get(
@@ -110,9 +110,9 @@ def restore_version(request: ApiRequest, session_id: str, message_id: str, versi
     summary="List the versions of the system prompt",
 )
 def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """Each with who made it and when."""
+    """Each version has its author and time."""
     session = session_of(request, session_id)
-    return answer(request, _versions(history.history_of_prompt(session, query.before)))
+    return json_response(request, _versions(history.history_of_prompt(session, query.before)))
 
 
 @router.get(
@@ -122,7 +122,7 @@ def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[Hist
     summary="List removed messages",
 )
 def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """Only editors may, who can restore them."""
+    """Only editors may list removed messages. They can restore them."""
     session = session_of(request, session_id, SessionRole.EDITOR)
     rows, older = history.removed_from(session, query.before)
     removed = [
@@ -139,18 +139,18 @@ def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery
         }
         for each in rows
     ]
-    return answer(request, {"removed": removed, "next": older})
+    return json_response(request, {"removed": removed, "next": older})
 
 
 def _row(request: ApiRequest, session_id: str, message_id: str) -> ChatMessage:
     session, role = session_for(request.user, session_id)
-    row = ChatMessage.objects.filter(session=session, pk=known(message_id)).first()
+    row = ChatMessage.objects.filter(session=session, pk=checked_id(message_id)).first()
     if row is None or (row.removed_at is not None and not role.covers(SessionRole.EDITOR)):
         raise NoSuchMessage
     return row
 
 
-def _versions(found: History) -> Json:
+def _versions(page: History) -> Json:
     versions = [
         {
             "version": change.made,
@@ -158,18 +158,18 @@ def _versions(found: History) -> Json:
             "user_id": change.user.pk if change.user else None,
             "by": _name(change.user),
             "at": change.at.isoformat(),
-            **_parts(change.after),
+            **_texts(change.after),
         }
-        for change in found.changes
+        for change in page.changes
     ]
-    if found.older is None:
-        unknown = {"user_id": None, "by": None, "at": None}
-        versions.append({"version": found.first_version, "kind": "original", **unknown, **_parts(found.first)})
-    return {"versions": versions, "next": found.older}
+    if page.older is None:
+        no_author = {"user_id": None, "by": None, "at": None}
+        versions.append({"version": page.first_version, "kind": "original", **no_author, **_texts(page.first)})
+    return {"versions": versions, "next": page.older}
 
 
-def _parts(words: Words) -> Json:
-    return {name: words.get(name) for name in ("text", "arguments", "result")}
+def _texts(row: Words) -> Json:
+    return {name: row.get(name) for name in ("text", "arguments", "result")}
 
 
 def _name(user: User | None) -> str | None:

@@ -1,24 +1,34 @@
-"""The user who asks, and their workspaces."""
+"""The user who sends the request: their data, their workspaces and the guests of these."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest
-from chat.api.responses import answer, nothing
+from chat.api.parsing import Body
+from chat.api.responses import json_response, no_content
+from chat.downloads import file_name, passed_on
 from chat.limits import quotas
 from chat.models import ApiToken
-from chat.services.people import workspaces
+from chat.services.people import guests, workspaces
+from chat.transfer.public import export_person
 
 router = Router(tags=["Workspaces"])
-
-
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+ARCHIVE: dict[int, dict[str, Any]] = {
+    200: {
+        "description": "The archive",
+        # Client generators use the first media type that they know.
+        "content": {"application/octet-stream": BINARY, "application/zip": BINARY},
+    }
+}
 WorkspaceRole = Literal["owner", "admin", "member", "guest"]
 
 
@@ -79,12 +89,36 @@ class WorkspaceMembers(Schema):
     members: list[WorkspaceMember]
 
 
+class Guest(Schema):
+    """A guest of a workspace: they see the sessions that are shared with them, and nothing else of it."""
+
+    user_id: int
+    username: str
+    name: str
+    workspace: int
+    sessions: int = Field(description="How many are shared with them")
+
+
+class Guests(Schema):
+    guests: list[Guest]
+
+
+class GuestChange(Body):
+    role: Literal["member"]
+
+
+class NewMember(Schema):
+    user_id: int
+    workspace: int
+    role: str
+
+
 @router.get("/me", response=Me, operation_id="getMe", summary="Read who you are")
 def me(request: ApiRequest) -> HttpResponse:
     """The user whose token or sign-in the request uses."""
     token = request.auth
-    standing = workspaces.standing_of(request.user)
-    found = {
+    standing = workspaces.memberships_of_user(request.user)
+    response = {
         "id": request.user.pk,
         "username": request.user.username,
         "name": request.user.sender,
@@ -95,7 +129,7 @@ def me(request: ApiRequest) -> HttpResponse:
         "workspace": standing.current,
         "can_begin_sessions": standing.may_begin,
     }
-    return answer(request, found)
+    return json_response(request, response)
 
 
 @router.get(
@@ -104,7 +138,7 @@ def me(request: ApiRequest) -> HttpResponse:
 def usage(request: ApiRequest) -> HttpResponse:
     """Requests beyond a quota are refused as `quota_exceeded`."""
     used = asdict(quotas.usage_of(request.user))
-    return answer(request, {**used, "day_ends": used["day_ends"].isoformat(), "quotas": quotas.as_numbers()})
+    return json_response(request, {**used, "day_ends": used["day_ends"].isoformat(), "quotas": quotas.as_numbers()})
 
 
 @router.get(
@@ -114,13 +148,12 @@ def usage(request: ApiRequest) -> HttpResponse:
     summary="List the members of a workspace",
 )
 def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """With whom you may share a session of this workspace. Guests of it may not list them."""
-    found = workspaces.members_of(request.user, workspace_id)
+    """The users with whom you may share a session of this workspace. Its guests may not list them."""
     members = [
         {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}
-        for each in found
+        for each in workspaces.members_of(request.user, workspace_id)
     ]
-    return answer(request, {"members": members})
+    return json_response(request, {"members": members})
 
 
 @router.post(
@@ -130,6 +163,60 @@ def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
     summary="Switch to a workspace",
 )
 def enter_workspace(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """New sessions begin there, unless they name another one."""
+    """New sessions are created in this workspace unless the request names another one."""
     workspaces.enter(user=request.user, workspace_id=workspace_id)
-    return nothing()
+    return no_content()
+
+
+@router.get(
+    "/me/export",
+    operation_id="exportMe",
+    summary="Export all your data",
+    tags=["Transfer"],
+    openapi_extra={"responses": ARCHIVE},
+)
+def export_me(request: ApiRequest) -> HttpResponseBase:
+    """One ZIP archive: account, drafts, sessions and files, and your messages in sessions of others. One at a time."""
+    pieces = export_person(user=request.user, author=request.user)
+    name = file_name(f"Parley {request.user.username}", "parley", "zip")
+    return passed_on(request, pieces, name=name, media_type="application/zip")
+
+
+@router.get("/guests", response=Guests, operation_id="listGuests", summary="List the guests of your workspaces")
+def list_guests(request: ApiRequest) -> HttpResponse:
+    """The guests of all workspaces of which you are an owner or admin."""
+    rows = [
+        {
+            "user_id": each.user_id,
+            "username": each.user.username,
+            "name": each.user.sender,
+            "workspace": each.workspace_id,
+            "sessions": each.session_count,
+        }
+        for each in guests.guests_managed_by(request.user)
+    ]
+    return json_response(request, {"guests": rows})
+
+
+@router.patch(
+    "/workspaces/{workspace_id}/guests/{user_id}",
+    response=NewMember,
+    operation_id="changeGuest",
+    summary="Make a guest a member",
+)
+def change_guest(request: ApiRequest, workspace_id: int, user_id: int, body: GuestChange) -> HttpResponse:
+    """Only owners and admins may. Members see who is in the workspace, and can start sessions."""
+    member = guests.make_member(author=request.user, workspace_id=workspace_id, user_id=user_id)
+    return json_response(request, {"user_id": member.user_id, "workspace": member.workspace_id, "role": member.role})
+
+
+@router.delete(
+    "/workspaces/{workspace_id}/guests/{user_id}",
+    response={204: None},
+    operation_id="removeGuest",
+    summary="Remove a guest",
+)
+def remove_guest(request: ApiRequest, workspace_id: int, user_id: int) -> HttpResponse:
+    """They lose access to all sessions of the workspace at once. Their messages stay."""
+    guests.remove(author=request.user, workspace_id=workspace_id, user_id=user_id)
+    return no_content()

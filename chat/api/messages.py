@@ -1,4 +1,4 @@
-"""Messages of a session: read in pages, sent, changed, removed and restored."""
+"""Messages of a session: read, send, change, remove, restore, and exclude them from the context."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from typing import Literal
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
 from pydantic import Field, model_validator
 
 from chat.api.auth import ApiRequest, session_of
-from chat.api.commands import commands_about, known, obey, obey_about
+from chat.api.commands import checked_id, run_command, run_message_command, run_message_commands
 from chat.api.parsing import Body
-from chat.api.responses import answer, nothing
+from chat.api.responses import json_response, no_content
 from chat.api.schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
-from chat.api.streams import require_room
+from chat.api.streams import require_stream_slot
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number
 from chat.errors import NoSuchMessage
-from chat.queries import messages as reading
+from chat.queries import messages as message_queries
 
 router = Router(tags=["Messages"])
-# A page of the API is of so many characters, unless a single message has more.
+# The size of a page; a single longer message is a page of its own.
 PAGE_CHARS = 200_000
 
 
 class MessageQuery(Schema):
-    before: Number | None = Field(None, description="Messages with a smaller `sequence`: go back from the newest")
-    after: Number | None = Field(None, description="Messages with a greater `sequence`: go on from the oldest")
+    before: Number | None = Field(
+        None, description="Messages with a smaller `sequence`: page backwards from the newest"
+    )
+    after: Number | None = Field(None, description="Messages with a greater `sequence`: page forwards from the oldest")
     turn: str | None = Field(None, max_length=32, pattern=r"^t_[0-9A-Za-z]+$", description="Messages of this turn only")
     limit: int = Field(50, ge=1, le=200)
 
@@ -57,7 +60,7 @@ class SentMessage(Schema):
     id: str = Field(examples=[MESSAGE_ID])
     turn_id: str | None = Field(examples=[TURN_ID], description="Null while queued")
     sequence: int | None = Field(description="Null while queued")
-    queued: bool = Field(description="The agent is working, and takes the message up next")
+    queued: bool = Field(description="The agent is working, and reads the message next")
     repeated: bool = Field(description="A request with this key has sent the message before")
     outcome: (
         Literal["queued", "running", "held", "waiting", "completed", "interrupted", "failed", "withdrawn", "unknown"]
@@ -88,6 +91,17 @@ class WithdrawnMessage(Schema):
     attachments: list[AttachmentOut]
 
 
+class ContextChange(Schema):
+    count: int = Field(description="How many messages were changed")
+    since: int = Field(description="What `include_before` takes to undo exactly this change")
+
+
+class IncludeBefore(Body):
+    since: Number | None = Field(
+        None, description="The `since` of an `exclude_before`: include only what it excluded and no one changed since"
+    )
+
+
 @router.get(
     "/sessions/{session_id}/messages", response=MessagePage, operation_id="listMessages", summary="List messages"
 )
@@ -95,13 +109,13 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
     """The newest ones by default. A page has fewer than `limit` messages when they are long."""
     session = session_of(request, session_id)
     if query.after is not None:
-        page = reading.page_after(session, query.after, query.limit, PAGE_CHARS, query.turn)
+        page = message_queries.page_after(session, query.after, query.limit, PAGE_CHARS, query.turn)
         more = page.has_newer
     else:
-        page = reading.page_of(session, query.before, query.limit, PAGE_CHARS, query.turn)
+        page = message_queries.page_of(session, query.before, query.limit, PAGE_CHARS, query.turn)
         more = page.has_older
     messages, queued = ([each.to_json() for each in some] for some in (page.messages, page.queued))
-    return answer(request, {"messages": messages, "queued": queued, "more": more})
+    return json_response(request, {"messages": messages, "queued": queued, "more": more})
 
 
 @router.post(
@@ -111,19 +125,19 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
     summary="Send a message",
 )
 def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: Query[SendQuery]) -> HttpResponseBase:
-    """Begin a turn, or queue the message while the agent works. 200: a request with this key has sent it before.
+    """Begin a turn, or queue the message while the agent works. 200: a request with this key sent it before.
 
     With `wait` the answer comes when the turn is at rest: completed, failed, interrupted, or waiting for a person,
     who has to answer the agent or to send a message that a stop has held. Such a request counts as an event stream:
     if you have too many open, it is refused as `too_many_streams` and sends nothing.
     """
     if query.wait:
-        require_room(request.user.pk)  # before anything is written: a refused request can be repeated with its key
-    sent = obey(request, session_id, "send", **body.model_dump())
+        require_stream_slot(request.user.pk)  # before the write: a refused request can be repeated with its key
+    sent = run_command(request, session_id, "send", **body.model_dump())
     location = reverse("api:get_message", args=[session_id, sent["id"]])
     if query.wait:
         return wait_for_turn(request, session_id, sent, query.wait, location)
-    return answer(request, sent, status=200 if sent["repeated"] else 201, location=location, tagged=False)
+    return json_response(request, sent, status=200 if sent["repeated"] else 201, location=location, tagged=False)
 
 
 @router.get(
@@ -133,7 +147,7 @@ def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: 
     summary="Read a message",
 )
 def get_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """While it is being written, its text so far. Removed messages are not found."""
+    """A message that is being written has its text so far. Removed messages are not found."""
     return _current(request, session_id, message_id)
 
 
@@ -145,12 +159,12 @@ def get_message(request: ApiRequest, session_id: str, message_id: str) -> HttpRe
 )
 def change_message(request: ApiRequest, session_id: str, message_id: str, body: MessageChanges) -> HttpResponse:
     """The model sees the change from its next response on."""
-    asked = []
+    changes: list[tuple[str, dict[str, object]]] = []
     if body.text is not None:
-        asked.append(("edit", {"text": body.text, "revision": body.revision}))
+        changes.append(("edit", {"text": body.text, "revision": body.revision}))
     if body.include_in_context is not None:
-        asked.append(("include" if body.include_in_context else "exclude", {}))
-    commands_about(request, session_id, message_id, asked)
+        changes.append(("include" if body.include_in_context else "exclude", {}))
+    run_message_commands(request, session_id, message_id, changes)
     return _current(request, session_id, message_id)
 
 
@@ -161,9 +175,9 @@ def change_message(request: ApiRequest, session_id: str, message_id: str, body: 
     summary="Remove a message",
 )
 def remove_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """From the session and from the context; `restore` puts it back."""
-    obey_about(request, session_id, message_id, "remove")
-    return nothing()
+    """Remove the message from the session and from the context. `restore` puts it back."""
+    run_message_command(request, session_id, message_id, "remove")
+    return no_content()
 
 
 @router.post(
@@ -174,7 +188,7 @@ def remove_message(request: ApiRequest, session_id: str, message_id: str) -> Htt
 )
 def restore_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
     """Put it back in its place. A message that was not removed stays as it is."""
-    obey_about(request, session_id, message_id, "restore")
+    run_message_command(request, session_id, message_id, "restore")
     return _current(request, session_id, message_id)
 
 
@@ -185,15 +199,44 @@ def restore_message(request: ApiRequest, session_id: str, message_id: str) -> Ht
     summary="Withdraw a queued message",
 )
 def withdraw_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Its sender and the session's owner may, before the agent takes it up. Files come back to the sender only."""
-    returned = obey_about(request, session_id, message_id, "withdraw")["attachments"]
+    """Only its sender and the session's owner may, before the agent reads it. Only the sender gets the files back."""
+    returned = run_message_command(request, session_id, message_id, "withdraw")["attachments"]
     shown = [{name: file[name] for name in AttachmentOut.model_fields} for file in returned]
-    return answer(request, {"attachments": shown}, tagged=False)
+    return json_response(request, {"attachments": shown}, tagged=False)
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/exclude_before",
+    response=ContextChange,
+    operation_id="excludeBefore",
+    summary="Exclude all messages before a message",
+)
+def exclude_before(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
+    """They stay visible, but are no longer sent to the model."""
+    return json_response(request, run_message_command(request, session_id, message_id, "exclude_before"), tagged=False)
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/include_before",
+    response=ContextChange,
+    operation_id="includeBefore",
+    summary="Include all messages before a message",
+)
+def include_before(
+    request: ApiRequest,
+    session_id: str,
+    message_id: str,
+    body: BodyParam[IncludeBefore | None] = None,
+) -> HttpResponse:
+    """Include all of them, or only those that one `exclude_before` excluded."""
+    since = body.since if body else None
+    result = run_message_command(request, session_id, message_id, "include_before", since=since)
+    return json_response(request, result, tagged=False)
 
 
 def _current(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
     session = session_of(request, session_id)
-    message = reading.message_snapshot(known(message_id))
+    message = message_queries.message_snapshot(checked_id(message_id))
     if message is None or message.session_id != session.pk:
         raise NoSuchMessage
-    return answer(request, message.to_json(), revision=message.revision)
+    return json_response(request, message.to_json(), revision=message.revision)

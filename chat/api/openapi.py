@@ -1,4 +1,8 @@
-"""The API's description of itself: what ninja knows of it, made valid and complete for people and generators."""
+"""The OpenAPI description: ninja's own, completed with what ninja does not know, for readers and client generators.
+
+ninja knows the parameters, bodies and successful responses of the operations. Missing are problems, ETags and their
+headers, events, tags, and names that generators accept.
+"""
 
 from __future__ import annotations
 
@@ -16,34 +20,34 @@ from ninja.openapi.schema import OpenAPISchema
 from pydantic.json_schema import models_json_schema
 
 from agents.messages import Json
-from chat.api.event_schemas import SCHEMAS, event_schemas
-from chat.api.problems import MEDIA_TYPE, Problem
+from chat.api.errors import MEDIA_TYPE, Problem
+from chat.api.schemas import SCHEMAS, event_schemas
 
 PROBLEM = {"$ref": "#/components/responses/Problem"}
-ALWAYS = {
+COMMON_RESPONSES = {
     401: PROBLEM,
     403: PROBLEM,
     422: PROBLEM,
     429: {"$ref": "#/components/responses/TooManyRequests"},
     503: {"$ref": "#/components/responses/Unavailable"},
 }
-OF_WRITING = (409,)
-OF_BODIES = (400, 413, 415)
-# Operations with an id outside their path that may not exist: a workspace, an invitation.
-NAMING_OTHERS = ("/sessions", "/sessions/import", "/invitations/accept")
-TAG = {"ETag": {"description": "For `If-None-Match` and `If-Match`", "schema": {"type": "string"}}}
+WRITE_STATUSES = (409,)
+BODY_STATUSES = (400, 413, 415)
+# Operations whose body has an id that may not exist: a workspace, an invitation.
+ID_IN_BODY = ("/sessions", "/sessions/import", "/invitations/accept")
+ETAG = {"ETag": {"description": "For `If-None-Match` and `If-Match`", "schema": {"type": "string"}}}
 LOCATION = {"Location": {"description": "The address of the new object", "schema": {"type": "string"}}}
 RETRY_AFTER = {
     "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}},
 }
-NONE_MATCH = {
+IF_NONE_MATCH = {
     "in": "header",
     "name": "If-None-Match",
     "description": "An ETag: the answer is 304 if the object still has it",
     "required": False,
     "schema": {"type": "string"},
 }
-MATCH = {
+IF_MATCH = {
     "in": "header",
     "name": "If-Match",
     "description": "ETags: the answer is 412 (`stale`) if the object has none of them any more",
@@ -66,15 +70,15 @@ TAGS = {
 }
 
 
-class Described(NinjaAPI):
-    """An API with a complete description, which does not change while the process lives."""
+class ParleyAPI(NinjaAPI):
+    """An API with a complete description, which is built once."""
 
     def get_openapi_schema(self, *, path_prefix: str | None = None, path_params: Json | None = None) -> OpenAPISchema:
-        return self._described
+        return self._schema
 
     @cached_property
-    def _described(self) -> OpenAPISchema:
-        # Not the prefix of the request that happens to be the first: some servers take that from a header.
+    def _schema(self) -> OpenAPISchema:
+        # Not the prefix of the first request: some servers take that from a header.
         prefix = get_script_prefix()
         set_script_prefix(settings.FORCE_SCRIPT_NAME or "/")
         try:
@@ -86,14 +90,14 @@ class Described(NinjaAPI):
 
 
 def complete(schema: Json) -> None:
-    """Add what all operations have in common, and bring names and schemas into the form that generators read."""
+    """Add what all operations have in common, and change names and schemas to what generators accept."""
     components = schema["components"]
     _refs, definitions = models_json_schema([(Problem, "serialization")], ref_template=SCHEMAS + "{model}")
     components["schemas"] = event_schemas() | components["schemas"] | definitions["$defs"]
     components["responses"] = {
-        "Problem": _problem("A problem (RFC 9457): `code` is stable and for programs, `detail` is for people."),
-        "TooManyRequests": _problem("Too many requests.", RETRY_AFTER),
-        "Unavailable": _problem("The database cannot be reached.", RETRY_AFTER),
+        "Problem": _problem_response("A problem (RFC 9457): `code` is stable and for programs, `detail` for people."),
+        "TooManyRequests": _problem_response("Too many requests.", RETRY_AFTER),
+        "Unavailable": _problem_response("The database cannot be reached.", RETRY_AFTER),
     }
     for method, path, operation in _operations(schema):
         _complete(method, path, operation)
@@ -104,7 +108,7 @@ def complete(schema: Json) -> None:
     _prune(schema)
 
 
-def _problem(description: str, headers: Json | None = None) -> Json:
+def _problem_response(description: str, headers: Json | None = None) -> Json:
     content = {MEDIA_TYPE: {"schema": {"$ref": f"{SCHEMAS}Problem"}}}
     return {"description": description, "content": content, **({"headers": headers} if headers else {})}
 
@@ -116,40 +120,40 @@ def _operations(schema: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 def _complete(method: str, path: str, operation: Json) -> None:
-    answers, parameters = operation["responses"], operation.setdefault("parameters", [])
-    for status, refusal in _refusals(method, path, operation):
-        answers.setdefault(status, refusal)
-    for status, described in answers.items():
-        if "application/json" not in described.get("content", {}) or "application/octet-stream" in described["content"]:
+    responses, parameters = operation["responses"], operation.setdefault("parameters", [])
+    for status, problem in _problems(method, path, operation):
+        responses.setdefault(status, problem)
+    for status, response in responses.items():
+        if "application/json" not in response.get("content", {}) or "application/octet-stream" in response["content"]:
             continue
-        tag = TAG if method in ("get", "patch") else {}
-        described.setdefault("headers", tag | (LOCATION if status == HTTPStatus.CREATED else {}))
-        if method == "get" and NONE_MATCH not in parameters:
-            parameters.append(NONE_MATCH)
-    if NONE_MATCH in parameters:
-        answers.setdefault(304, {"description": "The object still has that ETag", "headers": TAG})
-    if _heeds_if_match(method, path):
-        parameters.append(MATCH)
-        answers.setdefault(412, PROBLEM)
+        tag = ETAG if method in ("get", "patch") else {}
+        response.setdefault("headers", tag | (LOCATION if status == HTTPStatus.CREATED else {}))
+        if method == "get" and IF_NONE_MATCH not in parameters:
+            parameters.append(IF_NONE_MATCH)
+    if IF_NONE_MATCH in parameters:
+        responses.setdefault(304, {"description": "The object still has that ETag", "headers": ETAG})
+    if _takes_if_match(method, path):
+        parameters.append(IF_MATCH)
+        responses.setdefault(412, PROBLEM)
 
 
-def _refusals(method: str, path: str, operation: Json) -> Iterator[tuple[int, Json]]:
-    yield from ALWAYS.items()
-    if "{" in path or path.endswith(NAMING_OTHERS):
+def _problems(method: str, path: str, operation: Json) -> Iterator[tuple[int, Json]]:
+    yield from COMMON_RESPONSES.items()
+    if "{" in path or path.endswith(ID_IN_BODY):
         yield 404, PROBLEM
     if method != "get":
-        yield from ((status, PROBLEM) for status in OF_WRITING)
+        yield from ((status, PROBLEM) for status in WRITE_STATUSES)
     if "requestBody" in operation:
-        yield from ((status, PROBLEM) for status in OF_BODIES)
+        yield from ((status, PROBLEM) for status in BODY_STATUSES)
 
 
-def _heeds_if_match(method: str, path: str) -> bool:
-    about_one = "{message_id}" in path if method == "post" else path.endswith(("{session_id}", "{message_id}"))
-    return method not in ("get", "put") and about_one
+def _takes_if_match(method: str, path: str) -> bool:
+    is_one_object = "{message_id}" in path if method == "post" else path.endswith(("{session_id}", "{message_id}"))
+    return method not in ("get", "put") and is_one_object
 
 
 def _tidy(value: Any) -> None:
-    """Remove the titles that pydantic makes of names, and give parameters examples in the form that OpenAPI has."""
+    """Remove the titles that pydantic derives from names, and convert examples of parameters to OpenAPI's form."""
     if isinstance(value, list):
         for each in value:
             _tidy(each)
@@ -164,7 +168,7 @@ def _tidy(value: Any) -> None:
 
 
 def _rename(schema: Json) -> None:
-    """Call `SessionOut` `Session`: the ending only keeps Python's classes apart."""
+    """Rename `SessionOut` to `Session`: the suffix only avoids conflicts with other Python classes."""
     schemas = schema["components"]["schemas"]
     names = {name: name.removesuffix("Out") for name in schemas}
     if len(set(names.values())) != len(names):
@@ -188,7 +192,7 @@ def _references(value: Any) -> Iterator[Json]:
 
 
 def _drop_defaults_of_bodies(schema: Json) -> None:
-    """Name defaults in words where clients may leave a field out: generators take such fields for required ones."""
+    """Move defaults of body fields into descriptions: generators take fields with a default for required ones."""
     schemas = schema["components"]["schemas"]
     bodies = [
         operation["requestBody"] for _method, _path, operation in _operations(schema) if "requestBody" in operation
@@ -197,9 +201,9 @@ def _drop_defaults_of_bodies(schema: Json) -> None:
         for field in schemas[name].get("properties", {}).values():
             default = field.pop("default", None)
             if default not in (None, "", []):
-                described = field.get("description")
-                words = f"Default: {json.dumps(default)}"
-                field["description"] = f"{described}. {words}" if described else words
+                description = field.get("description")
+                text = f"Default: {json.dumps(default)}"
+                field["description"] = f"{description}. {text}" if description else text
 
 
 def _prune(schema: Json) -> None:
@@ -210,12 +214,13 @@ def _prune(schema: Json) -> None:
 
 
 def _reachable(start: Any, schemas: Json) -> set[str]:
-    found: set[str] = set()
+    """Return the names of the schemas that `start` refers to, directly or through other schemas."""
+    names: set[str] = set()
     waiting = [start]
     while waiting:
         for reference in _references(waiting.pop()):
             name = reference["$ref"].removeprefix(SCHEMAS)
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 waiting.append(schemas[name])
-    return found
+    return names

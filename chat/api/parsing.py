@@ -1,4 +1,4 @@
-"""What clients send: how a body and a query are read, and what they may hold."""
+"""Reading requests: the bases of bodies, and checks that ninja does not have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 from chat import long_json
 from chat.commands import Malformed
 
-# Names of agents, providers and models. PostgreSQL stores no NUL characters.
+# A name of an agent, provider or model. PostgreSQL stores no NUL characters.
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
 
 
@@ -25,7 +25,10 @@ class NotJson(ValueError):  # named for what the body is
 
 
 class JsonParser(Parser):
-    """Accept a body only if its content type is JSON, so that no form of another site can be one by accident."""
+    """Accept a body only if its content type is JSON, so that an HTML form of another site cannot send one.
+
+    ninja's parser ignores the content type.
+    """
 
     def parse_body(self, request: HttpRequest) -> Any:
         if request.content_type != "application/json":
@@ -34,13 +37,16 @@ class JsonParser(Parser):
 
 
 class Body(Schema):
-    """The base of all bodies: unknown fields are refused."""
+    """The base of request bodies. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 def refuse_unknown_query(operation: Operation) -> None:
-    """Let an operation answer 422 to query parameters that it does not have, as it does to unknown fields in a body."""
+    """Make an operation answer 422 to query parameters that it does not have, as bodies do for unknown fields.
+
+    ninja takes the known parameters out of the query before it validates them, so `extra="forbid"` has no effect there.
+    """
     view = operation.view_func
     models = [model for model in operation.models if model.__ninja_param_source__ == "query"]
     known = {name for model in models for name in getattr(model, "__ninja_flatten_map__", {})}
@@ -49,8 +55,8 @@ def refuse_unknown_query(operation: Operation) -> None:
     def checked(request: HttpRequest, **values: Any) -> HttpResponseBase:
         if unknown := sorted(request.GET.keys() - known):
             raise Malformed(f"{unknown[0][:80]}: There is no such query parameter.")
-        answer: HttpResponseBase = view(request, **values)
-        return answer
+        response: HttpResponseBase = view(request, **values)
+        return response
 
-    checks: Callable[..., Any] = checked
-    operation.view_func = checks
+    typed: Callable[..., Any] = checked
+    operation.view_func = typed

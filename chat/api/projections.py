@@ -1,4 +1,4 @@
-"""What a session's model is sent: next, with estimates, and as it was sent before; and what the session has cost."""
+"""Requests to a session's model: the next one with estimates, and earlier ones; and the session's token usage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chat import ids
 from chat.access import session_for
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest, session_of
-from chat.api.responses import answer
+from chat.api.responses import json_response
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRole, attached_to
 from chat.projections.attached import as_text
@@ -34,7 +34,7 @@ from chat.queries import presets
 from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import ModelUsage, usage_of
 from chat.rendering.text.translation import translate
-from chat.runner.file_parts import Shown, file_sizes, load_file_parts, read
+from chat.runner.file_parts import FileParts, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.snapshots import context_percent
 
@@ -53,7 +53,7 @@ class ContextQuery(Schema):
 
 
 class ContextFile(Schema):
-    """What becomes of a file in the request."""
+    """How a file is sent in the request."""
 
     id: str
     name: str
@@ -61,7 +61,7 @@ class ContextFile(Schema):
     sent_as: Literal["image", "pdf", "text", "name"] = Field(
         description="The file itself; the text in it; or only its name, because the model does not take such files"
     )
-    label: str = Field(description="How the model is told of the file, with the reason where it is not sent itself")
+    label: str = Field(description="What the model reads about the file, with the reason if it is not sent itself")
 
 
 class ContextOut(Schema):
@@ -163,22 +163,22 @@ class UsageOut(Schema):
     summary="Read the next request",
 )
 def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]) -> HttpResponse:
-    """What the model would be sent next, as the vendor's API takes it; append a message to continue elsewhere."""
+    """The next request to the model, in the form of the vendor's API. Append a message to continue elsewhere."""
     session = session_of(request, session_id)
-    found = next_request(session, reader=read if query.file_data else _reference)
-    provider = found.agent.provider if found.agent else None
-    form = query.form or form_of(provider, found.request.model)
-    name = found.provider_name
-    body = preview(form, found.request, name, dialect_of(provider, found.request.model))
+    upcoming = next_request(session, reader=read if query.file_data else _reference)
+    provider = upcoming.agent.provider if upcoming.agent else None
+    form = query.form or form_of(provider, upcoming.request.model)
+    name = upcoming.provider_name
+    body = preview(form, upcoming.request, name, dialect_of(provider, upcoming.request.model))
     context = {
         "form": form,
         "provider": name,
-        "model": found.request.model,
+        "model": upcoming.request.model,
         **asdict(body),
-        "files": list(_files(found.rows, found.files)),
-        "problem": _problem(found),
+        "files": list(_files(upcoming.rows, upcoming.files)),
+        "problem": _problem(upcoming),
     }
-    return answer(request, context)
+    return json_response(request, context)
 
 
 @router.get(
@@ -188,22 +188,22 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
     summary="Estimate the tokens of the next request",
 )
 def estimate_context(request: ApiRequest, session_id: str) -> HttpResponse:
-    """For each message, and why messages are not sent."""
+    """The tokens of each message, and why messages are not sent."""
     session = session_of(request, session_id)
-    found = next_request(session, *MEASURED)
-    laid, measure = found.estimate()
+    upcoming = next_request(session, *MEASURED)
+    blocks, measure = upcoming.estimate()
     total = measure.tokens(measure.estimate)
     estimate = {
         "tokens": total,
         "context_window": session.context_window,
         "percent": context_percent(total, session.context_window),
         "calibrated": measure.read is not None,
-        "system_tokens": measure.tokens(of_text(found.system)),
-        "tools_tokens": measure.tokens(of_tools(found.tools)),
-        "messages": [_estimated(block, measure.tokens) for block in laid],
-        "problem": _problem(found),
+        "system_tokens": measure.tokens(of_text(upcoming.system)),
+        "tools_tokens": measure.tokens(of_tools(upcoming.tools)),
+        "messages": [_estimated(block, measure.tokens) for block in blocks],
+        "problem": _problem(upcoming),
     }
-    return answer(request, estimate)
+    return json_response(request, estimate)
 
 
 @router.get(
@@ -215,10 +215,10 @@ def estimate_context(request: ApiRequest, session_id: str) -> HttpResponse:
 def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQuery]) -> HttpResponse:
     """One for each response of a model."""
     session = session_of(request, session_id)
-    found = requests_of(session, query.before, query.limit + 1)
-    load_file_parts = found[: query.limit]
-    following = load_file_parts[-1].pk if len(found) > len(load_file_parts) else None
-    return answer(request, {"requests": [_summary(each) for each in load_file_parts], "next": following})
+    rows = requests_of(session, query.before, query.limit + 1)
+    page = rows[: query.limit]
+    following = page[-1].pk if len(rows) > len(page) else None
+    return json_response(request, {"requests": [_summary(each) for each in page], "next": following})
 
 
 @router.get(
@@ -228,29 +228,29 @@ def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQue
     summary="Read a request that was sent",
 )
 def get_request(request: ApiRequest, session_id: str, response_id: str, query: Query[ContextQuery]) -> HttpResponse:
-    """By the `response_id` of a message that came in answer to it."""
+    """Messages name the request that they answer by `response_id`."""
     session, role = session_for(request.user, session_id)
     past = past_request(session, response_id) if ids.may_be_one(response_id) else None
     if past is None:
         raise ServiceError("no_such_request", _("Request not found."))
-    made, agent = past.made, _agent_of(session, past.made)
+    model_request, agent = past.made, _agent_of(session, past.made)
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
-    tools = [TOOLBOX[name] for name in made.tools if name in TOOLBOX]
-    # A system row that was removed since took the place of the session's prompt: only editors may read it.
+    tools = [TOOLBOX[name] for name in model_request.tools if name in TOOLBOX]
+    # A system message that was removed since replaced the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows
-    asked = Request(
-        made.model,
+    rebuilt = Request(
+        model_request.model,
         tuple(context(rows, files)),
         "" if hides_prompt else system_prompt(rows, past.system_prompt),
         tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
     )
-    form = query.form or form_of(agent.provider if agent else None, made.model)
-    body = preview(form, asked, made.provider)
+    form = query.form or form_of(agent.provider if agent else None, model_request.model)
+    body = preview(form, rebuilt, model_request.provider)
     sent = {
-        **_summary(made),
+        **_summary(model_request),
         "form": form,
         "system": body.system,
         "messages": body.messages,
@@ -259,7 +259,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
         "hidden": len(past.rows) - len(rows),
         "lost": len(past.lost),
     }
-    return answer(request, sent)
+    return json_response(request, sent)
 
 
 @router.get("/sessions/{session_id}/usage", response=UsageOut, operation_id="getUsage", summary="Read token usage")
@@ -267,31 +267,31 @@ def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
     """Tokens by model, number of turns, and how fast they were."""
     usage = usage_of(session_of(request, session_id))
     totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return answer(request, {**asdict(usage), **totals})
+    return json_response(request, {**asdict(usage), **totals})
 
 
 def _reference(attachment: Attachment, form: str) -> tuple[str, int]:
-    """Put a file's id where its bytes would be."""
+    """Return a file's id in place of its bytes, and its size."""
     return f"attachment:{attachment.pk}", file_sizes(attachment, form)[1]
 
 
-def _files(rows: Iterable[ChatMessage], files: Shown) -> Iterator[Json]:
+def _files(rows: Iterable[ChatMessage], files: FileParts) -> Iterator[Json]:
     for row in rows:
         for attachment in attached_to(row) if row.include_in_context else ():
             parts: tuple[Part, ...] = files.get(attachment.pk) or as_text(attachment)
-            whole = next((part.kind for part in parts if isinstance(part, File)), None)
+            sent_as = next((part.kind for part in parts if isinstance(part, File)), None)
             yield {
                 "id": attachment.pk,
                 "name": attachment.name,
                 "message_id": row.pk,
-                "sent_as": whole or ("text" if attachment.text else "name"),
+                "sent_as": sent_as or ("text" if attachment.text else "name"),
                 "label": getattr(parts[0], "text", "").partition("\n")[0],
             }
 
 
-def _problem(found: NextRequest) -> str | None:
-    words = found.problem
-    return (translate(words, words.to_json()) if isinstance(words, TranslatableText) else words) or None
+def _problem(upcoming: NextRequest) -> str | None:
+    text = upcoming.problem
+    return (translate(text, text.to_json()) if isinstance(text, TranslatableText) else text) or None
 
 
 def _estimated(block: Block, tokens: Callable[[float], int]) -> Json:
@@ -307,21 +307,23 @@ def _estimated(block: Block, tokens: Callable[[float], int]) -> Json:
     return {"role": block.role, "tokens": tokens(block.tokens), "parts": parts}
 
 
-def _summary(made: ModelRequest) -> Json:
+def _summary(model_request: ModelRequest) -> Json:
     return {
-        "response_id": made.pk,
-        "created_at": made.created_at.isoformat(),
-        "revision": made.revision,
-        "agent": made.agent,
-        "provider": made.provider,
-        "model": made.model,
-        "tools": [str(name) for name in made.tools] if isinstance(made.tools, list) else [],
+        "response_id": model_request.pk,
+        "created_at": model_request.created_at.isoformat(),
+        "revision": model_request.revision,
+        "agent": model_request.agent,
+        "provider": model_request.provider,
+        "model": model_request.model,
+        "tools": [str(name) for name in model_request.tools] if isinstance(model_request.tools, list) else [],
     }
 
 
-def _agent_of(session: Session, made: ModelRequest) -> Agent | None:
-    """Return the agent as the same model would have it today; what a model takes is not recorded."""
+def _agent_of(session: Session, model_request: ModelRequest) -> Agent | None:
+    """Return an agent with the request's model as configured now: the abilities of models are not recorded."""
     try:
-        return registry().build_agent(replace(presets.own(session), provider=made.provider, model=made.model))
+        return registry().build_agent(
+            replace(presets.own(session), provider=model_request.provider, model=model_request.model)
+        )
     except AgentError:
         return None

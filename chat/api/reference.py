@@ -1,4 +1,4 @@
-"""A page that describes the API for people, made of its OpenAPI description."""
+"""The API reference: a page that is rendered from the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from chat.api.api import api
-from chat.api.event_schemas import SCHEMAS
 from chat.api.openapi import TAGS
+from chat.api.schemas import SCHEMAS
 
 Json = Mapping[str, Any]
-# These hold for all operations, and are described once.
+# All operations have these statuses: the page describes them once.
 COMMON = {401, 403, 422, 429, 503}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter or a field of an object; `kind` is where a parameter goes: path, query or header."""
+    """A parameter or a field of an object. `kind` is the location of a parameter: path, query or header."""
 
     name: str
     type: SafeString
@@ -36,8 +36,8 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an operation answers when it succeeds; `type` is empty where there is no body."""
+class Response:
+    """A successful response of an operation. `type` is empty if there is no body."""
 
     status: str
     type: SafeString
@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one address. `body` is the type of what is sent, `errors` are statuses with their names."""
+    """One method of one path. `body` is the type of the request body, `errors` are statuses with their names."""
 
     id: str
     method: str
@@ -55,7 +55,7 @@ class Operation:
     description: SafeString
     parameters: list[Field]
     body: SafeString
-    answers: list[Answer]
+    answers: list[Response]
     errors: list[tuple[str, str]]
 
 
@@ -70,7 +70,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """A schema with its fields; `type` is what it stands for where it has none."""
+    """A schema with its fields. `type` is its type if it is a union without fields."""
 
     name: str
     description: SafeString
@@ -80,7 +80,7 @@ class Object:
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the reference; it says nothing that is not in the description, which is public."""
+    """Show the reference. It is as public as the description that it is rendered from."""
     groups, objects = reference()
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
     example = f'curl -H "Authorization: Bearer parley_…" {origin}/api/me'
@@ -90,7 +90,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @lru_cache(maxsize=1)
 def reference() -> tuple[list[Group], list[Object]]:
-    """Return the operations by tag, and the schemas; the description does not change while the process lives."""
+    """Return the operations by tag, and the schemas. Cached: the description never changes."""
     schema = api.get_openapi_schema()
     operations = [
         (operation["tags"][0], _operation(path, method, operation))
@@ -111,7 +111,7 @@ def reference() -> tuple[list[Group], list[Object]]:
 
 
 def coded(text: str) -> SafeString:
-    """Return a text as HTML, with the parts in backquotes as code."""
+    """Return a text as HTML with the parts in backquotes as code."""
     pieces = text.split("`")
     return format_html_join("", "{}", ((_code(piece) if place % 2 else piece,) for place, piece in enumerate(pieces)))
 
@@ -152,7 +152,7 @@ def _operation(path: str, method: str, operation: Json) -> Operation:
         parameters=parameters,
         body=_content(operation.get("requestBody", {})),
         answers=[
-            Answer(str(status), _content(each), coded(each["description"]))
+            Response(str(status), _content(each), coded(each["description"]))
             for status, each in sorted(operation["responses"].items())
             if "$ref" not in each
         ],
@@ -165,7 +165,7 @@ def _operation(path: str, method: str, operation: Json) -> Operation:
 
 
 def _content(described: Json) -> SafeString:
-    """Return the type of a body; its media type is named where that is not JSON."""
+    """Return the type of a body, with its media type if that is not JSON."""
     content = described.get("content", {})
     if len(content) == 1 and "application/json" in content:
         return type_of(content["application/json"]["schema"])

@@ -1,5 +1,9 @@
-"""The answers of the API: JSON with an ETag, by which clients avoid reading what they have and overwriting what they
-have not seen."""
+"""JSON responses with an ETag: clients skip what they have (`If-None-Match`) and overwrite only what they read
+(`If-Match`).
+
+Views return these responses instead of the data, and `response=` only documents them. ninja's own serialisation would
+validate each response again and cut times to milliseconds, and it has neither ETags nor 304.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ from django.utils.translation import gettext as _
 
 from chat.errors import ServiceError
 
-TAG = re.compile(r'"([0-9]{1,18})\.[0-9a-f]{16}"')
+REVISION_TAG = re.compile(r'"([0-9]{1,18})\.[0-9a-f]{16}"')
 
 
-def answer(
+def json_response(
     request: HttpRequest,
     data: Any,
     *,
@@ -28,45 +32,45 @@ def answer(
     location: str = "",
     tagged: bool = True,
 ) -> HttpResponse:
-    """Answer with JSON, or with an empty 304 when `If-None-Match` says that the client has it.
+    """Return `data` as JSON with an ETag, or an empty 304 if `If-None-Match` names this ETag.
 
-    `revision` is that of the one object in the answer, if it has one: `If-Match` compares it. Pass `tagged=False` when
-    the answer is not what a GET of its location returns.
+    `revision` is that of the one object in the response, if it has one: `If-Match` compares it. Pass `tagged=False` if
+    the response is not what a GET of its location returns.
     """
     body = json.dumps(data, separators=(",", ":")).encode()
     headers = {"Location": location} if location else {}
     if tagged:
         digest = hashlib.sha256(body).hexdigest()[:16]
-        tag = f'"{digest}"' if revision is None else f'"{revision}.{digest}"'
-        if status == HTTPStatus.OK and is_known(request, tag):
-            return HttpResponseNotModified(headers={"ETag": tag})
-        headers["ETag"] = tag
+        etag = f'"{digest}"' if revision is None else f'"{revision}.{digest}"'
+        if status == HTTPStatus.OK and client_has(request, etag):
+            return HttpResponseNotModified(headers={"ETag": etag})
+        headers["ETag"] = etag
     return HttpResponse(body, status=status, content_type="application/json", headers=headers)
 
 
-def nothing() -> HttpResponse:
-    """Answer that the request is carried out and that there is nothing to return."""
+def no_content() -> HttpResponse:
+    """Return 204 without a Content-Type, which ninja would set."""
     response = HttpResponse(status=HTTPStatus.NO_CONTENT)
     del response.headers["Content-Type"]
     return response
 
 
-def seen_by(request: HttpRequest) -> Collection[int] | None:
-    """Return the revisions that `If-Match` names; None when the client makes no condition.
+def if_match_revisions(request: HttpRequest) -> Collection[int] | None:
+    """Return the revisions that `If-Match` names; None if the request has no condition.
 
-    Compression makes tags weak; they mean the same. Raises ServiceError when no tag in it names a revision.
+    Weak tags count as strong ones, because compression makes tags weak. Raises ServiceError if no tag names a revision.
     """
     header = request.headers.get("If-Match", "").strip()
     if not header or header == "*":
         return None
-    tags = [TAG.fullmatch(tag.removeprefix("W/")) for tag in parse_etags(header)]
+    tags = [REVISION_TAG.fullmatch(tag.removeprefix("W/")) for tag in parse_etags(header)]
     revisions = {int(tag[1]) for tag in tags if tag}
     if not revisions:
         raise ServiceError("stale", _("If-Match must be the ETag of the object to change."))
     return revisions
 
 
-def is_known(request: HttpRequest, tag: str) -> bool:
-    """Return whether `If-None-Match` names a tag."""
-    known = parse_etags(request.headers.get("If-None-Match", ""))
-    return known == ["*"] or tag in (each.removeprefix("W/") for each in known)
+def client_has(request: HttpRequest, etag: str) -> bool:
+    """Return whether `If-None-Match` names an ETag."""
+    etags = parse_etags(request.headers.get("If-None-Match", ""))
+    return etags == ["*"] or etag in (each.removeprefix("W/") for each in etags)

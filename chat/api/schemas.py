@@ -1,7 +1,7 @@
-"""The schemas of sessions and messages, and how rows become them.
+"""The schemas of sessions, messages and events, and the conversion of rows to them.
 
-A class whose name ends in `Out` is `Session` instead of `SessionOut` in the API's description (openapi.py). The
-schemas describe answers; answers are made from snapshots and are not validated again.
+The API's description drops the suffix `Out` of class names: `SessionOut` is `Session` there (openapi.py). The
+schemas describe responses. Responses are made from snapshots and are not validated again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 from django.utils.translation import gettext as _
 from ninja import Schema
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from agents.messages import Json
 from chat import ids
 from chat.errors import Invalid
+from chat.live.event_types import DESCRIBED_BY, Event
 from chat.models import Session, SessionRole
 from chat.queries import presets
 from chat.queries.messages import session_snapshot
@@ -25,6 +26,8 @@ from chat.snapshots import AgentStatus
 SESSION_ID = "s_0123456789abcdef01234567"
 MESSAGE_ID = "m_0123456789abcdef01234567"
 TURN_ID = "t_0123456789abcdef01234567"
+SCHEMAS = "#/components/schemas/"
+EVENT = "Event"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -34,7 +37,7 @@ Mode = Literal["chat", "agent", "run"]
 MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
 MessageRole = Literal["user", "assistant", "system", ""]
 MessageStatus = Literal["queued", "streaming", "pending", "running", "waiting", "complete", "interrupted", "failed"]
-MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a program started it and nobody watches"
+MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a program started it and no one watches"
 
 
 class SessionConfig(Schema):
@@ -206,6 +209,20 @@ class MessagePage(Schema):
     more: bool = Field(description="Whether there are more messages in the direction of this page")
 
 
+class EventRow(MessageOut):
+    """The message that an event is about. `text` is left out where the event itself has it, or its length."""
+
+    text: str = ""
+
+
+class SyncedMessage(MessageOut):
+    """A message in `changes`. Keep what you have of its text up to `offset`, and append `text`."""
+
+    offset: int = Field(
+        description="Greater than 0 only on sockets, for a `streaming` message of which you have a part"
+    )
+
+
 def session_out(session: Session, role: SessionRole) -> Json:
     """Return a session as JSON, in a constant number of queries."""
     config = presets.kept(session)
@@ -249,13 +266,39 @@ def summary_out(entry: ListedSession) -> Json:
 
 
 def cursor_of(row: Listed) -> str:
-    """Return the cursor of a row's place in the list."""
+    """Return the cursor of a row of the list."""
     return f"{(row.updated_at - EPOCH) // MICROSECOND}.{row.id}"
 
 
-def place_of(cursor: str) -> tuple[datetime, str]:
-    """Read a cursor. Raises Invalid."""
+def parse_cursor(cursor: str) -> tuple[datetime, str]:
+    """Return the time and session id of a cursor. Raises Invalid."""
     count, _dot, session_id = cursor.partition(".")
     if not (count.isascii() and count.isdigit() and len(count) <= 16 and ids.may_be_one(session_id)):
         raise Invalid(_("Invalid cursor. Use `next` of the previous page."))
     return EPOCH + int(count) * MICROSECOND, session_id
+
+
+def event_schemas() -> Json:
+    """Return the schemas of all events by name, of `Event`, their union, and of the objects in them."""
+    event = TypeAdapter[Any](Event).json_schema(ref_template=SCHEMAS + "{model}")
+    schemas: Json = event.pop("$defs")
+    for model in (MessageOut, EventRow, SyncedMessage, SessionState, TokenUsage):
+        schema = model.model_json_schema(ref_template=SCHEMAS + "{model}")
+        schemas |= schema.pop("$defs", {}) | {model.__name__: schema}
+    del schemas["EventRow"]["properties"]["text"]["default"]
+    schemas[EVENT] = {"description": "An event of a session; `type` says which.", **event}
+    _resolve(schemas)
+    return schemas
+
+
+def _resolve(value: Any) -> None:
+    """Replace the names of schemas by references to them."""
+    if isinstance(value, dict):
+        if (name := value.pop(DESCRIBED_BY, None)) is not None:
+            value.clear()
+            value["$ref"] = SCHEMAS + name
+        for each in value.values():
+            _resolve(each)
+    elif isinstance(value, list):
+        for each in value:
+            _resolve(each)

@@ -14,22 +14,22 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from agents.reasoning import LARGEST_BUDGET
 from chat.access import session_for
-from chat.amending import amend
-from chat.api.auth import ApiRequest, workspace_named
-from chat.api.commands import command
+from chat.api.auth import ApiRequest, workspace_of
+from chat.api.commands import make_command
 from chat.api.parsing import Body, Name
-from chat.api.responses import answer, nothing, seen_by
-from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, place_of, session_out, summary_out
-from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, EffortName, Malformed, Request, ToolName
+from chat.api.responses import if_match_revisions, json_response, no_content
+from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, parse_cursor, session_out, summary_out
+from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, EffortName, Malformed, SessionCommand, ToolName
+from chat.dispatch import amend
 from chat.models import Session
 from chat.queries.session_list import ListFilter, listed_before
-from chat.services.idempotency import once
-from chat.services.sessions.actions import SessionAction, organise
+from chat.services.idempotency import create_once
+from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session
 
 router = Router(tags=["Sessions"])
-STATUS = {"archived": SessionAction.ARCHIVE, "active": SessionAction.RESTORE}
-PINNED = {True: SessionAction.PIN, False: SessionAction.UNPIN}
+STATUS_ACTIONS = {"archived": SessionAction.ARCHIVE, "active": SessionAction.RESTORE}
+PIN_ACTIONS = {True: SessionAction.PIN, False: SessionAction.UNPIN}
 
 
 class SessionQuery(Schema):
@@ -97,8 +97,8 @@ class SessionChanges(Body):
 @router.get("/sessions", response=SessionPage, operation_id="listSessions", summary="List sessions")
 def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpResponse:
     """Your own sessions and those shared with you, the last active first."""
-    place = place_of(query.cursor) if query.cursor else None
-    workspace = workspace_named(request, query.workspace)
+    after = parse_cursor(query.cursor) if query.cursor else None
+    workspace = workspace_of(request, query.workspace)
     only = ListFilter(
         archived=query.archived,
         deleted=query.deleted,
@@ -107,9 +107,9 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpRespon
         updated_since=query.updated_since,
         within=Q(workspace=workspace) if workspace else None,
     )
-    found = listed_before(request.user, place, count=query.limit, only=only)
-    following = cursor_of(found.rows[-1].listed) if found.more else None
-    return answer(request, {"sessions": [summary_out(row) for row in found.rows], "next": following})
+    page = listed_before(request.user, after, count=query.limit, only=only)
+    following = cursor_of(page.rows[-1].listed) if page.more else None
+    return json_response(request, {"sessions": [summary_out(row) for row in page.rows], "next": following})
 
 
 @router.post(
@@ -122,7 +122,7 @@ def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = Non
     config = body.config.model_dump() if body.config else {}
 
     def make(session_id: str, key_digest: str | None) -> Session:
-        workspace = workspace_named(request, body.workspace)
+        workspace = workspace_of(request, body.workspace)
         return begin_session(
             owner=request.user,
             workspace=workspace,
@@ -133,9 +133,9 @@ def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = Non
         )
 
     fields = body.model_dump(exclude={"key"})
-    made, repeated = once(user=request.user, purpose="session", key=body.key, request=fields, make=make)
-    location = reverse("api:get_session", args=[made.pk])
-    return _current(request, made.pk, status=200 if repeated else 201, location=location)
+    session, repeated = create_once(user=request.user, purpose="session", key=body.key, request=fields, make=make)
+    location = reverse("api:get_session", args=[session.pk])
+    return _current(request, session.pk, status=200 if repeated else 201, location=location)
 
 
 @router.get("/sessions/{session_id}", response=SessionOut, operation_id="getSession", summary="Read a session")
@@ -151,8 +151,8 @@ def change_session(request: ApiRequest, session_id: str, body: SessionChanges) -
         user=request.user,
         session_id=session_id,
         commands=list(_commands(body)),
-        deeds=list(_actions(body)),
-        seen=seen_by(request),
+        actions=list(_actions(body)),
+        seen=if_match_revisions(request),
     )
     return _current(request, session_id)
 
@@ -160,8 +160,8 @@ def change_session(request: ApiRequest, session_id: str, body: SessionChanges) -
 @router.delete("/sessions/{session_id}", response={204: None}, operation_id="deleteSession", summary="Delete a session")
 def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only its owner may. Its turn is stopped and everyone loses access; `undelete` restores it."""
-    amend(user=request.user, session_id=session_id, deeds=[SessionAction.DELETE], seen=seen_by(request))
-    return nothing()
+    amend(user=request.user, session_id=session_id, actions=[SessionAction.DELETE], seen=if_match_revisions(request))
+    return no_content()
 
 
 @router.post(
@@ -172,7 +172,7 @@ def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only its owner may. Everyone who had access has it again."""
-    organise(user=request.user, deed=SessionAction.UNDELETE, session_ids=[session_id])
+    apply_action(user=request.user, action=SessionAction.UNDELETE, session_ids=[session_id])
     return _current(request, session_id)
 
 
@@ -181,34 +181,36 @@ def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def leave_session(request: ApiRequest, session_id: str) -> HttpResponse:
     """Give up your access to another user's session."""
-    organise(user=request.user, deed=SessionAction.LEAVE, session_ids=[session_id])
-    return nothing()
+    apply_action(user=request.user, action=SessionAction.LEAVE, session_ids=[session_id])
+    return no_content()
 
 
 def _current(request: ApiRequest, session_id: str, *, status: int = 200, location: str = "") -> HttpResponse:
     session, role = session_for(request.user, session_id)
-    return answer(request, session_out(session, role), revision=session.revision, status=status, location=location)
+    return json_response(
+        request, session_out(session, role), revision=session.revision, status=status, location=location
+    )
 
 
-def _commands(body: SessionChanges) -> Iterator[Request]:
-    """The agent comes first: it brings its own model, system prompt and configuration."""
+def _commands(body: SessionChanges) -> Iterator[SessionCommand]:
+    """Yield the commands of the changes. The agent is first: it sets its model, prompt and configuration."""
     if body.agent is not None:
-        yield command("set_agent", agent=body.agent)
+        yield make_command("set_agent", agent=body.agent)
     if (body.provider is None) != (body.model is None):
         raise Malformed("model: Name the provider and the model together.")
     if body.provider is not None:
-        yield command("set_model", provider=body.provider, model=body.model)
+        yield make_command("set_model", provider=body.provider, model=body.model)
     config = body.config.model_dump() if body.config else {}
     if body.mode is not None or any(value is not None for value in config.values()):
-        yield command("configure", mode=body.mode, **config)
+        yield make_command("configure", mode=body.mode, **config)
     if body.system_prompt is not None:
-        yield command("set_system_prompt", system_prompt=body.system_prompt, seen=body.seen_system_prompt)
+        yield make_command("set_system_prompt", system_prompt=body.system_prompt, seen=body.seen_system_prompt)
     if body.title is not None:
-        yield command("rename", title=body.title)
+        yield make_command("rename", title=body.title)
 
 
 def _actions(body: SessionChanges) -> Iterator[SessionAction]:
     if body.status is not None:
-        yield STATUS[body.status]
+        yield STATUS_ACTIONS[body.status]
     if body.pinned is not None:
-        yield PINNED[body.pinned]
+        yield PIN_ACTIONS[body.pinned]

@@ -1,4 +1,4 @@
-"""Who has access to a session: its people, and invitation links."""
+"""Access to a session: its members and its invitation links."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pydantic import Field
 
 from chat.api.auth import ApiRequest, session_of
 from chat.api.parsing import Body
-from chat.api.responses import answer, nothing
+from chat.api.responses import json_response, no_content
 from chat.api.schemas import SESSION_ID, RoleName
 from chat.models import SessionRole, User
 from chat.services.people import sharing
 
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
-LARGEST_ID = 2**62
+MAX_ID = 2**62
 
 
 class SessionMember(Schema):
@@ -87,11 +87,10 @@ class JoinedSession(Schema):
     "/sessions/{session_id}/members",
     response=SessionMembers,
     operation_id="listSessionMembers",
-    summary="List who has access",
+    summary="List the users with access",
 )
 def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
-    """With their roles."""
-    found = sharing.members(session_of(request, session_id))
+    """Each user has a role in the session."""
     members = [
         {
             "user_id": each.user.pk,
@@ -100,9 +99,9 @@ def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
             "role": each.role.value,
             "is_guest": each.is_guest,
         }
-        for each in found
+        for each in sharing.members(session_of(request, session_id))
     ]
-    return answer(request, {"members": members})
+    return json_response(request, {"members": members})
 
 
 @router.put(
@@ -115,7 +114,7 @@ def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> Ht
     """Give a member or guest of the workspace access, or change their role. Only the owner may."""
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.share(session=session, author=request.user, user=_user(user_id), role=body.role)
-    return nothing()
+    return no_content()
 
 
 @router.delete(
@@ -128,7 +127,7 @@ def unshare(request: ApiRequest, session_id: str, user_id: int) -> HttpResponse:
     """Only the owner may. The session's invitation links end too, since one of them could let the user in again."""
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.unshare(session=session, author=request.user, user=_user(user_id))
-    return nothing()
+    return no_content()
 
 
 @router.get(
@@ -152,7 +151,7 @@ def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
         }
         for each in sharing.invitations(session)
     ]
-    return answer(request, {"invitations": invitations})
+    return json_response(request, {"invitations": invitations})
 
 
 @router.post(
@@ -166,13 +165,13 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
     session = session_of(request, session_id, SessionRole.OWNER)
     token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
-    made = {
+    invitation = {
         "url": f"{origin}{reverse('join', args=[token])}",
         "token": token,
         "role": body.role,
         "max_uses": body.max_uses,
     }
-    return answer(request, made, status=201, tagged=False)
+    return json_response(request, invitation, status=201, tagged=False)
 
 
 @router.delete(
@@ -184,7 +183,7 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
 def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only the owner may. Users who have joined keep their access."""
     sharing.revoke_invitations(session=session_of(request, session_id, SessionRole.OWNER), author=request.user)
-    return nothing()
+    return no_content()
 
 
 @router.delete(
@@ -194,11 +193,11 @@ def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="End an invitation link",
 )
 def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: int) -> HttpResponse:
-    """Only the owner may. A link that has ended already is no error."""
+    """Only the owner may. Ending a link again is no error."""
     session = session_of(request, session_id, SessionRole.OWNER)
-    if 0 < invitation_id < LARGEST_ID:
+    if 0 < invitation_id < MAX_ID:
         sharing.end_invitation(session=session, author=request.user, invitation_id=invitation_id)
-    return nothing()
+    return no_content()
 
 
 @router.post(
@@ -210,10 +209,10 @@ def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: int) 
 def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpResponse:
     """Join a session, as a guest unless you are a member of its workspace. A role that you have is never lowered."""
     session = sharing.accept(token=body.token, user=request.user)
-    return answer(request, {"session": session.pk}, tagged=False)
+    return json_response(request, {"session": session.pk}, tagged=False)
 
 
 def _user(user_id: int) -> User:
-    """Find a user. An unknown id is treated like a stranger's, so no one learns which ids exist."""
-    found = User.objects.filter(pk=user_id).first() if 0 < user_id < LARGEST_ID else None
-    return found or User(pk=0)
+    """Return a user. An unknown id gets the same error as a user outside the workspace, so it reveals no ids."""
+    user = User.objects.filter(pk=user_id).first() if 0 < user_id < MAX_ID else None
+    return user or User(pk=0)

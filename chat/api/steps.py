@@ -1,4 +1,4 @@
-"""A session in the forms of models and of their user interfaces: steps, as a list and as a stream, and segments."""
+"""A session as model messages (steps, as pages and as a stream) and as parts of turns (segments)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydantic import Field
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.events import STREAM, LastEvent, StreamQuery
-from chat.api.responses import answer
+from chat.api.responses import json_response
 from chat.api.schemas import Mode
-from chat.api.streams import entry_of, require_room, streamed
+from chat.api.streams import credential_of, require_stream_slot, stream_response
 from chat.commands import Number
 from chat.errors import ServiceError
 from chat.live.step_stream import StepStream
-from chat.queries import steps as reading
+from chat.queries import steps as step_queries
 from chat.queries.messages import knows_history
 
 router = Router(tags=["Steps"])
@@ -29,12 +29,12 @@ EVENTS = STREAM | {409: {"$ref": "#/components/responses/Problem"}}
 
 class StepQuery(Schema):
     after: Number = Field(0, description="Steps with a greater `sequence`; `next` of the previous page")
-    limit: int = Field(reading.MOST_STEPS, ge=1, le=reading.MOST_STEPS)
+    limit: int = Field(step_queries.MOST_STEPS, ge=1, le=step_queries.MOST_STEPS)
 
 
 class TurnQuery(Schema):
     after: Number = Field(0, description="Turns that begin after this message `sequence`; `next` of the previous page")
-    limit: int = Field(reading.MOST_STEPS, ge=1, le=reading.MOST_STEPS, description="Counts messages")
+    limit: int = Field(step_queries.MOST_STEPS, ge=1, le=step_queries.MOST_STEPS, description="Counts messages")
 
 
 class StepMetrics(Schema):
@@ -122,16 +122,16 @@ class SegmentPage(Schema):
 
 @router.get("/sessions/{session_id}/steps", response=StepPage, operation_id="listSteps", summary="List steps")
 def list_steps(request: ApiRequest, session_id: str, query: Query[StepQuery]) -> HttpResponse:
-    """One for each message that the model gets, with metrics."""
+    """One step for each message that the model is sent, with metrics."""
     session = session_of(request, session_id)
-    return answer(request, asdict(reading.page_of_steps(session, query.after, query.limit)))
+    return json_response(request, asdict(step_queries.page_of_steps(session, query.after, query.limit)))
 
 
 @router.get("/sessions/{session_id}/segments", response=SegmentPage, operation_id="listSegments", summary="List turns")
 def list_segments(request: ApiRequest, session_id: str, query: Query[TurnQuery]) -> HttpResponse:
     """What the agent did in each turn. A page holds whole turns."""
     session = session_of(request, session_id)
-    return answer(request, asdict(reading.page_of_segments(session, query.after, query.limit)))
+    return json_response(request, asdict(step_queries.page_of_segments(session, query.after, query.limit)))
 
 
 @router.get(
@@ -145,10 +145,10 @@ def stream_steps(
 ) -> StreamingHttpResponse:
     """Server-sent events of one type, `step_update`. See docs/protocol.md, section 2."""
     session, role = session_for(request.user, session_id)
-    known = (last_event if last_event is not None else query.since) or 0
-    if not knows_history(session, known):
-        words = _("The session has no such revision. Discard all steps and start without a revision.")
-        raise ServiceError("stale", words, revision=session.revision)
-    require_room(request.user.pk)
-    stream = StepStream(request.user, known, role, entry_of(request))
-    return streamed(session.pk, stream, stream.follow)
+    since = (last_event if last_event is not None else query.since) or 0
+    if not knows_history(session, since):
+        message = _("The session has no such revision. Discard all steps and start without a revision.")
+        raise ServiceError("stale", message, revision=session.revision)
+    require_stream_slot(request.user.pk)
+    stream = StepStream(request.user, since, role, credential_of(request))
+    return stream_response(session.pk, stream, stream.follow)

@@ -1,4 +1,4 @@
-"""Responses that stay open while things happen: how many a user may have, and what they hold, which is nothing."""
+"""Streaming responses that follow a session: the limit per user, and the release of what a request holds."""
 
 from __future__ import annotations
 
@@ -19,75 +19,75 @@ from chat.models import ApiToken
 from chat.runner import runtime
 from chat.security.session_store import hash_key
 
-# Proxies pass each piece on at once, and the compression keeps out of the way.
+# Makes proxies send each chunk at once; the middleware Compression skips such responses.
 HEADERS = {"X-Accel-Buffering": "no"}
 SSE = "text/event-stream"
 STREAM_RETRY_SECONDS = 10
-Pieces = Callable[[Feed], AsyncIterator[str]]
+Chunks = Callable[[Feed], AsyncIterator[str]]
 
 
 class TooManyStreams(ServiceError):
     CODE: ClassVar[str] = "too_many_streams"
 
     def __init__(self) -> None:
-        words = _("You have too many event streams and waiting requests open. Close one, or try again later.")
-        super().__init__(self.CODE, words, retry_after=STREAM_RETRY_SECONDS)
+        message = _("You have too many event streams and waiting requests open. Close one, or try again later.")
+        super().__init__(self.CODE, message, retry_after=STREAM_RETRY_SECONDS)
 
 
-def entry_of(request: ApiRequest) -> Credential | None:
-    """Return by what the request was let in; the stream ends with it (LIVE-06)."""
+def credential_of(request: ApiRequest) -> Credential | None:
+    """Return what authenticated the request: the stream ends when it expires (LIVE-06)."""
     if isinstance(request.auth, ApiToken):
         return Token(request.auth.pk)
     key = request.session.session_key
     return Login(hash_key(key), request.user.pk, request.user.get_session_auth_hash()) if key else None
 
 
-def require_room(user_id: int) -> None:
-    """Raise TooManyStreams if the user has as many streams and waiting requests open as are allowed."""
+def require_stream_slot(user_id: int) -> None:
+    """Raise TooManyStreams if the user has reached the limit of open streams and waiting requests."""
     if not runtime.may_stream(user_id):
         raise TooManyStreams
 
 
-def streamed(
+def stream_response(
     session_id: str,
-    listener: Subscriber,
-    pieces: Pieces,
+    subscriber: Subscriber,
+    chunks: Chunks,
     *,
     content_type: str = SSE,
     status: int = 200,
-    without_room: Callable[[], AsyncIterator[str]] | None = None,
+    when_full: Callable[[], AsyncIterator[str]] | None = None,
 ) -> StreamingHttpResponse:
-    """Answer with what `pieces` yields while the listener watches the session. Call `require_room` first.
+    """Return what `chunks` yields while the subscriber watches the session. Call `require_stream_slot` first.
 
-    Requests that arrive together may all pass `require_room`. Those that are too many then answer with what
-    `without_room` yields, or with an empty body.
+    Concurrent requests may all pass `require_stream_slot`. Those above the limit get what `when_full` yields, or an
+    empty body.
     """
-    content = _watched(session_id, listener, pieces, without_room)
+    content = _watch(session_id, subscriber, chunks, when_full)
     return StreamingHttpResponse(content, status=status, content_type=content_type, headers=HEADERS)
 
 
-async def _watched(
-    session_id: str, listener: Subscriber, pieces: Pieces, without_room: Callable[[], AsyncIterator[str]] | None
+async def _watch(
+    session_id: str, subscriber: Subscriber, chunks: Chunks, when_full: Callable[[], AsyncIterator[str]] | None
 ) -> AsyncIterator[str]:
     await _release_request_resources()
     hub = runtime.hub()
-    with hub.streaming(listener.user_id) as has_room:
-        if not has_room:
-            if without_room is not None:
-                async for piece in without_room():
-                    yield piece
+    with hub.streaming(subscriber.user_id) as has_slot:
+        if not has_slot:
+            if when_full is not None:
+                async for chunk in when_full():
+                    yield chunk
             return
-        feed = hub.watch(session_id, listener)
+        feed = hub.watch(session_id, subscriber)
         try:
-            async for piece in pieces(feed):
-                yield piece
+            async for chunk in chunks(feed):
+                yield chunk
         finally:
-            listener.leave()
-            hub.unwatch(feed, listener)
+            subscriber.leave()
+            hub.unwatch(feed, subscriber)
 
 
 async def _release_request_resources() -> None:
-    """Give back the database connection and the thread that Django has for each request: a stream needs neither."""
+    """Release the request's database connection and thread: a stream needs neither."""
     await sync_to_async(close_old_connections)()
     context = SyncToAsync.thread_sensitive_context.get(None)
     if context is not None and context in SyncToAsync.context_to_thread_executor:

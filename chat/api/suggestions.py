@@ -1,4 +1,4 @@
-"""Suggested edits of a person's message: made by editors, decided by its author and the session's owner."""
+"""Suggested edits of a user's message: editors make them, its author or the session's owner decides."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest, session_of
-from chat.api.commands import known, obey, obey_about
+from chat.api.commands import checked_id, run_command, run_message_command
 from chat.api.parsing import Body
-from chat.api.responses import answer, nothing
+from chat.api.responses import json_response, no_content
 from chat.commands import Number
 from chat.errors import NoSuchMessage
 from chat.models import ChatMessage
@@ -23,7 +23,7 @@ SUGGESTION_ID = "e_0123456789abcdef01234567"
 
 
 class NewSuggestion(Body):
-    """Another text for the message. `revision` is the message's as you saw it."""
+    """Another text for the message. `revision` is the revision of the message that you read."""
 
     text: str
     revision: Number | None = None
@@ -49,7 +49,7 @@ class SuggestionList(Schema):
 
 
 class Decision(Body):
-    """`revision` is the message's that the suggestion was compared with."""
+    """`revision` is the revision of the message that the suggestion was compared with."""
 
     revision: Number | None = Field(None, description="Refused as stale if the message has been edited since")
 
@@ -67,12 +67,12 @@ class Accepted(Schema):
     summary="List suggested edits",
 )
 def list_suggestions(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """The open ones, the oldest first."""
+    """The open suggestions, oldest first."""
     session = session_of(request, session_id)
-    row = ChatMessage.objects.live(session.pk).filter(pk=known(message_id)).first()
+    row = ChatMessage.objects.in_conversation(session.pk).filter(pk=checked_id(message_id)).first()
     if row is None:
         raise NoSuchMessage
-    found = [
+    suggestions = [
         {
             "id": each.pk,
             "user_id": each.user_id,
@@ -83,7 +83,7 @@ def list_suggestions(request: ApiRequest, session_id: str, message_id: str) -> H
         }
         for each in open_suggestions(row)
     ]
-    return answer(request, {"suggestions": found})
+    return json_response(request, {"suggestions": suggestions})
 
 
 @router.post(
@@ -94,9 +94,9 @@ def list_suggestions(request: ApiRequest, session_id: str, message_id: str) -> H
 )
 def suggest_edit(request: ApiRequest, session_id: str, message_id: str, body: NewSuggestion) -> HttpResponse:
     """For a message that you may not edit. It replaces your open suggestion for this message, if there is one."""
-    made = obey_about(request, session_id, message_id, "suggest_edit", **body.model_dump())
+    result = run_message_command(request, session_id, message_id, "suggest_edit", **body.model_dump())
     location = reverse("api:list_suggestions", args=[session_id, message_id])
-    return answer(request, made, status=201, location=location)
+    return json_response(request, result, status=201, location=location)
 
 
 @router.post(
@@ -106,9 +106,9 @@ def suggest_edit(request: ApiRequest, session_id: str, message_id: str, body: Ne
     summary="Accept a suggested edit",
 )
 def accept_suggestion(request: ApiRequest, session_id: str, suggestion_id: str, body: Decision) -> HttpResponse:
-    """The edit is yours, and names who suggested it."""
-    fields = {"id": known(suggestion_id, NoSuchSuggestion), **body.model_dump()}
-    return answer(request, obey(request, session_id, "accept_suggestion", **fields))
+    """The edit becomes yours and names the user who suggested it."""
+    fields = {"id": checked_id(suggestion_id, NoSuchSuggestion), **body.model_dump()}
+    return json_response(request, run_command(request, session_id, "accept_suggestion", **fields))
 
 
 @router.post(
@@ -118,6 +118,6 @@ def accept_suggestion(request: ApiRequest, session_id: str, suggestion_id: str, 
     summary="Dismiss a suggested edit",
 )
 def dismiss_suggestion(request: ApiRequest, session_id: str, suggestion_id: str) -> HttpResponse:
-    """One for your message or session, or your own."""
-    obey(request, session_id, "dismiss_suggestion", id=known(suggestion_id, NoSuchSuggestion))
-    return nothing()
+    """You may dismiss suggestions for your message or in your session, and your own."""
+    run_command(request, session_id, "dismiss_suggestion", id=checked_id(suggestion_id, NoSuchSuggestion))
+    return no_content()

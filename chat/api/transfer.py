@@ -1,4 +1,4 @@
-"""Sessions as files: out of Parley and in again."""
+"""Export and import of sessions as files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from chat.access import session_for
-from chat.api.auth import ApiRequest, workspace_named
-from chat.api.responses import answer, nothing
+from chat.api.auth import ApiRequest, workspace_of
+from chat.api.responses import json_response, no_content
 from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed
 from chat.limits.rates import spend
@@ -23,10 +23,10 @@ from chat.transfer import public as transfer
 from chat.transfer.public import FileContents, ImportedSession, ImportResult, Source
 
 router = Router(tags=["Transfer"])
-# What one request imports of an uploaded file.
-MOST_PER_REQUEST = 500
+# How many conversations of an uploaded file one request imports at most.
+MAX_PER_REQUEST = 500
 TEXT = {"schema": {"type": "string"}}
-WHOLE: dict[int, dict[str, Any]] = {
+EXPORT_RESPONSES: dict[int, dict[str, Any]] = {
     200: {
         "description": "The session as Markdown or JSON",
         "content": {"text/markdown": TEXT, "application/json": {"schema": {"type": "object"}}},
@@ -35,7 +35,7 @@ WHOLE: dict[int, dict[str, Any]] = {
 
 
 class ImportedOut(Schema):
-    """A session that has come in. `notes` say in words what of it did not, or is not as it was in the file."""
+    """An imported session. `notes` describe what was left out or differs from the file."""
 
     id: str
     title: str
@@ -45,7 +45,7 @@ class ImportedOut(Schema):
 
 
 class ImportOut(Schema):
-    """What became of a file. `problems` say in words which conversations could not be brought in, and why."""
+    """The result of an import. `problems` describe which conversations could not be imported, and why."""
 
     sessions: list[ImportedOut]
     problems: list[str]
@@ -63,7 +63,7 @@ class OutlineOut(Schema):
 
 
 class UploadOut(Schema):
-    """A file that is kept until `expires_at`. `problems` say in words what in it cannot be read as a conversation."""
+    """A file that is kept until `expires_at`. `problems` describe what cannot be read as a conversation."""
 
     id: str
     expires_at: datetime
@@ -74,7 +74,7 @@ class UploadOut(Schema):
 class ImportIn(Schema):
     """`conversations`: which of the file's, by their indexes. `ids` and `workspace` as in `importSessions`."""
 
-    conversations: list[int] = Field(min_length=1, max_length=MOST_PER_REQUEST)
+    conversations: list[int] = Field(min_length=1, max_length=MAX_PER_REQUEST)
     ids: Literal["same", "new"] = "same"
     workspace: int | None = None
 
@@ -82,8 +82,8 @@ class ImportIn(Schema):
 class ImportForm(Schema):
     """`conversations`: which of the file's, by their indexes; left out, all of them.
 
-    `ids`: "same" keeps the file's ids if none of them is in use here. `workspace`: where they are to be; left out, the
-    one that you are in.
+    `ids`: "same" keeps the file's ids if none of them is in use here. `workspace`: where the sessions are
+    created. Default: your current workspace.
     """
 
     conversations: list[int] = Field([], max_length=transfer.MAX_LISTED)
@@ -94,13 +94,13 @@ class ImportForm(Schema):
 @router.get(
     "/sessions/{session_id}/export",
     operation_id="exportSession",
-    summary="Take a session away as a file",
-    openapi_extra={"responses": WHOLE},
+    summary="Export a session",
+    openapi_extra={"responses": EXPORT_RESPONSES},
 )
 def export_session(
     request: ApiRequest, session_id: str, format: Literal["json", "markdown"] = "json"
 ) -> HttpResponseBase:
-    """JSON holds everything and can be imported again; viewers' holds what they see. Markdown is to be read."""
+    """JSON has everything and can be imported again; for viewers it has what they see. Markdown is for reading."""
     session, role = session_for(request.user, session_id)
     form = transfer.ExportFormat(format)
     name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
@@ -112,24 +112,24 @@ def export_session(
     "/sessions/import",
     response={201: ImportOut},
     operation_id="importSessions",
-    summary="Bring in sessions from a file",
+    summary="Import sessions from a file",
 )
 def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[ImportForm]) -> HttpResponse:
-    """Take Parley's own JSON, or an export of ChatGPT, Claude, Open WebUI or LibreChat (JSON, or the ZIP with it).
+    """Import Parley's own JSON, or an export of ChatGPT, Claude, Open WebUI or LibreChat (JSON, or the ZIP with it).
 
-    Each conversation becomes a session that is yours alone; it comes in whole or not at all. For files with many
-    conversations use `createImport`, which lists them first.
+    Each conversation becomes a session that only you can access. It is imported completely or not at all. For files
+    with many conversations use `createImport`, which lists them first.
     """
     _require_size(file)
     outcome = transfer.import_file(
         owner=request.user,
-        workspace=workspace_named(request, form.workspace),
+        workspace=workspace_of(request, form.workspace),
         file=file,
         chosen=form.conversations or None,
         keep_ids=form.ids == "same",
         client=disconnect_of(request),
     )
-    return answer(request, _outcome(outcome), status=201)
+    return json_response(request, _outcome(outcome), status=201)
 
 
 @router.post(
@@ -144,7 +144,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
     spend("imports", request.user.pk)
     contents = transfer.list_conversations(file, disconnect_of(request))
     upload = import_uploads.keep(owner=request.user, file=file)
-    return answer(request, _upload(upload, contents), status=201, location=f"/api/imports/{upload.id}")
+    return json_response(request, _upload(upload, contents), status=201, location=f"/api/imports/{upload.id}")
 
 
 @router.get(
@@ -157,7 +157,7 @@ def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
     """Only its uploader can read it."""
     spend("import_requests", request.user.pk)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
-        return answer(request, _upload(upload, transfer.list_conversations(file, disconnect_of(request))))
+        return json_response(request, _upload(upload, transfer.list_conversations(file, disconnect_of(request))))
 
 
 @router.post(
@@ -168,7 +168,7 @@ def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
 )
 def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) -> HttpResponse:
     """Import some of its conversations, as `importSessions` does; repeat it with others for large files."""
-    workspace = workspace_named(request, body.workspace)
+    workspace = workspace_of(request, body.workspace)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (_upload, file):
         outcome = transfer.import_file(
             owner=request.user,
@@ -179,7 +179,7 @@ def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) ->
             client=disconnect_of(request),
             is_stored=True,
         )
-    return answer(request, _outcome(outcome), status=201)
+    return json_response(request, _outcome(outcome), status=201)
 
 
 @router.delete(
@@ -191,7 +191,7 @@ def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) ->
 def delete_import(request: ApiRequest, import_id: str) -> HttpResponse:
     """The sessions that were imported from it stay."""
     import_uploads.discard(owner=request.user, upload_id=import_id)
-    return nothing()
+    return no_content()
 
 
 def _require_size(file: UploadedFile) -> None:

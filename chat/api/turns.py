@@ -1,4 +1,4 @@
-"""Controlling the agent: stop it, ask it again, continue in a fork."""
+"""Turns: stop the agent, retry, restore earlier attempts, fork, mark as read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pydantic import Field
 
 from chat.access import session_for
 from chat.api.auth import ApiRequest
-from chat.api.commands import known, obey, obey_about
+from chat.api.commands import checked_id, run_command, run_message_command
 from chat.api.parsing import Body
-from chat.api.responses import answer, nothing
+from chat.api.responses import json_response, no_content
 from chat.api.schemas import SESSION_ID
 from chat.commands import Number
 from chat.models import SessionRole
@@ -40,16 +40,16 @@ class SentNow(Schema):
 
 
 class Limits(Schema):
-    """What a caller agrees to have withdrawn."""
+    """What the client accepts to be withdrawn."""
 
     at_most: Number | None = Field(
         None, description="Refused as confirm if more messages than this would be withdrawn; the last answer may be"
     )
-    preview: bool = Field(False, description="Only tell what would be withdrawn")
+    preview: bool = Field(False, description="Only return what would be withdrawn")
 
 
 class Withdrawn(Schema):
-    """How many messages were withdrawn, and of how many people some of them were; `others`: besides yourself."""
+    """How many messages of how many users were withdrawn. `others` does not count you."""
 
     messages: int
     people: int
@@ -97,7 +97,7 @@ class ReadPosition(Body):
 )
 def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
     """What the agent has written so far is kept. Repeating the request does no harm."""
-    return answer(request, obey(request, session_id, "cancel"), tagged=False)
+    return json_response(request, run_command(request, session_id, "cancel"), tagged=False)
 
 
 @router.post(
@@ -105,7 +105,7 @@ def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpResponse:
     """Send a queued message that a stop has held, or all of them without an `id`: they begin a turn of their own."""
-    return answer(request, obey(request, session_id, "send_now", **body.model_dump()))
+    return json_response(request, run_command(request, session_id, "send_now", **body.model_dump()))
 
 
 @router.post(
@@ -115,8 +115,8 @@ def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpRes
     summary="Answer again",
 )
 def retry_message(request: ApiRequest, session_id: str, message_id: str, query: Query[Limits]) -> HttpResponse:
-    """What was said to the agent stays and is answered again; of what the agent said, the whole response goes."""
-    return answer(request, obey_about(request, session_id, message_id, "retry", **query.model_dump()))
+    """User messages stay and are answered again. Of the agent's messages, the whole response is withdrawn."""
+    return json_response(request, run_message_command(request, session_id, message_id, "retry", **query.model_dump()))
 
 
 @router.post(
@@ -127,7 +127,9 @@ def retry_message(request: ApiRequest, session_id: str, message_id: str, query: 
 )
 def run_tools(request: ApiRequest, session_id: str, message_id: str, query: Query[Limits]) -> HttpResponse:
     """Withdraw the tool results of the message's response and what follows, and run its tools again."""
-    return answer(request, obey_about(request, session_id, message_id, "run_tools", **query.model_dump()))
+    return json_response(
+        request, run_message_command(request, session_id, message_id, "run_tools", **query.model_dump())
+    )
 
 
 @router.get(
@@ -137,9 +139,9 @@ def run_tools(request: ApiRequest, session_id: str, message_id: str, query: Quer
     summary="List earlier attempts",
 )
 def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
-    """What retries have replaced and could be made the current part again, the last one first. For editors."""
+    """What retries have replaced and `restore` brings back, newest first. Only editors may list them."""
     session, _role = session_for(request.user, session_id, SessionRole.EDITOR)
-    found = [
+    attempts = [
         {
             "id": each.id,
             "after": each.after,
@@ -150,7 +152,7 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
         }
         for each in attempts_of(session)
     ]
-    return answer(request, {"attempts": found})
+    return json_response(request, {"attempts": attempts})
 
 
 @router.post(
@@ -161,8 +163,8 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
 )
 def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query: Query[Limits]) -> HttpResponse:
     """Restore it in its place. What it replaces becomes an attempt, which the response names."""
-    fields = {"attempt": known(attempt, NoSuchAttempt), **query.model_dump()}
-    return answer(request, obey(request, session_id, "restore_attempt", **fields))
+    fields = {"attempt": checked_id(attempt, NoSuchAttempt), **query.model_dump()}
+    return json_response(request, run_command(request, session_id, "restore_attempt", **fields))
 
 
 @router.post(
@@ -177,17 +179,19 @@ def fork_session(
     message_id: str,
     body: BodyParam[NewFork | None] = None,
 ) -> HttpResponse:
-    """Copy the session up to and including the message into a new one of your own. 200: this key has made the fork."""
-    forked = obey_about(request, session_id, message_id, "fork", **(body or NewFork.model_validate({})).model_dump())
+    """Copy the session up to and including the message into a new one of yours. 200: this key has made the fork."""
+    forked = run_message_command(
+        request, session_id, message_id, "fork", **(body or NewFork.model_validate({})).model_dump()
+    )
     location = reverse("api:get_session", args=[forked["session"]])
     status = 200 if forked["repeated"] else 201
-    return answer(request, forked, status=status, location=location, tagged=False)
+    return json_response(request, forked, status=status, location=location, tagged=False)
 
 
 @router.post(
     "/sessions/{session_id}/read", response={204: None}, operation_id="markRead", summary="Mark a session as read"
 )
 def mark_read(request: ApiRequest, session_id: str, body: ReadPosition) -> HttpResponse:
-    """Up to a revision: the session is not `unread` for you any more, unless something came after it."""
-    obey(request, session_id, "read", revision=body.revision)
-    return nothing()
+    """Mark it up to a revision. It stays `unread` if something came after that revision."""
+    run_command(request, session_id, "read", revision=body.revision)
+    return no_content()

@@ -15,8 +15,8 @@ from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from chat.api.edge import PREFIX
-from chat.api.problems import problem
+from chat.api.errors import problem
+from chat.api.middleware import PREFIX
 from chat.errors import ServiceError
 from chat.middleware import PERMISSIONS, POLICY
 from chat.views.requests import is_script

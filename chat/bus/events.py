@@ -1,7 +1,7 @@
-"""The events of a session: a closed union, with their form on the channel layer.
+"""The events of a session, and their form on the channel layer.
 
-A durable event carries the session's `revision` that it made (LIVE-02); the others are hints that some durable
-event beside them, or the next look at the rows, makes good.
+A durable event has the `revision` of the session that it made (LIVE-02). The others are hints: a client that misses one
+gets its content with a later durable event or from the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from agents.messages import Json
 from chat.snapshots import AgentStatus, MessageSnapshot, context_percent
 
-# A file's name and figures; two places.
+# Upper bounds in characters for a file's record and for a pair of positions.
 FILE_WEIGHT = 500
 PLACES_WEIGHT = 24
 
@@ -35,7 +35,7 @@ MessageEventName = Literal[
 class MessageChanged:
     """A message was added or changed. `message` is None if it is too large to send: receivers then read the row.
 
-    `details` are what the event says beside the row, such as the whole response's usage.
+    `details` are the event's other values, such as the usage of the whole response.
     """
 
     name: MessageEventName
@@ -53,7 +53,7 @@ class MessageRemoved:
 
 @dataclass(frozen=True, slots=True)
 class MessagesShifted:
-    """All messages from the place `start` on stand `by` places later, and have this revision."""
+    """All messages from position `start` on moved by `by` positions, and have this revision."""
 
     revision: int
     start: int
@@ -62,8 +62,10 @@ class MessagesShifted:
 
 @dataclass(frozen=True, slots=True)
 class ContextChanged:
-    """What is said in these places, from a first to a last one each, is `included` now, and has this revision where it
-    was not before."""
+    """The texts and tool calls in these positions are `included` in the context, or excluded from it.
+
+    `places` are pairs of a first and a last position. Messages that changed have this revision.
+    """
 
     revision: int
     included: bool
@@ -72,7 +74,7 @@ class ContextChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """The session's title, model, prompt, sharing … changed. Receivers read the row."""
+    """The session's own fields changed (title, model, prompt, sharing …). Receivers read the row."""
 
     revision: int
 
@@ -118,7 +120,7 @@ class RunCancelled:
 
 @dataclass(frozen=True, slots=True)
 class AccessChanged:
-    """The rights of a user in the session changed: check again who may listen (LIVE-06)."""
+    """A user's rights in the session changed. Receivers check again who may listen (LIVE-06)."""
 
 
 ChatEvent = (
@@ -154,7 +156,7 @@ _FIELDS = {name: tuple(field.name for field in fields(kind)) for name, kind in _
 
 
 def weight(event: ChatEvent) -> int:
-    """Give a bound for the characters that an event has on the channel layer."""
+    """Return an upper bound for the characters of an event on the channel layer."""
     match event:
         case TextAppended(_, _, text):
             return 200 + len(text)
@@ -168,7 +170,7 @@ def weight(event: ChatEvent) -> int:
 
 
 def encode(event: ChatEvent) -> Json:
-    """Give an event the form in which it crosses the channel layer."""
+    """Return an event's form on the channel layer."""
     kind = type(event).__name__
     values = {"e": kind, **{name: getattr(event, name) for name in _FIELDS[kind]}}
     if isinstance(event, MessageChanged) and event.message is not None:
@@ -177,7 +179,7 @@ def encode(event: ChatEvent) -> Json:
 
 
 def decode(data: Json) -> ChatEvent:
-    """Read an event back. Raises KeyError or TypeError on anything that `encode` did not write."""
+    """Return the event that `encode` encoded. Raises KeyError or TypeError for other data."""
     values = {key: value for key, value in data.items() if key != "e"}
     if values.get("message") is not None:
         values["message"] = MessageSnapshot.from_json(values["message"])

@@ -1,4 +1,4 @@
-"""The channel layer of a single process: hands messages over as they are, without copies, scans or tasks."""
+"""The channel layer of a single process. It delivers messages without copies, scans or tasks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Message = dict[str, Any]
 
 
 class MemoryLayer(BaseChannelLayer):
-    """Channels' own one copies every message and looks through all channels and groups at each send and receive.
+    """Channels' own layer copies every message, and scans all channels and groups at each send and receive.
 
-    Nobody may change a message that was sent. It waits for its receiver without a limit of time, so that a busy one
-    loses nothing; `group_send` leaves channels out that hold `capacity` messages, as all layers do.
+    A message must not be changed after it was sent. Messages do not expire, so that a busy receiver loses none.
+    `group_send` skips channels that hold `capacity` messages, as all layers do.
     """
 
     extensions = ["groups", "flush"]  # noqa: RUF012  # Channels declares it so
@@ -36,7 +36,7 @@ class MemoryLayer(BaseChannelLayer):
         self._put(channel, message)
 
     async def receive(self, channel: str) -> Message:
-        """Wait for the channel's next message; one that is there already is taken without a pause."""
+        """Return the channel's next message, without a pause if one is queued."""
         return await self._queue(channel).get()
 
     async def group_add(self, group: str, channel: str) -> None:

@@ -1,4 +1,4 @@
-"""The only module that sends to the channel layer. What it carries is a hint: the rows are the truth."""
+"""The only module that sends to the channel layer. Its messages are hints; the rows are the truth."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ from chat.bus.events import (
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 
-# The group that every hub is in, for what concerns people and not one session.
+# The group of all hubs, for messages about users and session lists.
 HUBS = "hubs"
-# Characters in one message of the layer: at most four bytes each, and room for the rest, below 64 KB.
+# Characters in one message of the layer: at most four bytes each, which leaves room for the keys below 64 KB.
 LARGEST_MESSAGE = 14_000
-# The most people of whom one hub reports.
-MOST_PEOPLE = 100
+# How many viewers one hub reports for a session.
+MOST_VIEWERS = 100
 LONGEST_NAME = 80
-# Many changes are sent together, so many ids in one message.
-NEWS_INTERVAL = 0.1
-MOST_NEWS = 400
-NEWS = ("turn_start", "turn_done", "user_message")
+# Seconds for which changes of session lists are collected, and how many ids one message has.
+LIST_CHANGES_INTERVAL = 0.1
+MOST_LIST_CHANGES = 400
+# The events that show in session lists, besides SessionChanged and AccessChanged.
+LISTED_EVENTS = ("turn_start", "turn_done", "user_message")
 WAITING = StatusChanged("waiting")
-# A layer that takes nothing for so long is as good as down.
+# Seconds after which a send to the layer is abandoned.
 SEND_TIMEOUT = 5.0
-# What waits for a layer that is down or slow; beyond it the oldest go, and viewers catch up from the rows.
+# How many messages wait for a layer that is down or slow. Beyond that the oldest are dropped; viewers read the rows.
 MOST_WAITING = 20_000
 
 
 def layer() -> Any:
-    """The channel layer; Channels leaves it without a type."""
-    found = get_channel_layer()
-    if found is None:
+    """Return the channel layer, which has no type in Channels."""
+    default = get_channel_layer()
+    if default is None:
         raise RuntimeError("CHANNEL_LAYERS has no default")
-    return found
+    return default
 
 
 def group_of(session_id: str) -> str:
@@ -61,14 +62,14 @@ def group_of(session_id: str) -> str:
 
 
 class Publisher:
-    """Sends, in order and from one task, what this process publishes; callers never wait for the layer."""
+    """Sends the messages of this process in order, from one task. Callers never wait for the layer."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._queue: deque[tuple[str, Message]] = deque(maxlen=MOST_WAITING)
-        self._stirred: set[str] = set()
-        self._concerned: set[int] = set()
+        self._listed_sessions: set[str] = set()
+        self._listed_users: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._down = False
 
@@ -76,37 +77,37 @@ class Publisher:
         """Send from the running loop from now on."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._stirred.clear()
-        self._concerned.clear()
+        self._listed_sessions.clear()
+        self._listed_users.clear()
 
     async def close(self) -> None:
-        """Send what is queued, as far as the layer takes it soon, then stop."""
+        """Send what is queued, for at most SEND_TIMEOUT, then stop."""
         self._loop = None
         if (task := self._task) is not None:
             await asyncio.wait([task], timeout=SEND_TIMEOUT)
             task.cancel()
 
-    def stir(self, sessions: Iterable[str], people: Iterable[int]) -> None:
-        """Tell all hubs of news, together with what else there is within a moment; from any thread."""
+    def list_changed(self, sessions: Iterable[str], users: Iterable[int]) -> None:
+        """Send changes of session lists to all hubs, collected for a moment; from any thread."""
         if self._loop is None:
-            for message in _news(sessions, people):
+            for message in _list_changes(sessions, users):
                 _send_without_loop(HUBS, message)
         elif threading.get_ident() == self._thread:
-            self._stir(sessions, people)
+            self._collect_list_changes(sessions, users)
         else:
-            self._soon(self._stir, sessions, people)
+            self._call_soon(self._collect_list_changes, sessions, users)
 
-    def _stir(self, sessions: Iterable[str], people: Iterable[int]) -> None:
-        if self._loop is not None and not (self._stirred or self._concerned):
-            self._loop.call_later(NEWS_INTERVAL, self._tell_news)
-        self._stirred.update(sessions)
-        self._concerned.update(people)
+    def _collect_list_changes(self, sessions: Iterable[str], users: Iterable[int]) -> None:
+        if self._loop is not None and not (self._listed_sessions or self._listed_users):
+            self._loop.call_later(LIST_CHANGES_INTERVAL, self._enqueue_list_changes)
+        self._listed_sessions.update(sessions)
+        self._listed_users.update(users)
 
-    def _tell_news(self) -> None:
-        for message in _news(self._stirred, self._concerned):
+    def _enqueue_list_changes(self) -> None:
+        for message in _list_changes(self._listed_sessions, self._listed_users):
             self._enqueue(HUBS, message)
-        self._stirred.clear()
-        self._concerned.clear()
+        self._listed_sessions.clear()
+        self._listed_users.clear()
 
     def put(self, group: str, message: Message) -> None:
         """Queue a message; from any thread."""
@@ -115,10 +116,10 @@ class Publisher:
         elif threading.get_ident() == self._thread:
             self._enqueue(group, message)
         else:
-            self._soon(self._enqueue, group, message)
+            self._call_soon(self._enqueue, group, message)
 
-    def _soon(self, function: Callable[..., None], *args: object) -> None:
-        """Call on the loop. One that has just ended publishes nothing, but the commit that is made stays good."""
+    def _call_soon(self, function: Callable[..., None], *args: object) -> None:
+        """Call a function on the loop. A loop that has just closed publishes nothing; the commit was made before."""
         with suppress(RuntimeError):
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(function, *args)
@@ -141,7 +142,7 @@ class Publisher:
             self._down = False
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
             if not self._down:  # an outage is logged once, not twenty times a second
-                logger.warning("The channel layer is not there, what is live waits for it: %r", error)
+                logger.warning("The channel layer is not available, live updates are delayed: %r", error)
             self._down = True
 
 
@@ -151,7 +152,7 @@ async def _send(group: str, message: Message) -> None:
 
 
 def _send_without_loop(group: str, message: Message) -> None:
-    """Send from a process without a running loop (a command, a WSGI admin). In memory there are no receivers."""
+    """Send from a process without a running loop, such as a command. The layer in memory has no receivers there."""
     if not settings.REDIS_URL:
         return
     try:
@@ -164,67 +165,66 @@ publisher = Publisher()
 
 
 def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
-    """Tell the viewers of a session. Call after the commit that the events speak of, once, with all of them."""
-    for message in messages(session_id, events):
+    """Send events to the viewers of a session. Call once after the commit, with all events of the commit."""
+    for message in layer_messages(session_id, events):
         publisher.put(group_of(session_id), message)
-    if any(map(_is_news, events)):
-        stirred(sessions=[session_id])
+    for event in events:
+        name = event.name if isinstance(event, MessageChanged) else None
+        if name in LISTED_EVENTS or isinstance(event, SessionChanged | AccessChanged) or event == WAITING:
+            publisher.list_changed([session_id], [])
+            break
 
 
-def stirred(*, sessions: Iterable[str] = (), people: Iterable[int] = ()) -> None:
-    """Let the lists of sessions be looked at again: of all who may see these sessions, and of these people."""
-    publisher.stir(sessions, people)
+def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = ()) -> None:
+    """Let open pages update their session list: of all who may see these sessions, and of these users."""
+    publisher.list_changed(sessions, users)
 
 
-def _is_news(event: ChatEvent) -> bool:
-    """Whether it shows in a list of sessions: a turn's beginning or end, a person's message, a title, access."""
-    if isinstance(event, MessageChanged):
-        return event.name in NEWS
-    return isinstance(event, SessionChanged | AccessChanged) or event == WAITING
+def notify_login_ended(key_hash: str) -> None:
+    """Let every hub close the connections of a login, which is named by the hash of its key (LIVE-06)."""
+    publisher.put(HUBS, {"type": "signed.out", "key": key_hash})
 
 
-def _news(sessions: Iterable[str], people: Iterable[int]) -> Iterator[Message]:
-    sessions, people = list(sessions), list(people)
-    for start in range(0, max(len(sessions), len(people)), MOST_NEWS):
-        part = slice(start, start + MOST_NEWS)
-        yield {"type": "news", "sessions": sessions[part], "people": people[part]}
+def notify_access_changed(user_id: int) -> None:
+    """Let every hub check again which sessions a user may listen to (LIVE-06)."""
+    publisher.put(HUBS, {"type": "person.changed", "user": user_id})
 
 
-def messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Message]:
-    """Make what a commit's events are on the layer: below 64 KB each.
+def notify_viewers(session_id: str, hub: str, viewers: dict[int, str], *, asks: bool) -> None:
+    """Send the other hubs the viewers of a session in this process, as user ids with names (LIVE-05).
 
-    `head` is the last revision of the whole commit: who has heard of a later one knows that its hints are stale.
+    `asks`: the other hubs answer with theirs.
     """
-    head = max((event.revision for event in events if isinstance(event, Durable)), default=None)
-    for portion in _portions(events):
-        told = [encode(event) for event in portion]
-        yield {"type": "session.events", "session": session_id, "head": head, "events": told}
-
-
-def people(session_id: str, hub: str, here: dict[int, str], *, asks: bool) -> None:
-    """Tell the other hubs who watches a session in this process: user ids with names (LIVE-05)."""
-    told = [[user_id, name[:LONGEST_NAME]] for user_id, name in list(here.items())[:MOST_PEOPLE]]
-    message = {"type": "session.people", "session": session_id, "hub": hub, "people": told, "asks": asks}
+    listed = [[user_id, name[:LONGEST_NAME]] for user_id, name in list(viewers.items())[:MOST_VIEWERS]]
+    message = {"type": "session.people", "session": session_id, "hub": hub, "people": listed, "asks": asks}
     publisher.put(group_of(session_id), message)
 
 
-def typing(session_id: str, user_id: int) -> None:
+def notify_typing(session_id: str, user_id: int) -> None:
     """Notify the viewers of a session that a user is typing (LIVE-05)."""
     publisher.put(group_of(session_id), {"type": "session.typing", "session": session_id, "user": user_id})
 
 
-def sign_out(key_hash: str) -> None:
-    """Tell every hub that a browser's login has ended (LIVE-06); it is named by the hash of its key."""
-    publisher.put(HUBS, {"type": "signed.out", "key": key_hash})
+def layer_messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Message]:
+    """Make the channel layer's messages for the events of one commit, each below 64 KB.
+
+    `head` is the last revision of the whole commit: a receiver with a later revision drops the hints as outdated.
+    """
+    head = max((event.revision for event in events if isinstance(event, Durable)), default=None)
+    for portion in _portions(events):
+        encoded = [encode(event) for event in portion]
+        yield {"type": "session.events", "session": session_id, "head": head, "events": encoded}
 
 
-def person_changed(user_id: int) -> None:
-    """Make every hub check again which sessions a user may listen to (LIVE-06)."""
-    publisher.put(HUBS, {"type": "person.changed", "user": user_id})
+def _list_changes(sessions: Iterable[str], users: Iterable[int]) -> Iterator[Message]:
+    sessions, users = list(sessions), list(users)
+    for start in range(0, max(len(sessions), len(users)), MOST_LIST_CHANGES):
+        part = slice(start, start + MOST_LIST_CHANGES)
+        yield {"type": "news", "sessions": sessions[part], "people": users[part]}
 
 
 def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:
-    """Cut events into messages that the layer takes, in order."""
+    """Split events, in order, into messages that the layer accepts."""
     portion: list[ChatEvent] = []
     room = LARGEST_MESSAGE
     for event in _pieces(events):
@@ -239,7 +239,7 @@ def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:
 
 
 def _pieces(events: Sequence[ChatEvent]) -> Iterator[ChatEvent]:
-    """Cut text that has waited long, while its message was being written, into pieces."""
+    """Split long text, which was collected while its message was being written."""
     for event in events:
         if not isinstance(event, TextAppended) or len(event.text) <= LARGEST_MESSAGE:
             yield event

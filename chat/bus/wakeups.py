@@ -1,4 +1,4 @@
-"""Nudges inside a process: hints that a look at the rows would pay now. Losing one costs time, never truth."""
+"""Wakeups inside a process: hints to look at the rows now. A lost wakeup costs time, but no work."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ class Wakeup(Enum):
     STOP = "stop"
 
 
-# (what, session id, turn id of a stop)
+# (wakeup, session id, turn id of a stop)
 Listener = Callable[[Wakeup, str, str], None]
 _listeners: set[Listener] = set()
 
 
 def listen(listener: Listener) -> Callable[[], None]:
-    """Call `listener(nudge, session id, turn id)`, from any thread, until the returned function is called."""
+    """Call `listener(wakeup, session id, turn id)`, from any thread, until the returned function is called."""
     _listeners.add(listener)
     return lambda: _listeners.discard(listener)
 
 
-def send(nudge: Wakeup, session_id: str, turn_id: str = "") -> None:
+def send(wakeup: Wakeup, session_id: str, turn_id: str = "") -> None:
     for listener in tuple(_listeners):
-        listener(nudge, session_id, turn_id)
+        listener(wakeup, session_id, turn_id)

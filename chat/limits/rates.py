@@ -42,7 +42,7 @@ class Rate:
 
 
 RATES: Mapping[str, Rate] = {
-    # What is guessed. See services/guesses.py for the delay that grows with the wrong guesses of one name.
+    # Guesses. services/people/login_throttle.py has the delay that grows with the wrong guesses of one name.
     "sign_ins": Rate(200, 10 * MINUTE, "passwords tried from one network, for all names: an office may share it"),
     "sign_ins_of_name": Rate(8, 10 * MINUTE, "passwords tried for one name, from one network or one known browser"),
     "passkeys": Rate(100, 10 * MINUTE, "passkey sign-ins from one network: each makes a short session row"),

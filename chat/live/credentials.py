@@ -12,7 +12,7 @@ from chat.services.people import api_tokens
 
 
 class Login(NamedTuple):
-    """A browser's login: the hash of its session key, its user, and what their password was when the socket opened."""
+    """A browser's sign-in: the hash of its session key, its user, and their password's hash when the socket opened."""
 
     key_hash: str
     user_id: int

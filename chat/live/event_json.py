@@ -1,4 +1,4 @@
-"""The JSON face of the live stream: ChatEvents as clients of /ws/sessions/<id>/ get them (RUN-02, docs/protocol.md)."""
+"""The JSON protocol: ChatEvents as clients of /ws/sessions/<id>/ get them (RUN-02, docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MOST_CHARS = 200_000
 
 
 def dump(frame: Mapping[str, object]) -> str:
-    """Write a frame as it is sent, on either face."""
+    """Encode a frame of either protocol."""
     return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -100,12 +100,13 @@ def rest_frame(message: MessageSnapshot, text: str) -> TextDeltaEvent | Reasonin
     return text_frame(TextAppended(message.id, offset, text[offset:], message.type == "reasoning"))
 
 
-def changes_frames(changes: Changes, since: int, have: dict[str, int], *, anew: bool = False) -> list[ChangesEvent]:
+def changes_frames(changes: Changes, since: int, have: dict[str, int], *, is_all: bool = False) -> list[ChangesEvent]:
     """Answer `sync`: frames with some messages each, counted by `part`; the last one (`more` false) makes the
     client's revision.
 
     Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on, which
-    replaces what the client has from there. `anew`: this is everything, and what the client has is discarded.
+    replaces what the client has from there. `is_all`: the frames hold all messages, and the client discards what it
+    has.
     """
     parts = list(_parts([_rest(message, have.get(message.id, 0)) for message in changes.messages])) or [[]]
     frames = [
@@ -113,7 +114,7 @@ def changes_frames(changes: Changes, since: int, have: dict[str, int], *, anew: 
             type="changes",
             since=since,
             revision=changes.revision,
-            anew=anew,
+            anew=is_all,
             part=number,
             more=True,
             messages=part,

@@ -40,13 +40,13 @@ class EventStream(SocketQueue):
 
     over_http = True
 
-    def __init__(self, user: User, since: int, role: SessionRole, login: Credential | None, language: str) -> None:
+    def __init__(self, user: User, since: int, role: SessionRole, credential: Credential | None, language: str) -> None:
         super().__init__(
             "events",
             _never,
             _never,
             user_id=user.pk,
-            login=login,
+            credential=credential,
             name=user.sender,
             language=language,
             role=role,

@@ -1,6 +1,6 @@
 """The events of a session as clients receive them: the declaration that wire.py builds and the API describes.
 
-A dictionary stands for an object of the API where its type says so; `chat/api/event_schemas.py` resolves these names.
+A dictionary stands for an object of the API where its type says so; `chat/api/schemas.py` resolves these names.
 """
 
 from __future__ import annotations

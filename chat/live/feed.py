@@ -28,8 +28,7 @@ from chat.db import Threads
 from chat.languages import speaking
 from chat.live import sync
 from chat.live.event_json import dump, event_frame, rest_frame
-from chat.live.presence import presence_event, presence_frame
-from chat.live.presence_tracker import PresenceTracker
+from chat.live.presence import PresenceTracker, presence_event, presence_frame
 from chat.live.socket_queue import SocketQueue
 from chat.live.streaming_message import StreamingMessage
 from chat.live.subscriber import Protocol, Subscriber
@@ -77,14 +76,14 @@ class Feed:
         self._drawing: set[asyncio.Task[None]] = set()
 
     @property
-    def listeners(self) -> list[Subscriber]:
+    def subscribers(self) -> list[Subscriber]:
         return list(self._audience)
 
-    def join(self, listener: Subscriber) -> None:
-        self._audience.join(listener)
+    def join(self, subscriber: Subscriber) -> None:
+        self._audience.join(subscriber)
 
-    def leave(self, listener: Subscriber) -> None:
-        self._audience.leave(listener)
+    def leave(self, subscriber: Subscriber) -> None:
+        self._audience.leave(subscriber)
         self.people.left()
 
     def close(self) -> None:
@@ -174,7 +173,7 @@ class Feed:
         match event:
             case TextAppended():
                 self._get_or_add(event.id).receive(event)
-                self._audience.stir_readers()
+                self._audience.notify_readers()
             case StatusChanged(status, tool_name):
                 self._audience.show(lambda: status_frame(status, tool_name))
             case UsageChanged():
@@ -238,7 +237,7 @@ class Feed:
 
     def _reached(self, revision: int) -> None:
         self.revision = max(self.revision, revision)
-        self._audience.stir_readers(revision)
+        self._audience.notify_readers(revision)
 
     # -- streaming messages -------------------------------------------------------------------------------------------
 
@@ -269,7 +268,7 @@ class Feed:
             self._send_snapshot(text.id)
         if text.text:
             self._tell_events(text)
-            self._audience.stir_readers()
+            self._audience.notify_readers()
 
     def _send_snapshot(self, message_id: str, revision: int | None = None) -> None:
         """Send pages the text of a streaming message so far."""
@@ -313,7 +312,7 @@ class Feed:
             self.revision = revision
             self._audience.tell_head({"type": "head", "revision": revision}, revision)
             self._audience.tell_pages({"op": "head", "revision": revision}, revision)
-            self._audience.stir_readers(revision)
+            self._audience.notify_readers(revision)
 
     # -- viewers that catch up ----------------------------------------------------------------------------------------
 
@@ -326,20 +325,20 @@ class Feed:
         await outbox.answered()
         if outbox.closed:
             return
-        outbox.hold()
+        outbox.pause()
         frames, reached = list[str](), 0
         try:
             await self.arrived()
-            viewer = outbox.face, outbox.language, user
+            viewer = outbox.protocol, outbox.language, user
             answer = await self._threads.run(sync.read, *viewer, self.session_id, since, have)
             await self._update_texts(answer.revision, {message.id: message.text for message in answer.streaming})
-            texts = [dump(frame) async for frame in self._live_texts(outbox.face, answer, have or {})]
+            texts = [dump(frame) async for frame in self._live_texts(outbox.protocol, answer, have or {})]
             frames = [*answer.frames, *texts]
             reached = answer.revision
         finally:
             outbox.release(frames, reached)
         if people := self.people.shown:
-            make = presence_event if outbox.face == "events" else presence_frame
+            make = presence_event if outbox.protocol == "events" else presence_frame
             outbox.put(dump(speaking(outbox.language, make, people)))
 
     async def arrived(self) -> None:
@@ -378,12 +377,12 @@ class Feed:
                 self._streaming[message_id].check_later()
 
     async def _live_texts(
-        self, face: Protocol, answer: Answer, have: dict[str, Json]
+        self, protocol: Protocol, answer: Answer, have: dict[str, Json]
     ) -> AsyncIterator[Mapping[str, object]]:
         """Yield the current text of the streaming messages, as rows are up to a writer's interval behind it."""
         for message in answer.streaming:
             streaming = self._streaming.get(message.id)
-            if face == "page":
+            if protocol == "page":
                 if streaming is None:
                     streaming = StreamingMessage(message.id, self._threads)
                     streaming.update(message.text)
@@ -391,7 +390,7 @@ class Feed:
                 yield streaming.snapshot(have.get(message.id, {}))
             elif streaming is not None and streaming.length > len(message.text):
                 yield rest_frame(message, streaming.text)
-        if face == "page" and not answer.reload:
+        if protocol == "page" and not answer.reload:
             yield {"op": "synced", "revision": answer.revision, "streaming": [each.id for each in answer.streaming]}
 
 

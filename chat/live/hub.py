@@ -11,24 +11,24 @@ from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import ModelSignal, post_delete, post_save
 
 from chat import access
 from chat.bus.events import AccessChanged, decode
-from chat.bus.publisher import HUBS, layer, person_changed
-from chat.commands import CancelRun, Request, SendMessage
+from chat.bus.publisher import HUBS, layer
+from chat.commands import CancelRun, SendMessage, SessionCommand
 from chat.db import Threads
 from chat.live import credentials
 from chat.live.credentials import Login
 from chat.live.feed import Feed
-from chat.live.notifier import Doorbells
+from chat.live.notifier import SessionListNotifier
 from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
 from chat.live.subscriptions import Subscriptions
 from chat.models import Membership, Share, User
 from chat.queries import messages
+from chat.services.transaction import notify_access_changed
 
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
@@ -55,9 +55,9 @@ class Hub:
         self.threads = Threads(THREADS, "parley-hub")
         self._quick_threads = Threads(QUICK_THREADS, "parley-quick")
         self._feeds: dict[str, Feed] = {}
-        self._elsewhere: set[SocketQueue] = set()
+        self._without_session: set[SocketQueue] = set()
         self._readers = Threads(READERS, "parley-reader")
-        self._doorbells = Doorbells(self.threads, self._pages)
+        self._list_notifier = SessionListNotifier(self.threads, self._pages)
         self._ending = False
         self._channel = ""
         self._subscriptions = Subscriptions("", self._subscribed)
@@ -83,7 +83,7 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._subscriptions.close()
-        self._doorbells.close()
+        self._list_notifier.close()
         for feed in self._feeds.values():
             feed.close()
         self._close_where(lambda each: True, AWAY)
@@ -91,35 +91,35 @@ class Hub:
         for threads in (self._readers, self._quick_threads, self.threads):
             await threads.close()
 
-    def threads_for(self, command: Request) -> Threads:
+    def threads_for(self, command: SessionCommand) -> Threads:
         """Return the threads that carry out a command."""
         return self._quick_threads if isinstance(command, QUICK_COMMANDS) else self.threads
 
-    def watch(self, session_id: str, listener: Subscriber) -> Feed:
+    def watch(self, session_id: str, subscriber: Subscriber) -> Feed:
         """Subscribe a socket. Events are held back until its first sync."""
-        listener.hold()
-        self._note_socket(listener)
+        subscriber.pause()
+        self._note_socket(subscriber)
         feed = self._feeds.get(session_id)
         if feed is None:
             feed = self._feeds[session_id] = Feed(session_id, self._readers, self._channel)
             self._subscriptions.look(session_id)
-        feed.join(listener)
-        if self._ending and listener.over_http:
-            listener.close(AWAY)
+        feed.join(subscriber)
+        if self._ending and subscriber.over_http:
+            subscriber.close(AWAY)
         return feed
 
-    def unwatch(self, feed: Feed, listener: Subscriber) -> None:
-        feed.leave(listener)
-        if not feed.listeners:
+    def unwatch(self, feed: Feed, subscriber: Subscriber) -> None:
+        feed.leave(subscriber)
+        if not feed.subscribers:
             asyncio.get_running_loop().call_later(LINGER, self._drop_if_unwatched, feed)
 
     def enter(self, outbox: SocketQueue) -> None:
         """Let a page listen that shows no session."""
         self._note_socket(outbox)
-        self._elsewhere.add(outbox)
+        self._without_session.add(outbox)
 
     def exit(self, outbox: SocketQueue) -> None:
-        self._elsewhere.discard(outbox)
+        self._without_session.discard(outbox)
 
     # -- how much one user may have open ----------------------------------------------------------------------------
 
@@ -157,26 +157,26 @@ class Hub:
         """Return what bounds how many of a user's sockets are caught up at the same time."""
         return self._syncs.setdefault(user_id, asyncio.Semaphore(SYNCS_PER_USER))
 
-    def _note_socket(self, listener: Subscriber) -> None:
-        if isinstance(listener, SocketQueue) and not listener.over_http:
-            self._sockets.setdefault(listener.user_id, WeakSet()).add(listener)
+    def _note_socket(self, subscriber: Subscriber) -> None:
+        if isinstance(subscriber, SocketQueue) and not subscriber.over_http:
+            self._sockets.setdefault(subscriber.user_id, WeakSet()).add(subscriber)
 
     def _forget_absent_users(self) -> None:
         self._sockets = {user_id: sockets for user_id, sockets in self._sockets.items() if len(sockets)}
 
-    # -- those who listen -------------------------------------------------------------------------------------------
+    # -- subscribers -----------------------------------------------------------------------------------------------
 
-    def _listeners(self) -> Iterator[Subscriber]:
-        yield from list(self._elsewhere)
+    def _subscribers(self) -> Iterator[Subscriber]:
+        yield from list(self._without_session)
         for feed in list(self._feeds.values()):
-            yield from feed.listeners
+            yield from feed.subscribers
 
     def _pages(self) -> Iterator[SocketQueue]:
-        open_ones = (each for each in self._listeners() if each.face == "page" and not each.closed)
+        open_ones = (each for each in self._subscribers() if each.protocol == "page" and not each.closed)
         return (each for each in open_ones if isinstance(each, SocketQueue))
 
     def _drop_if_unwatched(self, feed: Feed) -> None:
-        if feed.listeners or self._feeds.get(feed.session_id) is not feed:
+        if feed.subscribers or self._feeds.get(feed.session_id) is not feed:
             return
         del self._feeds[feed.session_id]
         feed.close()
@@ -197,39 +197,40 @@ class Hub:
         while True:
             try:
                 for _ in range(AT_ONCE):
-                    self._heard(await layer().receive(self._channel))
+                    self._handle_message(await layer().receive(self._channel))
                 await asyncio.sleep(0)
             except Exception:
                 logger.exception("A live message could not be handled; its viewers catch up from the rows")
                 await asyncio.sleep(0.05)
 
-    def _heard(self, message: Message) -> None:
+    def _handle_message(self, message: Message) -> None:
         match message["type"]:
             case "signed.out":
-                self._close_where(lambda each: isinstance(each.login, Login) and each.login.key_hash == message["key"])
+                key = message["key"]
+                self._close_where(lambda each: isinstance(each.credential, Login) and each.credential.key_hash == key)
             case "person.changed":
-                self._look_at_person(message["user"])
+                self._check_user_soon(message["user"])
             case "news":
-                self._doorbells.hear(message["sessions"], message["people"])
+                self._list_notifier.notify(message["sessions"], message["people"])
             case _:
                 feed = self._feeds.get(message["session"])
                 if feed is not None:
-                    self._told(feed, message)
+                    self._handle_session_message(feed, message)
 
-    def _told(self, feed: Feed, message: Message) -> None:
+    def _handle_session_message(self, feed: Feed, message: Message) -> None:
         match message["type"]:
             case "session.people":
                 feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"])
             case "session.typing":
                 feed.people.types(message["user"])
             case _:
-                self._happened(feed, message)
+                self._handle_events(feed, message)
 
-    def _happened(self, feed: Feed, message: Message) -> None:
+    def _handle_events(self, feed: Feed, message: Message) -> None:
         events = [decode(event) for event in message["events"]]
         feed.receive(events, message.get("head"))
         if any(isinstance(event, AccessChanged) for event in events):
-            self._look_at_access([feed])
+            self._check_access_soon([feed])
 
     # -- the beacon -------------------------------------------------------------------------------------------------
 
@@ -237,11 +238,11 @@ class Hub:
         """Repair what was lost: events, subscriptions, and notices that a user lost access."""
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
-            self._elsewhere = {outbox for outbox in self._elsewhere if not outbox.closed}
+            self._without_session = {outbox for outbox in self._without_session if not outbox.closed}
             self._forget_absent_users()
             try:
-                await self._beacon([feed for feed in self._feeds.values() if feed.listeners])
-                await self._check_logins(list(self._listeners()))
+                await self._beacon([feed for feed in self._feeds.values() if feed.subscribers])
+                await self._check_credentials(list(self._subscribers()))
             except Exception as error:  # whatever it is, most likely the database: the next one may do better
                 logger.warning("The beacon failed: %r", error)
 
@@ -252,7 +253,7 @@ class Hub:
             feed.people.beat()
             if not self._subscriptions.has(feed.session_id):
                 self._subscriptions.look(feed.session_id)
-            for each in feed.listeners:
+            for each in feed.subscribers:
                 if each.closed:  # the server has not reported its end yet
                     self.unwatch(feed, each)
         heads = await self.threads.run(messages.revisions, [feed.session_id for feed in feeds])
@@ -262,40 +263,40 @@ class Hub:
 
     # -- who may listen (LIVE-06) -----------------------------------------------------------------------------------
 
-    def _look_at_person(self, user_id: int) -> None:
-        """Where they may listen, as what, and whether they still are who they were; their lists change with it."""
-        theirs = [each for each in self._listeners() if each.user_id == user_id]
+    def _check_user_soon(self, user_id: int) -> None:
+        """Check the access, role and sign-in of a user's subscribers, and notify their session list."""
+        theirs = [each for each in self._subscribers() if each.user_id == user_id]
         if theirs:
-            watched = [feed for feed in self._feeds.values() if any(each in theirs for each in feed.listeners)]
-            self._spawn(self._or_warn(self._check_person(watched, theirs)))
-            self._doorbells.hear(people=[user_id])
+            watched = [feed for feed in self._feeds.values() if any(each in theirs for each in feed.subscribers)]
+            self._spawn(self._or_log(self._check_user(watched, theirs)))
+            self._list_notifier.notify(people=[user_id])
 
-    async def _check_person(self, feeds: list[Feed], listeners: list[Subscriber]) -> None:
+    async def _check_user(self, feeds: list[Feed], subscribers: list[Subscriber]) -> None:
         await self._check_access(feeds)
-        await self._check_logins(listeners)
+        await self._check_credentials(subscribers)
 
-    def _look_at_access(self, feeds: list[Feed]) -> None:
-        """Soon, and without holding up the stream."""
-        self._spawn(self._or_warn(self._check_access(feeds)))
+    def _check_access_soon(self, feeds: list[Feed]) -> None:
+        """Check the access to sessions in a task, without delaying the stream."""
+        self._spawn(self._or_log(self._check_access(feeds)))
 
-    async def _or_warn(self, check: Coroutine[Any, Any, None]) -> None:
+    async def _or_log(self, check: Coroutine[Any, Any, None]) -> None:
         try:
             await check
         except Exception as error:  # the beacon looks again
             logger.warning("Access could not be checked: %r", error)
 
     async def _check_access(self, feeds: Iterable[Feed]) -> None:
-        pairs = {(each.user_id, feed.session_id) for feed in feeds for each in feed.listeners}
+        pairs = {(each.user_id, feed.session_id) for feed in feeds for each in feed.subscribers}
         roles = await self.threads.run(access.roles, pairs) if pairs else {}
         for feed in feeds:
-            for each in feed.listeners:
+            for each in feed.subscribers:
                 if (each.user_id, feed.session_id) in pairs:
-                    each.become(roles.get((each.user_id, feed.session_id)))
+                    each.set_role(roles.get((each.user_id, feed.session_id)))
 
-    async def _check_logins(self, listeners: list[Subscriber]) -> None:
-        known = {each.login for each in listeners if each.login}
+    async def _check_credentials(self, subscribers: list[Subscriber]) -> None:
+        known = {each.credential for each in subscribers if each.credential}
         over = await self.threads.run(credentials.ended, known) if known else set()
-        self._close_where(lambda each: each.login in over)
+        self._close_where(lambda each: each.credential in over)
 
     def end_streams(self) -> None:
         """End HTTP answers that stream or wait, and those that still come; the server itself ends sockets."""
@@ -303,7 +304,7 @@ class Hub:
         self._close_where(lambda each: each.over_http, AWAY)
 
     def _close_where(self, condition: Callable[[Subscriber], object], code: int = SIGN_IN_AGAIN) -> None:
-        for each in self._listeners():
+        for each in self._subscribers():
             if condition(each):
                 each.close(code)
 
@@ -314,7 +315,7 @@ def _decrement(counter: Counter[int], key: int) -> None:
         del counter[key]
 
 
-# However it is done, in the admin too. What needs no signal (an update of many rows) the beacon finds.
+# Changes of any origin, the admin too. The beacon finds those without a signal, such as an update of many rows.
 ACCESS_MAY_CHANGE: tuple[tuple[ModelSignal, type[Model]], ...] = (
     (post_save, User),
     (post_save, Share),
@@ -327,4 +328,4 @@ def _access_may_change(instance: User | Share | Membership, **details: Any) -> N
     if details.get("created") or set(details.get("update_fields") or ()) == {"last_login"}:
         return
     user_id = instance.pk if isinstance(instance, User) else instance.user_id
-    transaction.on_commit(lambda: person_changed(user_id))
+    notify_access_changed(user_id)

@@ -1,29 +1,163 @@
-"""Who is here, in the forms of both faces (LIVE-05)."""
+"""Presence: the users of a session on all processes, who of them is typing, and the frames that say so (LIVE-05)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from django.template.loader import get_template
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.messages import Json
+from chat.bus import publisher
 from chat.live.event_types import PresenceEvent, PresentPerson
-from chat.live.presence_tracker import Present
 
+# Seconds. Arrivals are sent together; a user who reloads the page has not left.
+ARRIVING = 0.2
+LEAVING = 2.0
+# A hub repeats its message, which others may have missed. The users of a hub that is silent for so long have left.
+REPEAT = 10.0
+SILENT = 25.0
+TYPING = 6.0
 # The number of avatars in the header. Further users are counted.
 MOST_FACES = 4
 MOST_ON_PHONES = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A user who is online in the session."""
+
+    user_id: int
+    name: str
+    typing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePresence:
+    """The last message of another hub, and its time."""
+
+    people: dict[int, str]
+    at: float
+
+
+class PresenceTracker:
+    """Track the users of a session. `here` returns those of this process; `changed` is called when `shown` changes."""
+
+    def __init__(
+        self, session_id: str, hub: str, here: Callable[[], dict[int, str]], changed: Callable[[], None]
+    ) -> None:
+        self.shown: list[Present] = []
+        self._session_id = session_id
+        self._hub = hub
+        self._here = here
+        self._changed = changed
+        self._mine: dict[int, str] = {}
+        self._sent_at: float | None = None
+        self._others: dict[str, RemotePresence] = {}
+        self._typing: dict[int, asyncio.TimerHandle] = {}
+        self._update_timer: asyncio.TimerHandle | None = None
+
+    def arrived(self) -> None:
+        """Handle a user who may be new in this process."""
+        self._update_in(ARRIVING)
+
+    def left(self) -> None:
+        """Handle a user who may have left this process. They may come back, as on a reload."""
+        self._update_in(LEAVING)
+
+    def hear(self, hub: str, people: dict[int, str], *, asks: bool) -> None:
+        """Handle a message of a hub; one that `asks` has just started."""
+        if hub == self._hub:
+            return
+        if people:
+            self._others[hub] = RemotePresence(people, _now())
+        else:
+            self._others.pop(hub, None)
+        if asks and self._mine:
+            self._send()
+        self._show()
+
+    def types(self, user_id: int) -> None:
+        """Note that a user is typing, until they stop or are silent for a while."""
+        self._forget_typing(user_id)
+        self._typing[user_id] = asyncio.get_running_loop().call_later(TYPING, self.stops, user_id)
+        self._show()
+
+    def stops(self, user_id: int | None) -> None:
+        """Note that a user stopped typing: the message was sent, or the time is over."""
+        if user_id in self._typing:
+            self._forget_typing(user_id)
+            self._show()
+
+    def beat(self) -> None:
+        """Repeat the message of this process, and forget hubs that are silent."""
+        if self._mine and self._sent_at is not None and _now() - self._sent_at >= REPEAT:
+            self._send()
+        silent = [hub for hub, said in self._others.items() if _now() - said.at > SILENT]
+        for hub in silent:
+            del self._others[hub]
+        self._show()
+
+    def close(self) -> None:
+        for user_id in list(self._typing):
+            self._forget_typing(user_id)
+        if self._update_timer is not None:
+            self._update_timer.cancel()
+
+    def _update_in(self, seconds: float) -> None:
+        if self._update_timer is not None:
+            if self._update_timer.when() <= _now() + seconds:
+                return
+            self._update_timer.cancel()
+        self._update_timer = asyncio.get_running_loop().call_later(seconds, self._update)
+
+    def _update(self) -> None:
+        self._update_timer = None
+        here = self._here()
+        if here != self._mine or self._sent_at is None:
+            self._mine = here
+            self._send()
+        self._show()
+
+    def _send(self) -> None:
+        asks = self._sent_at is None
+        self._sent_at = _now()
+        publisher.notify_viewers(self._session_id, self._hub, self._mine, asks=asks)
+
+    def _show(self) -> None:
+        present = self._present()
+        if present != self.shown:
+            self.shown = present
+            self._changed()
+
+    def _present(self) -> list[Present]:
+        names: dict[int, str] = {}
+        for said in self._others.values():
+            names.update(said.people)
+        names.update(self._mine)
+        people = [Present(user_id, name, user_id in self._typing) for user_id, name in names.items()]
+        return sorted(people, key=lambda person: (person.name.casefold(), person.user_id))
+
+    def _forget_typing(self, user_id: int) -> None:
+        if (timer := self._typing.pop(user_id, None)) is not None:
+            timer.cancel()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 def presence_event(people: Sequence[Present]) -> PresenceEvent:
+    """Return the event for clients of the JSON protocol."""
     present = [PresentPerson(user_id=each.user_id, name=each.name, typing=each.typing) for each in people]
     return PresenceEvent(type="presence", people=present)
 
 
 def presence_frame(people: Sequence[Present]) -> Json:
-    """Make the frame for pages. Whose own typing it is, the page knows."""
+    """Return the frame for pages. Each page leaves out its own user's typing."""
     typing = [{"id": person.user_id, "name": person.name} for person in people if person.typing]
     values = {
         "people": people,
@@ -36,7 +170,7 @@ def presence_frame(people: Sequence[Present]) -> Json:
 
 
 def here_words(people: Sequence[Present]) -> str:
-    """Say who is here, in one sentence."""
+    """Return one sentence that names the users."""
     names = dict(zip(("first", "second", "third"), (person.name for person in people), strict=False))
     match len(people):
         case 0:

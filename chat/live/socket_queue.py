@@ -41,17 +41,17 @@ class SocketQueue(Subscriber):
 
     def __init__(
         self,
-        face: Protocol,
+        protocol: Protocol,
         send: Callable[[str], Coroutine[Any, Any, None]],
         close: Callable[[int], Coroutine[Any, Any, None]],
         *,
         user_id: int,
-        login: Credential | None = None,
+        credential: Credential | None = None,
         name: str = "",
         language: str = "en",
         role: SessionRole | None = None,
     ) -> None:
-        super().__init__(face, user_id=user_id, login=login, name=name, language=language, role=role)
+        super().__init__(protocol, user_id=user_id, credential=credential, name=name, language=language, role=role)
         self.synced = 0
         self._send = send
         self._close = close
@@ -98,7 +98,7 @@ class SocketQueue(Subscriber):
         """Wait until the socket has taken all answers: who asks for much does not pile it up here."""
         await self._answered.wait()
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Keep live frames back until the snapshot that goes before them is there."""
         if self._held is None:
             self._held = []
@@ -119,11 +119,11 @@ class SocketQueue(Subscriber):
             self._queue(frame, revision)
         self._start()
 
-    def become(self, role: SessionRole | None) -> None:
+    def set_role(self, role: SessionRole | None) -> None:
         """Follow a change of the role: the page must not offer what the user may not do, or hide what they may."""
         before = self.role
-        super().become(role)
-        if before not in (None, role) and self.face == "page":
+        super().set_role(role)
+        if before not in (None, role) and self.protocol == "page":
             self.answer(RELOAD)
 
     def close(self, code: int) -> None:
@@ -168,7 +168,7 @@ class SocketQueue(Subscriber):
 
     def _ask_to_sync(self) -> None:
         """Tell the client that frames were dropped."""
-        self._append(RESYNC[self.face], asked=True)
+        self._append(RESYNC[self.protocol], asked=True)
 
     def _next(self) -> Waiting:
         waiting = self._frames.popleft()

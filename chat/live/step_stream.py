@@ -43,27 +43,28 @@ class Source(Protocol):
 
 
 class StepStream(Reader):
-    """One client. It is not sent what happens but told that something has, and reads what it lacks when it can take it:
-    nothing piles up for a slow one, which gets less often more.
+    """One client of the steps. It is notified that something changed, and reads what it lacks when it can take it.
+
+    So nothing piles up for a slow client: it gets more at a time, less often.
 
     `since` is the revision that the client has, 0: none. An `id:` line bears the revision that a client has reached who
     has folded everything up to its event.
     """
 
     def __init__(
-        self, user: User, since: int, role: SessionRole | None = None, login: Credential | None = None
+        self, user: User, since: int, role: SessionRole | None = None, credential: Credential | None = None
     ) -> None:
-        super().__init__("steps", user_id=user.pk, login=login, name=user.sender, role=role)
+        super().__init__("steps", user_id=user.pk, credential=credential, name=user.sender, role=role)
         self._user = user
         self._since = since
         self._read_to, self._reached = -1, 0
         self._news = asyncio.Event()
         # What the client has of each step; for streaming ones, the message and the length of its text.
-        self._told: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
         self._growing: dict[str, tuple[str, int]] = {}
         self._knows_all = not since
 
-    def stir(self, revision: int | None = None) -> None:
+    def notify(self, revision: int | None = None) -> None:
         """Something has happened; None: a text has grown."""
         if revision is not None:
             self._reached = max(self._reached, revision)
@@ -121,7 +122,7 @@ class StepStream(Reader):
     def _changed(self, changes: StepChanges, source: Source) -> Iterator[str]:
         """Send the steps that differ from what the client has."""
         for step_id in changes.gone:
-            if self._told.pop(step_id, None) is not None or not self._knows_all:
+            if self._sent.pop(step_id, None) is not None or not self._knows_all:
                 yield _update(step_id, snapshot={"id": step_id, "removed": True})
         self._growing = {id: known for id, known in self._growing.items() if id not in changes.gone}
         for step in changes.steps:
@@ -134,9 +135,9 @@ class StepStream(Reader):
         message_id, text = changes.growing.get(step.id, ("", ""))
         known = replace(step, content=content.removesuffix(text)) if message_id else step
         mark = hash((message_id, dump(known.to_json())))
-        if self._told.get(step.id) == mark:
+        if self._sent.get(step.id) == mark:
             return
-        self._told[step.id] = mark
+        self._sent[step.id] = mark
         self._growing.pop(step.id, None)
         if message_id:
             more = source.text_from(message_id, len(text))
@@ -162,9 +163,9 @@ def _event(data: str) -> str:
     return f"data: {data}\n\n"
 
 
-def _pieces(told: Iterable[str], revision: int) -> Iterator[str]:
-    """Put events together; the last one bears the revision that all of them make, or says it alone."""
-    events = list(map(_event, told)) or ["\n"]
+def _pieces(data: Iterable[str], revision: int) -> Iterator[str]:
+    """Join events to pieces. The last event has the revision after all of them; without events it is sent alone."""
+    events = list(map(_event, data)) or ["\n"]
     events[-1] = f"id: {revision}\n{events[-1]}"
     piece = ""
     for event in events:

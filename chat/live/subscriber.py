@@ -21,57 +21,60 @@ TRY_LATER = 1013
 
 
 class Subscriber:
-    """`face` is what is made for the client, `login` how it was let in, `name` what other users see, `language` its
-    language, `role` its last known role. `over_http`: an HTTP answer, which the application ends; servers end sockets.
+    """One client of a session: a socket or an HTTP response.
+
+    `protocol` says what it is sent, `credential` how it signed in, `name` what other users see, `language` its
+    language, `role` its last known role. `over_http`: an HTTP response, which the application ends; servers end
+    sockets.
     """
 
     over_http = False
 
     def __init__(
         self,
-        face: Protocol,
+        protocol: Protocol,
         *,
         user_id: int,
-        login: Credential | None = None,
+        credential: Credential | None = None,
         name: str = "",
         language: str = "en",
         role: SessionRole | None = None,
     ) -> None:
-        self.face = face
+        self.protocol = protocol
         self.user_id = user_id
-        self.login = login
+        self.credential = credential
         self.name = name
         self.language = language
         self.role = role
         self.closed = False
 
-    def hold(self) -> None:
-        """Hold events back until the state before them has been sent."""
+    def pause(self) -> None:
+        """Hold events back until the state before them was sent."""
         raise NotImplementedError
 
     def close(self, code: int) -> None:
-        """End it at once: nothing more is sent."""
+        """Close at once; nothing more is sent."""
         raise NotImplementedError
 
     def leave(self) -> None:
-        """Stop listening: the client has gone."""
+        """Unsubscribe: the client disconnected."""
         self.closed = True
 
-    def become(self, role: SessionRole | None) -> None:
-        """Follow their role in the session. None: it is none of theirs any more (LIVE-06)."""
+    def set_role(self, role: SessionRole | None) -> None:
+        """Set the user's role in the session. None closes the subscriber: access was lost (LIVE-06)."""
         self.role = role
         if role is None:
             self.close(NO_ACCESS)
 
 
 class Reader(Subscriber):
-    """A listener that is only notified of changes and reads them itself, so that nothing piles up for a slow client."""
+    """A subscriber that is notified of changes and reads them itself, so that nothing piles up for a slow client."""
 
     over_http = True
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Do nothing: a reader is sent no events that could pass what it reads."""
 
-    def stir(self, revision: int | None = None) -> None:
-        """Take notice that a revision was reached; None: that a text has grown."""
+    def notify(self, revision: int | None = None) -> None:
+        """Note that a revision was reached, or with None that a text has grown."""
         raise NotImplementedError

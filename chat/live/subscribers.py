@@ -1,5 +1,4 @@
-"""The viewers of one session in one process, by what is made for them: events, pages in their languages, or notices
-for those who read by themselves."""
+"""The subscribers of one session in one process, by what they get: events, pages by language, or notices."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from chat.live.subscriber import Reader, Subscriber
 
 
 class Audience:
-    """Each frame is made once for all who get the same: `pages` are those who watch the page, by language."""
+    """Make each frame once for all subscribers that get the same. `pages` are by language."""
 
     def __init__(self) -> None:
         self.events: set[SocketQueue] = set()
@@ -27,23 +26,23 @@ class Audience:
         for viewers in self.pages.values():
             yield from viewers
 
-    def join(self, listener: Subscriber) -> None:
-        match listener:
+    def join(self, subscriber: Subscriber) -> None:
+        match subscriber:
             case Reader():
-                self.readers.add(listener)
-            case SocketQueue(face="events"):
-                self.events.add(listener)
+                self.readers.add(subscriber)
+            case SocketQueue(protocol="events"):
+                self.events.add(subscriber)
             case SocketQueue():
-                self.pages[listener.language].add(listener)
+                self.pages[subscriber.language].add(subscriber)
 
-    def leave(self, listener: Subscriber) -> None:
-        match listener:
+    def leave(self, subscriber: Subscriber) -> None:
+        match subscriber:
             case Reader():
-                self.readers.discard(listener)
-            case SocketQueue(face="events"):
-                self.events.discard(listener)
+                self.readers.discard(subscriber)
+            case SocketQueue(protocol="events"):
+                self.events.discard(subscriber)
             case SocketQueue():
-                self._leave_page(listener)
+                self._leave_page(subscriber)
 
     def _leave_page(self, outbox: SocketQueue) -> None:
         self.pages[outbox.language].discard(outbox)
@@ -51,7 +50,7 @@ class Audience:
             del self.pages[outbox.language]
 
     def people(self) -> dict[int, str]:
-        """Who they are: user ids with names. Two tabs are one person."""
+        """Return the names of the users by id. A user with two tabs is one."""
         return {each.user_id: each.name for each in self if not each.closed}
 
     def tell_events(self, frame: Mapping[str, object], revision: int | None = None) -> None:
@@ -64,10 +63,10 @@ class Audience:
         for outbox in self.events:
             outbox.put_head(text, revision)
 
-    def stir_readers(self, revision: int | None = None) -> None:
+    def notify_readers(self, revision: int | None = None) -> None:
         """Notify readers: a revision has been reached, or a text has grown."""
         for reader in self.readers:
-            reader.stir(revision)
+            reader.notify(revision)
 
     def tell_pages(self, frame: Json, revision: int | None = None) -> None:
         """Tell all pages what has no words of ours in it, such as the text that a model writes."""

@@ -36,7 +36,7 @@ class Answer:
 
 
 def read(
-    face: Protocol, language: str, user: User, session_id: str, since: int, have: dict[str, Json] | None
+    protocol: Protocol, language: str, user: User, session_id: str, since: int, have: dict[str, Json] | None
 ) -> Answer:
     """Read what changed since a revision, and the messages that the viewer `have`s a part of (LIVE-02).
 
@@ -44,7 +44,7 @@ def read(
 
     Raises NoSuchSession: it has gone, or the viewer may not see it any more.
     """
-    return speaking(language, _read, face, user, session_id, since, have)
+    return speaking(language, _read, protocol, user, session_id, since, have)
 
 
 def read_steps(user: User, session_id: str, since: int) -> StepChanges:
@@ -56,21 +56,21 @@ def read_steps(user: User, session_id: str, since: int) -> StepChanges:
     return changes
 
 
-def _read(face: Protocol, user: User, session_id: str, since: int, have: dict[str, Json] | None) -> Answer:
+def _read(protocol: Protocol, user: User, session_id: str, since: int, have: dict[str, Json] | None) -> Answer:
     session_for(user, session_id)
     changes = changes_since(session_id, since, list(have or ()), all_streaming=have is None)
     if changes is None:
         raise NoSuchSession
     if not changes.is_known:
-        return _page_anew(changes) if face == "page" else _events_anew(session_id)
-    return _page(changes, since) if face == "page" else _events(changes, since, have or {})
+        return _page_anew(changes) if protocol == "page" else _events_anew(session_id)
+    return _page(changes, since) if protocol == "page" else _events(changes, since, have or {})
 
 
 def _events_anew(session_id: str) -> Answer:
     changes = changes_since(session_id, 0)
     if changes is None:
         raise NoSuchSession
-    frames = [dump(frame) for frame in changes_frames(changes, 0, {}, anew=True)]
+    frames = [dump(frame) for frame in changes_frames(changes, 0, {}, is_all=True)]
     return Answer(changes.revision, frames, _streaming(changes))
 
 

@@ -12,11 +12,11 @@ from chat.models import SessionRole, User
 class TurnWait(Reader):
     """Wakes its request after each durable change of the session; growing texts change nothing for it."""
 
-    def __init__(self, user: User, role: SessionRole, login: Credential | None) -> None:
-        super().__init__("events", user_id=user.pk, login=login, name=user.sender, role=role)
+    def __init__(self, user: User, role: SessionRole, credential: Credential | None) -> None:
+        super().__init__("events", user_id=user.pk, credential=credential, name=user.sender, role=role)
         self._news = asyncio.Event()
 
-    def stir(self, revision: int | None = None) -> None:
+    def notify(self, revision: int | None = None) -> None:
         if revision is not None:
             self._news.set()
 

@@ -63,7 +63,7 @@ TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
 class MessageQuerySet(models.QuerySet["ChatMessage"]):
-    def live(self, session_id: str) -> Self:
+    def in_conversation(self, session_id: str) -> Self:
         """Return the messages of a session's conversation, unordered: neither queued nor removed ones."""
         return self.filter(session=session_id, sequence__isnull=False)
 
@@ -82,7 +82,7 @@ class ChatMessage(models.Model):
 
     `sequence` orders the messages of the conversation, without gaps from 1; it is null while a message is queued and
     after it is removed. `revision` is the session's revision at the last change of the row. While a message is
-    streaming, its MessageDelta rows continue `text`. `run_id` is the id of the turn.
+    streaming, its MessageDelta rows continue `text`.
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.message_id, editable=False)
@@ -101,7 +101,8 @@ class ChatMessage(models.Model):
     model = models.CharField(max_length=200, blank=True)
     provider = models.CharField(max_length=80, blank=True)
 
-    run_id = models.CharField(max_length=32, blank=True)
+    # The columns of this field and of `idempotency_key` have older names.
+    turn_id = models.CharField(db_column="run_id", max_length=32, blank=True)
     response_id = models.CharField(max_length=32, blank=True)
     mode = models.CharField(max_length=8, choices=Session.Mode.choices, default=Session.Mode.AGENT)
     workflow_id = models.CharField(max_length=80, blank=True)
@@ -129,7 +130,9 @@ class ChatMessage(models.Model):
     # Data that the provider must get back unchanged: signatures, ids, the original text of arguments (MSG-08).
     provider_data = models.JSONField(null=True, blank=True)
     # The sender's idempotency key (MSG-02).
-    key = models.CharField(max_length=100, null=True, blank=True)  # noqa: DJ001  # null: no key, and unique among keys
+    idempotency_key = models.CharField(  # noqa: DJ001  # null: no key, and unique among keys
+        db_column="key", max_length=100, null=True, blank=True
+    )
     # A digest of the request that used the key, to reject the key for a different request (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     edited_at = models.DateTimeField(null=True, blank=True)
@@ -160,7 +163,7 @@ class ChatMessage(models.Model):
     class Meta:
         constraints = (
             models.UniqueConstraint(fields=["session", "sequence"], name="message_sequence_once"),
-            models.UniqueConstraint(fields=["session", "key"], name="message_key_once"),
+            models.UniqueConstraint(fields=["session", "idempotency_key"], name="message_key_once"),
             models.CheckConstraint(
                 condition=Q(sequence__isnull=False, removed_at__isnull=True) & ~Q(status="queued")
                 | Q(sequence__isnull=True) & (Q(status="queued") | Q(removed_at__isnull=False)),
@@ -178,7 +181,7 @@ class ChatMessage(models.Model):
         )
         indexes = (
             models.Index(fields=["session", "revision"], name="message_by_revision"),
-            models.Index(fields=["run_id"], name="message_by_turn"),
+            models.Index(fields=["turn_id"], name="message_by_turn"),
             models.Index(
                 fields=["session"], name="message_unfinished", condition=Q(status__in=[str(s) for s in UNFINISHED])
             ),

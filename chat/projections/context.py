@@ -88,7 +88,7 @@ def system_prompt(rows: Sequence[ChatMessage], prompt: str, around: Around = NOT
 
 
 def context(rows: Sequence[ChatMessage], shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN) -> list[Message]:
-    """Project the live rows, in sequence order, into the model's messages; `told` says more of how."""
+    """Project the rows of a conversation, in sequence order, to the model's messages, as `with_sources` does."""
     return [each.message for each in with_sources(rows, shown)]
 
 
@@ -97,12 +97,12 @@ def with_sources(
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
     around: Around = NOTHING_AROUND,
 ) -> list[SourcedMessage]:
-    """Project the live rows, in sequence order, into the model's messages, and remember where each part is from.
+    """Project the rows of a conversation, in sequence order, to the model's messages with the source of each part.
 
-    Files come before the words that were sent with them: `shown` ones, by their ids, as it says, others as text.
+    Files come before the text that was sent with them: those whose ids are in `shown` as it says, others as text.
     Every tool call gets exactly one result, right after the message that made it; only calls of the last response
-    that have not begun (`pending`) stay open, for the run that will carry them out. Rows that begin with a
-    person's may be a part of a session, if it is said what there is `around` them.
+    that have not begun (`pending`) stay open, for the run that executes them. Rows that begin with a user message may
+    be a part of a session, with the rest in `around`.
     """
     speaking = [row for row in rows if speaks(row)]
     names = labels(around.speakers | _speakers(speaking))
@@ -113,14 +113,14 @@ def with_sources(
         match speaker(group[0]):
             case MessageRole.ASSISTANT:
                 messages.extend(_response(group, seen, may_wait=group is groups[-1]))
-            case MessageRole.USER if parts := _said(group[0], names.get(named(group[0]), ""), shown):
-                messages.append(_told("user", [(part, group[0]) for part in parts]))
+            case MessageRole.USER if parts := _user_parts(group[0], names.get(named(group[0]), ""), shown):
+                messages.append(_sourced_message("user", [(part, group[0]) for part in parts]))
             case MessageRole.SYSTEM if group[0].text:
-                messages.append(_told("system", [(Text(group[0].text), group[0])]))
+                messages.append(_sourced_message("system", [(Text(group[0].text), group[0])]))
     return messages
 
 
-def _told(role: Role, pieces: Sequence[Piece]) -> SourcedMessage:
+def _sourced_message(role: Role, pieces: Sequence[Piece]) -> SourcedMessage:
     return SourcedMessage(Message(role, tuple(part for part, _row in pieces)), tuple(row for _part, row in pieces))
 
 
@@ -179,7 +179,7 @@ def _speakers(speaking: Iterable[ChatMessage]) -> frozenset[Named]:
     return frozenset(named(row) for row in speaking if speaker(row) == MessageRole.USER)
 
 
-def _said(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
+def _user_parts(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
     parts = [part for file in attached_to(row) for part in shown.get(file.pk) or as_text(file)]
     text = _LABEL.sub(r"\1\\", row.text) if label else row.text
     parts += [Text(text)] if text else []
@@ -224,7 +224,7 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
                 results.append((_result(row, call.id), row))
     if not any(isinstance(part, Text | ToolCall) for part, _row in parts):
         return []  # reasoning that led nowhere: no provider takes it back alone
-    return [_told("assistant", parts), *([_told("user", results)] if results else [])]
+    return [_sourced_message("assistant", parts), *([_sourced_message("user", results)] if results else [])]
 
 
 def _spoken(row: ChatMessage) -> list[Part]:

@@ -45,11 +45,11 @@ class TurnSegments:
 
 
 def segments(rows: Iterable[ChatMessage]) -> list[TurnSegments]:
-    """Project live rows, in sequence order: one segment for each row of the agent's, never regrouped.
+    """Project the rows of a conversation, in sequence order: one segment for each row of the agent, never regrouped.
 
-    Turns in which it did nothing are there, too. What the model is not told of any more has happened all the same.
+    Turns without such rows are included, and rows that the model no longer gets, too.
     """
-    turns = groupby(rows, key=lambda row: row.run_id)
+    turns = groupby(rows, key=lambda row: row.turn_id)
     return [_turn(turn_id, list(rows_of_turn)) for turn_id, rows_of_turn in turns]
 
 

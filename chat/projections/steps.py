@@ -79,7 +79,7 @@ class Sourced:
 
 
 def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[Sourced]:
-    """Project the live rows, in sequence order, into steps; `around` is for parts of a session, as in `context.told`.
+    """Project the rows of a conversation, in sequence order, to steps; `around` is as in `with_sources`.
 
     The calls of the last response whose tools are not done have no result yet.
     """
@@ -163,7 +163,7 @@ def _step(row: ChatMessage, **fields: Any) -> Step:
     values: Json = {
         "id": row.pk,
         "session_id": row.session_id,
-        "run_id": row.run_id,
+        "run_id": row.turn_id,
         "sequence": sequence_of(row),
         "tool_calls": None,
         "tool_call_id": None,

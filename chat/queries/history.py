@@ -117,9 +117,9 @@ def number_of_changes(message_id: str) -> int:
 
 
 def removed_from(session: Session, before: int | None = None) -> tuple[list[Removed], int | None]:
-    """Read what was taken out of a session and is not back, the last first; and where to go on, if there is more.
+    """Read the removed messages of a session, the last first, and the place of the next page if there is one.
 
-    What its sender took back while it was queued is theirs, and markers are nobody's.
+    Queued messages that their sender withdrew and turn markers are left out.
     """
     records = MessageRevision.objects.filter(message__session=session, message__removed_at__isnull=False)
     records = records.filter(kind__in=PLACED).exclude(message__type__in=TURN_MARKERS)

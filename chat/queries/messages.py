@@ -79,7 +79,9 @@ def page_after(
 
 def page_around(session: Session, message_id: str) -> Page | None:
     """Read a message with its neighbours; None if it does not exist or was removed."""
-    sequence = ChatMessage.objects.live(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
+    sequence = (
+        ChatMessage.objects.in_conversation(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
+    )
     if sequence is None:
         return None
     before = page_of(session, before_sequence=sequence + 1, limit=25)
@@ -88,8 +90,8 @@ def page_around(session: Session, message_id: str) -> Page | None:
 
 
 def _rows(session: Session, turn_id: str | None) -> QuerySet[ChatMessage]:
-    rows = ChatMessage.objects.live(session.pk)
-    return rows if turn_id is None else rows.filter(run_id=turn_id)
+    rows = ChatMessage.objects.in_conversation(session.pk)
+    return rows if turn_id is None else rows.filter(turn_id=turn_id)
 
 
 def _filled(rows: QuerySet[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
@@ -127,11 +129,11 @@ def session_by_id(session_id: str) -> SessionSnapshot | None:
 def changes_since(
     session_id: str, since: int, also: Iterable[str] = (), *, all_streaming: bool = False
 ) -> Changes | None:
-    """Read what changed after a revision, and the messages named in `also`; None when the session is gone.
+    """Read what changed after a revision, and the messages named in `also`; None if the session is gone.
 
     `all_streaming` adds the messages whose text is growing, which no revision counts.
 
-    The session is read first: rows may be newer than its revision, never older, and a change that is told twice
+    The session is read first: rows may be newer than its revision, never older. A change that a client gets twice
     does no harm.
     """
     session = Session.objects.filter(pk=session_id).first()

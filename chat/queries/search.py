@@ -236,7 +236,7 @@ def find_in_session(session: Session, query: str) -> SessionMatches:
     query = query.strip()[:MAX_FIND_LENGTH]
     if not query or "\0" in query:
         return SessionMatches([], more=False)
-    rows = ChatMessage.objects.live(session.pk).filter(_contains(query))
+    rows = ChatMessage.objects.in_conversation(session.pk).filter(_contains(query))
     shown = rows.exclude(type__in=(MessageType.TURN_START, MessageType.TURN_DONE))
     ids = list(shown.order_by("-sequence").values_list("pk", flat=True)[: MAX_FOUND_MESSAGES + 1])
     return SessionMatches(ids[:MAX_FOUND_MESSAGES][::-1], more=len(ids) > MAX_FOUND_MESSAGES)

@@ -101,7 +101,7 @@ class Listing:
 def listing(user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = False, within: Q | None = None) -> Listing:
     """Read the person's list, pinned sessions first, then the last active; days are those of their own zone.
 
-    `within` narrows it down, as to a workspace's sessions (services/workspaces.py).
+    `within` narrows it down, as to a workspace's sessions (services/people/workspaces.py).
     """
     shown = max(PAGE, min(shown, MOST))
     found = list(_rows(user, archived, within)[: shown + 1])

@@ -67,7 +67,7 @@ def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> 
 def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) -> SegmentPage:
     """Read what the agent did in the turns that begin after a place, so many messages and the rest of the last turn."""
     limit = max(1, min(limit, MOST_STEPS))
-    live = ChatMessage.objects.live(session.pk).filter(sequence__gt=after)
+    live = ChatMessage.objects.in_conversation(session.pk).filter(sequence__gt=after)
     start = live.filter(type=MessageType.TURN_START, sequence__gt=after + limit).order_by("sequence").first()
     rows = live.filter(sequence__lt=start.sequence) if start else live
     found = segments(whole(list(rows.order_by("sequence"))))
@@ -75,10 +75,10 @@ def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) 
 
 
 def steps_since(session_id: str, since: int) -> StepChanges | None:
-    """Read what may have changed after a revision, 0: all there is; None when the session has gone.
+    """Read the steps that may have changed after a revision, or all for 0; None if the session is gone.
 
-    What is still at work is always told of: how far it is, no revision says. The session is read first: rows may be
-    newer than its revision, never older, and what is told twice does no harm.
+    Steps in progress are always included: no revision counts their progress. The session is read first: rows may be
+    newer than its revision, never older. A step that a client gets twice does no harm.
     """
     session = Session.objects.filter(pk=session_id).only("revision").first()
     if session is None:
@@ -108,8 +108,8 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
     rows = _rows(session.pk, start)
     found = steps(rows, _around(session.pk, start))
     by_people = _people_changed(session.pk, since)
-    told = found if renamed else affected(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
-    return _changes(session, told, gone(found, rows, changed) if by_people else ())
+    sent = found if renamed else affected(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
+    return _changes(session, sent, gone(found, rows, changed) if by_people else ())
 
 
 def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:
@@ -133,7 +133,7 @@ def _people_changed(session_id: str, since: int) -> bool:
 
 def _turns(session_id: str) -> QuerySet[ChatMessage]:
     """What people say: nothing before it and nothing behind it are one message of the model's."""
-    live = ChatMessage.objects.live(session_id)
+    live = ChatMessage.objects.in_conversation(session_id)
     return live.filter(type=MessageType.TEXT, role=MessageRole.USER, include_in_context=True)
 
 
@@ -145,14 +145,14 @@ def _turn_before(session_id: str, sequence: int | None) -> int:
 
 def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatMessage]:
     """Read live rows in order, from one place to another."""
-    rows = ChatMessage.objects.live(session_id).filter(sequence__gte=start).order_by("sequence")
+    rows = ChatMessage.objects.in_conversation(session_id).filter(sequence__gte=start).order_by("sequence")
     found = list(rows if end is None else rows.filter(sequence__lte=end))
     fetch_attachments(found, with_text=True)
     return [row for row in whole(found) if row.sequence is not None]
 
 
 def _around(session_id: str, start: int) -> Around:
-    before = ChatMessage.objects.live(session_id).filter(sequence__lt=start, include_in_context=True)
+    before = ChatMessage.objects.in_conversation(session_id).filter(sequence__lt=start, include_in_context=True)
     calls = before.filter(type=MessageType.TOOL_GROUP).order_by("sequence").values_list("pk", "tool_call_id")
     return Around(frozenset(map(named, _speakers(_turns(session_id)))), call_ids(calls))
 

@@ -60,9 +60,9 @@ def outcome_of(user: User, session_id: str, message_id: str) -> TurnOutcome:
     if row.status == MessageStatus.QUEUED:
         return TurnOutcome(Outcome.HELD if row.held else Outcome.QUEUED)
     run = SessionRun.objects.get(pk=session_id)
-    ends = ChatMessage.objects.live(session_id).filter(run_id=row.run_id, type=MessageType.TURN_DONE)
+    ends = ChatMessage.objects.in_conversation(session_id).filter(turn_id=row.turn_id, type=MessageType.TURN_DONE)
     status = ends.order_by("-sequence").values_list("status", flat=True).first()
-    return TurnOutcome(_outcome(run, row.run_id, status), row.run_id, row.sequence)
+    return TurnOutcome(_outcome(run, row.turn_id, status), row.turn_id, row.sequence)
 
 
 def _outcome(run: SessionRun, turn_id: str, status: str | None) -> Outcome:

@@ -1,4 +1,4 @@
-"""What the next response is made of: the agent as the session has it now, and the context as the rows say."""
+"""Build the input of the next response: the agent with the session's settings, and the context from the rows."""
 
 from __future__ import annotations
 
@@ -20,44 +20,22 @@ from chat.services.runs import dialects
 
 
 @dataclass(frozen=True, slots=True)
-class Briefing:
-    """Everything that one LLM call depends on, read at one moment (RUN-16, ADM-02), and what is to be kept of it."""
+class AgentInput:
+    """Everything that a model request depends on, read together (RUN-16, ADM-02), and the record of the request."""
 
     agent: Agent
     history: list[Message]
     request: RecordRequest
 
 
-def build_agent_input(session_id: str) -> Briefing:
-    """Read the session and its rows. Raises agents.errors.AgentError where its model is not configured."""
+def build_agent_input(session_id: str) -> AgentInput:
+    """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
     rows = load_context_rows(session)
-    agent = agent_of(session, rows)
-    return Briefing(agent, context(rows, load_file_parts(rows, agent.takes)), _request(session, rows, agent))
-
-
-def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
-    """Read the live rows in order, as far as the context is made of them (and `more` columns), with their files.
-
-    The session was read before: rows may be newer than its revision, never older.
-    """
-    live = ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "revision", *more)
-    rows = list(live.order_by("sequence"))
-    fetch_attachments(rows, with_text=True)
-    return rows
-
-
-def agent_of(session: Session, rows: Sequence[ChatMessage]) -> Agent:
-    """Make the agent as it will answer. Raises agents.errors.AgentError where the model is not configured."""
-    told = system_prompt(rows, session.system_prompt)
-    agent = registry().build_agent(replace(presets.own(session), system_prompt=told))
-    dialects.recall(agent.provider)
-    return agent
-
-
-def _request(session: Session, rows: Sequence[ChatMessage], agent: Agent) -> RecordRequest:
+    agent = build_session_agent(session, rows)
+    history = context(rows, load_file_parts(rows, agent.takes))
     names = named(rows, last_revision(session.pk))
-    return RecordRequest(
+    request = RecordRequest(
         revision=session.revision,
         agent=agent.name,
         provider=agent.provider.name,
@@ -66,8 +44,28 @@ def _request(session: Session, rows: Sequence[ChatMessage], agent: Agent) -> Rec
         shared=names.shared,
         rows=names.rows,
     )
+    return AgentInput(agent, history, request)
+
+
+def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
+    """Read the columns of the conversation's rows that the context needs, and `more`, in order, with their files.
+
+    The session was read before, so rows may be newer than its revision, but never older.
+    """
+    found = ChatMessage.objects.in_conversation(session.pk).only(*CONTEXT_FIELDS, "revision", *more)
+    rows = list(found.order_by("sequence"))
+    fetch_attachments(rows, with_text=True)
+    return rows
+
+
+def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
+    """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
+    preset = replace(presets.own(session), system_prompt=system_prompt(rows, session.system_prompt))
+    agent = registry().build_agent(preset)
+    dialects.recall(agent.provider)
+    return agent
 
 
 def has_queued(session_id: str) -> bool:
-    """Tell whether a queued message is to be delivered at the next break (RUN-06)."""
+    """Return whether a queued message waits to be delivered at the next break (RUN-06)."""
     return ChatMessage.objects.deliverable(session_id).exists()

@@ -1,4 +1,4 @@
-"""The bridge: runs the agent for one claimed session and turns its events into rows and pushes."""
+"""The bridge runs the agent for one claimed session and turns its events into row changes and streamed text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat import ids
 from chat.agents_setup import registry
 from chat.bus.events import TextAppended
 from chat.db import Threads
-from chat.runner.agent_input import Briefing, build_agent_input, has_queued
+from chat.runner.agent_input import AgentInput, build_agent_input, has_queued
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
 from chat.runner.writer import Fenced, Rewound, Writer
@@ -40,224 +40,225 @@ EXHAUSTED = _(
 )
 
 
-class Unwritten(Exception):  # the cause is the error
-    """Something of the turn could not be written; the cause says why."""
+class NotWritten(Exception):  # its cause is the error
+    """Changes of the turn could not be written; the cause says why."""
 
 
 class Bridge:
-    """One claim's work: turn after turn until nothing is queued. Use `run` as a task; `stop` from the same loop."""
+    """Runs the turns of one claim until no message is queued. Use `run` as a task; call `stop` on the same loop."""
 
     def __init__(
-        self, claim: Claim, *, writer: Writer, pump: DeltaPublisher, threads: Threads, briefs: asyncio.Semaphore
+        self,
+        claim: Claim,
+        *,
+        writer: Writer,
+        delta_publisher: DeltaPublisher,
+        threads: Threads,
+        input_reads: asyncio.Semaphore,
     ) -> None:
         self.claim = claim
         self._writer = writer
-        self._pump = pump
+        self._delta_publisher = delta_publisher
         self._threads = threads
-        self._briefs = briefs
+        self._input_reads = input_reads
+        # The number of the last job that was submitted.
         self._written = 0
         self._state = TurnState(turn_id="", began=0.0, closed=True)
         self._stream: OutgoingText | None = None
-        self._briefed: RecordRequest | None = None
+        # The record of the next response's request, and of the current one's until the response has a row.
+        self._next_request: RecordRequest | None = None
         self._request: RecordRequest | None = None
-        self._last: asyncio.Future[Recorded] | None = None
-        self._unwritten: BaseException | None = None
-        self._work: asyncio.Task[None] | None = None
+        self._last_write: asyncio.Future[Recorded] | None = None
+        self._write_error: BaseException | None = None
+        self._agent_task: asyncio.Task[None] | None = None
         self._stop_turn = ""
 
     async def run(self) -> None:
-        """Work until the session is released or lost to another worker."""
+        """Run turns until the session is released or another worker has claimed it."""
         try:
-            opening = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
-            while opening is not None:
-                opening = await self._after(await self._turn(opening))
+            turn = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
+            while turn is not None:
+                turn = await self._load_turn() if await self._run_turn(turn) else None
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
             if self._stream is not None:  # another worker may publish now
-                self._pump.drop(self._stream)
+                self._delta_publisher.drop(self._stream)
 
     def stop(self, turn_id: str) -> None:
-        """Stop a turn and commit what exists (RUN-08). Harmless if it is over; remembered if it has not begun."""
+        """Stop a turn and commit its partial output (RUN-08). No effect if it is over; valid before it begins."""
         self._stop_turn = turn_id
-        if self._work is not None and self._state.turn_id == turn_id:
-            self._work.cancel()
+        if self._agent_task is not None and self._state.turn_id == turn_id:
+            self._agent_task.cancel()
 
-    async def _after(self, next_turn: str) -> TurnSnapshot | None:
-        return await self._reopened() if next_turn else None
-
-    async def _turn(self, opening: TurnSnapshot) -> str:
-        """Run one turn to its end; returns the id of the next one when that has begun already."""
+    async def _run_turn(self, turn: TurnSnapshot) -> str:
+        """Run one turn to its end. Return the id of the next turn if that has begun already, else ""."""
         try:
-            return await self._play(opening)
+            self._restart(turn)
+            stopping = turn.cancelling or self._stop_turn == turn.state.turn_id
+            if turn.exhausted and not stopping and not turn.answered:
+                self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
+            elif turn.cut and not stopping:
+                self._apply(ProcessLost(resume=settings.RECOVERY == "resume"))
+            elif turn.answered:
+                await self._end(TurnFinished("done"))
+            if not self._state.closed and not stopping:
+                await self._run_agent()
+            if not self._state.closed:
+                await self._end(Stopped())
+            return await self._next_turn_id()
         except Fenced:
             raise
         except Exception as error:
             if isinstance(error.__cause__, Rewound):
-                logger.warning("Session %s has lost its last rows in a failover; going on", self.claim.session_id)
-                return await self._turn(await self._reopened())
+                logger.warning("Session %s lost its last rows in a failover; resuming", self.claim.session_id)
+                return await self._run_turn(await self._load_turn())
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
-            self._begin(await self._reopened())
+            self._restart(await self._load_turn())
             self._apply(TurnFailed(AgentError(BROKEN)))
-            return await self._closed()
+            return await self._next_turn_id()
 
-    async def _reopened(self) -> TurnSnapshot:
-        """Raises Fenced."""
-        opening = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
-        if opening is None:
-            raise Fenced(self.claim.session_id)
-        return opening
-
-    def _begin(self, opening: TurnSnapshot) -> None:
-        """Start from what the rows say."""
-        if self._stream is not None:
-            self._pump.drop(self._stream)
-        self._state, self._written = opening.state, opening.written
-        self._stream, self._unwritten, self._last = None, None, None
-
-    async def _play(self, opening: TurnSnapshot) -> str:
-        self._begin(opening)
-        stopping = opening.cancelling or self._stop_turn == opening.state.turn_id
-        if opening.exhausted and not stopping and not opening.answered:
-            self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
-        elif opening.cut and not stopping:
-            self._apply(ProcessLost(resume=settings.RECOVERY == "resume"))
-        elif opening.answered:
-            await self._end(TurnFinished("done"))
-        if not self._state.closed and not stopping:
-            await self._drive()
-        if not self._state.closed:
-            await self._end(Stopped())
-        return await self._closed()
-
-    async def _closed(self) -> str:
-        recorded = await self._committed()
+    async def _next_turn_id(self) -> str:
+        recorded = await self._wait_until_written()
         return recorded.next_turn if recorded else ""
 
-    async def _drive(self) -> None:
-        """Run the agent in a task of its own, so that Stop can cut it at any await."""
-        self._work = asyncio.get_running_loop().create_task(self._consume())
-        try:
-            await asyncio.wait([self._work])
-        finally:
-            work, self._work = self._work, None
-            if not work.done():  # the process is shutting down: the turn stays open for the next claim
-                work.cancel()
-                await asyncio.wait([work])
-        if not work.cancelled():
-            work.result()
+    async def _load_turn(self) -> TurnSnapshot:
+        """Read the open turn. Raises Fenced."""
+        turn = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
+        if turn is None:
+            raise Fenced(self.claim.session_id)
+        return turn
 
-    async def _consume(self) -> None:
+    def _restart(self, turn: TurnSnapshot) -> None:
+        """Start from the rows, without anything from memory."""
+        if self._stream is not None:
+            self._delta_publisher.drop(self._stream)
+        self._state, self._written = turn.state, turn.written
+        self._stream, self._write_error, self._last_write = None, None, None
+
+    async def _run_agent(self) -> None:
+        """Run the agent in a separate task, so that Stop can cancel it at any await."""
+        self._agent_task = asyncio.get_running_loop().create_task(self._consume_events())
         try:
-            agent, history = await self._brief()
-            async with aclosing(run(agent, history, self._check_pending, refresh=self._brief)) as events:
+            await asyncio.wait([self._agent_task])
+        finally:
+            task, self._agent_task = self._agent_task, None
+            if not task.done():  # the process is shutting down: the turn stays open for the next claim
+                task.cancel()
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
+
+    async def _consume_events(self) -> None:
+        try:
+            agent, history = await self._read_input()
+            async with aclosing(run(agent, history, self._has_pending, refresh=self._read_input)) as events:
                 async for event in events:
                     if isinstance(event, TurnFinished | TurnFailed):
                         await self._end(event)
                         continue
                     self._apply(event)
                     if isinstance(event, ToolStarted):
-                        await self._committed()  # a tool that ran must be known to have been started (RUN-15)
+                        await self._wait_until_written()  # the rows show each tool that may have run (RUN-15)
         except AgentError as error:
             await self._end(TurnFailed(error))
-        except (Fenced, Unwritten):
+        except (Fenced, NotWritten):
             raise
         except Exception:
             logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
             await self._end(TurnFailed(AgentError(BROKEN)))
 
     async def _end(self, event: TurnFinished | TurnFailed | Stopped) -> None:
-        """Close the turn, but not over words that could not be written: those end it in another way."""
-        await self._committed()
+        """Close the turn, unless its changes could not be written: `_run_turn` closes it then."""
+        await self._wait_until_written()
         self._apply(event)
 
-    async def _brief(self) -> tuple[Agent, Sequence[Message]]:
-        await self._committed()
+    async def _read_input(self) -> tuple[Agent, Sequence[Message]]:
+        """Read the agent and the context of the next response."""
+        await self._wait_until_written()
         try:
-            briefing = await self._read_brief()
+            agent_input = await self._build_input()
         except ModelNotFound:
-            await registry().models()  # its server may have told by now
-            briefing = await self._read_brief()
-        self._briefed = briefing.request
-        return briefing.agent, briefing.history
+            await registry().models()  # the provider's list may have arrived since
+            agent_input = await self._build_input()
+        self._next_request = agent_input.request
+        return agent_input.agent, agent_input.history
 
-    async def _read_brief(self) -> Briefing:
-        """Read the context. Long ones take seconds: they wait for each other, so that claims do not wait for them."""
-        async with self._briefs:
+    async def _build_input(self) -> AgentInput:
+        # Long contexts take seconds. The semaphore leaves threads for claims.
+        async with self._input_reads:
             return await self._threads.run_with_retry(build_agent_input, self.claim.session_id)
 
-    async def _check_pending(self) -> bool:
-        await self._committed()
+    async def _has_pending(self) -> bool:
+        await self._wait_until_written()
         return await self._threads.run_with_retry(has_queued, self.claim.session_id)
 
-    async def _committed(self) -> Recorded | None:
-        """Wait until all that was applied is in the rows; returns what became of the last of it.
+    async def _wait_until_written(self) -> Recorded | None:
+        """Wait until all changes are in the rows. Return the result of the last job, None if there was none.
 
-        Raises Fenced, or Unwritten from its cause.
+        Raises Fenced, or NotWritten from its cause.
         """
-        if self._last is None:
+        if self._last_write is None:
             return None
-        await asyncio.wait([self._last])
-        error = self._unwritten or self._last.exception()
+        await asyncio.wait([self._last_write])
+        error = self._write_error or self._last_write.exception()
         if isinstance(error, Fenced):
             raise error
         if error is not None:
-            raise Unwritten from error
-        return self._last.result()
+            raise NotWritten from error
+        return self._last_write.result()
 
-    def _wrote(self, recorded: asyncio.Future[Recorded]) -> None:
-        if not recorded.cancelled() and self._unwritten is None:
-            self._unwritten = recorded.exception()
+    def _keep_first_error(self, recorded: asyncio.Future[Recorded]) -> None:
+        if not recorded.cancelled() and self._write_error is None:
+            self._write_error = recorded.exception()
 
     def _apply(self, event: TurnEvent) -> None:
-        """Reduce an event and send its changes on their way; never waits."""
+        """Reduce an event and submit its changes. Never waits."""
         now = Now(timezone.now(), time.monotonic(), ids.message_id, ids.response_id)
         self._state, changes = reduce(self._state, event, now)
-        if isinstance(event, ResponseStarted) and self._briefed is not None:
-            self._request = replace(self._briefed, response_id=self._state.response_id)
-        if len(changes) == 1 and isinstance(changes[0], AppendText) and self._stream is not None:
-            self._grow(self._stream, changes[0].text)
+        if isinstance(event, ResponseStarted) and self._next_request is not None:
+            self._request = replace(self._next_request, response_id=self._state.response_id)
+        stream = self._stream
+        if len(changes) == 1 and isinstance(changes[0], AppendText) and stream is not None:
+            text = changes[0].text
+            self._writer.append(self.claim, stream.id, stream.length, text)
+            stream.parts.append(text)
+            stream.length += len(text)
+            self._delta_publisher.add(stream)
         elif changes:
             self._submit(changes)
 
-    def _grow(self, stream: OutgoingText, text: str) -> None:
-        self._writer.append(self.claim, stream.id, stream.length, text)
-        stream.parts.append(text)
-        stream.length += len(text)
-        self._pump.add(stream)
-
     def _submit(self, changes: Sequence[Change]) -> None:
         changes = self._with_request(changes)
-        before = self._ended_stream(changes)
+        before = self._take_ended_stream(changes)
         self._written += 1
-        self._last = self._writer.submit(Job(self.claim, self._written, changes, before))
-        self._last.add_done_callback(self._wrote)
+        self._last_write = self._writer.submit(Job(self.claim, self._written, changes, before))
+        self._last_write.add_done_callback(self._keep_first_error)
         for change in changes:
             if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":
                 length = len(change.fields["text"])
                 reasoning = change.fields["type"] == "reasoning"
                 self._stream = OutgoingText(self.claim.session_id, change.id, reasoning, length, length)
-                self._last.add_done_callback(self._stream.announce)
+                self._last_write.add_done_callback(self._stream.announce)
 
     def _with_request(self, changes: Sequence[Change]) -> Sequence[Change]:
-        """Store what a response was requested with, along with its first row. A response without rows is not stored."""
+        """Add the record of a response's request to its first row. A response without rows leaves no record."""
         request = self._request
-        if request is None or not any(_is_row_of(change, request.response_id) for change in changes):
+        if request is None or not any(
+            isinstance(change, InsertMessage) and change.fields.get("response_id") == request.response_id
+            for change in changes
+        ):
             return changes
         self._request = None
         return [request, *changes]
 
-    def _ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
-        """Take the last text of the stream that these changes end. It is published before the end."""
+    def _take_ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
+        """Return the last text of the stream that these changes end. It is published before them."""
         stream = self._stream
         if stream is None or not any(
             isinstance(change, UpdateMessage) and change.compact and change.id == stream.id for change in changes
         ):
             return []
-        self._pump.drop(stream)
+        self._delta_publisher.drop(stream)
         self._stream = None
         return stream.take()
-
-
-def _is_row_of(change: Change, response_id: str) -> bool:
-    return isinstance(change, InsertMessage) and change.fields.get("response_id") == response_id

@@ -1,4 +1,4 @@
-"""The pump: what has streamed since the last frame, sent on to the viewers at most 20 times a second."""
+"""Publish streamed text to the viewers, at most 20 times a second per stream."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from typing import Any
 from chat.bus.events import TextAppended
 from chat.bus.publisher import publish
 
+# Seconds between two frames of a stream: usually, and at most when the event loop is busy.
 INTERVAL = 0.05
 LONGEST_INTERVAL = 0.2
-# How much of a frame's lateness goes into the pump's idea of it, and how much longer late frames are apart.
+# The weight of one frame's delay in the moving average, and by how many times the average the interval grows.
 SMOOTHING = 0.02
 STRETCH = 4
 
 
-def _nobody() -> None:
-    """Ignore the result of publishing."""
+def _do_nothing() -> None:
+    pass
 
 
 @dataclass(eq=False, slots=True)
 class OutgoingText:
-    """The growing text of one message on its way out. `length` and `sent` count characters.
+    """The text of one streaming message that is being published. `length` and `sent` count characters.
 
-    Nothing is sent before the message itself has been committed and told (`announced`).
+    Nothing is sent before the message itself has been committed and published (`announced`).
     """
 
     session_id: str
@@ -38,16 +39,16 @@ class OutgoingText:
     announced: bool = False
     parts: list[str] = field(default_factory=list)
     not_before: float = 0.0
-    on_announced: Callable[[], None] = _nobody
+    on_announced: Callable[[], None] = _do_nothing
 
     def announce(self, recorded: asyncio.Future[Any]) -> None:
-        """Release the text now that its message has been published; a future's callback."""
+        """Allow the text to be sent, after its message was published. A callback of the write's future."""
         self.announced = not recorded.cancelled() and recorded.exception() is None
         if self.announced:
             self.on_announced()
 
     def take(self) -> list[TextAppended]:
-        """Hand over what has not been sent."""
+        """Return the text that has not been sent, and count it as sent."""
         if not self.parts:
             return []
         text = "".join(self.parts)
@@ -58,28 +59,28 @@ class OutgoingText:
 
 
 class DeltaPublisher:
-    """Each stream's first text goes at once, what follows when its interval is over.
+    """Sends a stream's first text immediately, and more text once per interval.
 
-    When the loop cannot keep up, frames become fewer, not later. Text is held back while another worker may have the
-    session: after `allow_until`, by the monotonic clock, which is asked at each frame. A timer would be late just when
-    it matters, after the process was suspended.
+    When the event loop is busy, frames become fewer, not later. Text is held back while another worker may have the
+    session: after `allow_until`. Each frame compares the monotonic clock, because a timer would be late when the
+    process was suspended.
     """
 
     def __init__(self) -> None:
         self._timers: dict[OutgoingText, asyncio.TimerHandle] = {}
         self._held: set[OutgoingText] = set()
         self._allowed_until = math.inf
-        self._late = 0.0
+        self._average_delay = 0.0
 
     def allow_until(self, moment: float) -> None:
-        """Publish until then; what was held back goes out now."""
+        """Publish until a moment of the monotonic clock, and send the text that was held back."""
         self._allowed_until = moment
         held, self._held = self._held, set()
         for stream in held:
             self.add(stream)
 
     def add(self, stream: OutgoingText) -> None:
-        """Send the stream's new text as soon as it may go."""
+        """Send the stream's new text as soon as it is allowed."""
         if stream in self._timers or stream in self._held:
             return
         if not stream.announced:
@@ -89,11 +90,11 @@ class DeltaPublisher:
         if loop.time() >= stream.not_before:
             self._send(stream, loop.time())
         else:
-            self._timers[stream] = loop.call_at(stream.not_before, self._due, stream)
+            self._timers[stream] = loop.call_at(stream.not_before, self._on_timer, stream)
 
     def drop(self, stream: OutgoingText) -> None:
-        """Forget a stream; its owner takes what is left."""
-        stream.on_announced = _nobody
+        """Stop publishing a stream. The caller takes the remaining text."""
+        stream.on_announced = _do_nothing
         self._held.discard(stream)
         timer = self._timers.pop(stream, None)
         if timer is not None:
@@ -103,20 +104,15 @@ class DeltaPublisher:
         for stream in [*self._timers, *self._held]:
             self.drop(stream)
 
-    @property
-    def interval(self) -> float:
-        """The least time between two frames of one stream, in seconds."""
-        return min(LONGEST_INTERVAL, INTERVAL + STRETCH * self._late)
-
-    def _due(self, stream: OutgoingText) -> None:
+    def _on_timer(self, stream: OutgoingText) -> None:
         del self._timers[stream]
         now = asyncio.get_running_loop().time()
-        self._late += (now - stream.not_before - self._late) * SMOOTHING
+        self._average_delay += (now - stream.not_before - self._average_delay) * SMOOTHING
         self._send(stream, now)
 
     def _send(self, stream: OutgoingText, now: float) -> None:
         if time.monotonic() >= self._allowed_until:
             self._held.add(stream)
             return
-        stream.not_before = now + self.interval
+        stream.not_before = now + min(LONGEST_INTERVAL, INTERVAL + STRETCH * self._average_delay)
         publish(stream.session_id, stream.take())

@@ -1,4 +1,4 @@
-"""The bytes of the files that a model takes as they are, read for one request."""
+"""Read the files of messages that a model accepts, for one request."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text
 from chat.queries import attachments
 from chat.queries.attachments import MODEL_IMAGE, NoSuchAttachment
 
-# The SDKs write a request's JSON at one go, some 5 ms for each megabyte in which no other stream moves; and vendors
-# refuse more than 32 MB.
+# The SDKs encode a request's JSON in one step, which blocks the event loop for about 5 ms per megabyte. Vendors reject
+# more than 32 MB.
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PAGES = 100
-Shown = Mapping[str, tuple[Part, ...]]
-# Gives a file, or a smaller form of it, as base64, and its size in bytes. Raises NoSuchAttachment.
+FileParts = Mapping[str, tuple[Part, ...]]
+# Returns a file, or a smaller form of it, as base64, and its size in bytes. Raises NoSuchAttachment.
 Reader = Callable[[Attachment, str], tuple[str, int]]
 
 
@@ -29,17 +29,17 @@ def read(attachment: Attachment, form: str) -> tuple[str, int]:
 
 
 def file_sizes(attachment: Attachment, form: str) -> tuple[str, int]:
-    """Look how large a file is, for those who only want to know what a model would get of it."""
+    """Return the size of a file without its data, for previews of a request."""
     return "", attachments.size_of(attachment, form)
 
 
-def load_file_parts(rows: Sequence[ChatMessage], takes: Capabilities, reader: Reader = read) -> Shown:
-    """Read the files of these messages that the model takes, by their ids: the newest ones where they are many."""
+def load_file_parts(rows: Sequence[ChatMessage], takes: Capabilities, reader: Reader = read) -> FileParts:
+    """Read the files of these messages that the model accepts, by id: the newest ones if they exceed MOST_BYTES."""
     parts: dict[str, tuple[Part, ...]] = {}
     room = MOST_BYTES
     for attachment in _newest_first(rows, takes):
         media_type, form = _form(attachment)
-        # A smaller form is smaller than this by far; how large it is shows when it is read.
+        # A smaller form is much smaller than the file, and its size is known when it is read.
         if not form and attachment.size > room:
             parts[attachment.pk] = as_text(attachment, TOO_MUCH)
             continue
@@ -66,7 +66,7 @@ def _takes(takes: Capabilities, attachment: Attachment) -> bool:
 
 
 def _form(attachment: Attachment) -> tuple[str, str]:
-    """In which media type, and under which addition to its name, the file goes to a model."""
+    """Return the media type in which a file is sent to a model, and the suffix of the stored form."""
     is_image = attachment.kind == Attachment.Kind.IMAGE
     size = (attachment.width or 0, attachment.height or 0)
     if is_image and not serves_as_it_is(attachment.media_type, size, attachment.size):

@@ -1,6 +1,6 @@
-"""The heartbeat: a thread that keeps a worker's lease, with a database connection of its own (RUN-15).
+"""The heartbeat is a thread that renews a worker's lease on a database connection of its own (RUN-15).
 
-Work that waits for threads, for the pool of connections, or for the event loop must not cost the lease.
+So the lease does not depend on free threads, on the connection pool, or on the event loop.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from django.db import Error, connection
 
 from chat.db import FIRST_DELAY, LONGEST_DELAY, jittered, own_connection
 from chat.runs.lease import Claim
-from chat.runs.lease_keeper import Beat, LeaseKeeper
+from chat.runs.lease_keeper import HeartbeatResult, LeaseKeeper
 from chat.runs.liveness import process_lock
 
 logger = logging.getLogger(__name__)
 
-# A worker publishes for so much of its lease, or of the time in which its lock may be free; then others may soon have
-# its sessions.
+# The share of the lease, or of the lock's grace period, in which a worker publishes. After that other workers may soon
+# have its sessions.
 SAFE_SHARE = 0.75
-# An event loop that does not take the heartbeat's reports for so long runs nothing: others should have its sessions.
+# Seconds without a heartbeat's report on the event loop after which it counts as stalled, and the lease is not renewed.
 LONGEST_STALL = 60.0
-# Milliseconds (PostgreSQL). A beat never waits for another transaction for long.
+# Milliseconds (PostgreSQL). A beat never waits long for another transaction.
 LIMITS = {"statement_timeout": 5_000, "lock_timeout": 1_000, "idle_in_transaction_session_timeout": 5_000}
 
 
 class Heartbeat:
-    """The thread. `running` is called in it; `report` and `silence` are called on the event loop that starts it.
+    """The heartbeat's thread. It calls `running`; `report` and `silence` are called on the event loop that starts it.
 
-    `silence(until)`: the connection is lost, and with it the lock; from that moment on others may have the sessions.
+    `silence(until)` says that the connection and its lock are lost: other workers may take the sessions after `until`.
     """
 
     def __init__(
         self,
         running: Callable[[], Mapping[str, Claim]],
-        report: Callable[[Beat], None],
+        report: Callable[[HeartbeatResult], None],
         silence: Callable[[float], None],
     ) -> None:
         self._running = running
@@ -49,19 +49,19 @@ class Heartbeat:
         self._silence = silence
         self._loop = asyncio.get_running_loop()
         self._first: asyncio.Future[None] = self._loop.create_future()
-        self._heard = time.monotonic()
+        self._last_report = time.monotonic()
         self._delay = FIRST_DELAY
         self._stopping = False
         self._wake, self._waker = os.pipe()
         self._thread = threading.Thread(target=self._run, name="parley-heartbeat", daemon=True)
 
     async def start(self) -> None:
-        """Register the worker; return when its first beat was reported. Raises what that one raises."""
+        """Register the worker and wait for its first beat. Raises the error of that beat."""
         self._thread.start()
         await self._first
 
     async def stop(self) -> None:
-        """Give everything back, then end."""
+        """Release the worker's sessions, then end the thread."""
         self._stopping = True
         self.hurry()
         await asyncio.to_thread(self._thread.join)
@@ -69,7 +69,7 @@ class Heartbeat:
         os.close(self._waker)
 
     def hurry(self) -> None:
-        """Let the next beat come at once; from any thread."""
+        """Start the next beat immediately; from any thread."""
         os.write(self._waker, b"!")
 
     def _run(self) -> None:
@@ -79,18 +79,20 @@ class Heartbeat:
             self._beat_until_stopped(keeper)
             keeper.end()
         except Error as error:
-            logger.warning("The sessions of this worker are free when its lease ends: %s", error)
-        except RuntimeError as error:  # the event loop is closed, without having stopped this
-            logger.error("The heartbeat ends with its event loop: %s", error)
+            logger.warning("The sessions of this worker stay claimed until its lease expires: %s", error)
+        except RuntimeError as error:  # the event loop was closed without stopping the heartbeat
+            logger.error("The heartbeat stops, because its event loop is closed: %s", error)
         finally:
             connection.close()
 
     def _beat_until_stopped(self, keeper: LeaseKeeper) -> None:
         is_first = True
         while not self._stopping:
-            if time.monotonic() - self._heard > LONGEST_STALL:
-                logger.error("The event loop is stalled; the lease is not renewed, so that others take the sessions")
-                self._loop.call_soon_threadsafe(self._hear)
+            if time.monotonic() - self._last_report > LONGEST_STALL:
+                logger.error(
+                    "The event loop is stalled; the lease is not renewed, so that other workers take the sessions"
+                )
+                self._loop.call_soon_threadsafe(self._note_report)
                 self._wait(keeper.interval)
                 continue
             try:
@@ -99,16 +101,16 @@ class Heartbeat:
                 if is_first:
                     self._loop.call_soon_threadsafe(self._first.set_exception, error)
                     return
-                self._wait(self._after(error, keeper))
+                self._wait(self._delay_after(error, keeper))
             else:
                 is_first, self._delay = False, FIRST_DELAY
                 self._loop.call_soon_threadsafe(self._deliver, beat)
                 self._wait(keeper.interval)
 
-    def _after(self, error: Exception, keeper: LeaseKeeper) -> float:
-        """Return how long to wait after a beat that failed."""
+    def _delay_after(self, error: Exception, keeper: LeaseKeeper) -> float:
+        """Return how many seconds to wait after a failed beat."""
         logger.warning("Cannot renew the lease: %s", error, exc_info=not isinstance(error, Error))
-        if _is_cut():
+        if _is_disconnected():
             connection.close()
             keeper.disconnected()
             self._loop.call_soon_threadsafe(self._silence, time.monotonic() + keeper.grace * SAFE_SHARE)
@@ -116,7 +118,7 @@ class Heartbeat:
         return jittered(delay)
 
     def _wait(self, seconds: float) -> None:
-        """Wait, but not longer than until `hurry`, or until the server closes the connection: its lock is free then."""
+        """Wait until the time is over, `hurry` is called, or the server closes the connection, which frees its lock."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if connection.vendor == "postgresql" and connection.connection is not None:
@@ -124,17 +126,17 @@ class Heartbeat:
         if any(file == self._wake for file, _ in poll.poll(seconds * 1000)):
             os.read(self._wake, 1024)
 
-    def _deliver(self, beat: Beat) -> None:
-        self._hear()
+    def _deliver(self, beat: HeartbeatResult) -> None:
+        self._note_report()
         self._report(beat)
         if not self._first.done():
             self._first.set_result(None)
 
-    def _hear(self) -> None:
-        self._heard = time.monotonic()
+    def _note_report(self) -> None:
+        self._last_report = time.monotonic()
 
 
-def _is_cut() -> bool:
-    """Return whether the calling thread has lost its connection to PostgreSQL, and with it its lock."""
+def _is_disconnected() -> bool:
+    """Return whether the calling thread has lost its connection to PostgreSQL, and its lock."""
     raw = connection.connection
     return connection.vendor == "postgresql" and (raw is None or raw.closed)

@@ -1,4 +1,4 @@
-"""The request that a session would send next, for users and programs to look at."""
+"""The request that a session would send next, as a preview for users and API clients."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from chat.projections.context import context, system_prompt
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measured
-from chat.runner.agent_input import agent_of, load_context_rows
-from chat.runner.file_parts import Reader, Shown, file_sizes, load_file_parts
+from chat.runner.agent_input import build_session_agent, load_context_rows
+from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
 
-# What `measured` needs beside the columns of the context.
+# The columns that `measured` needs in addition to those of the context.
 MEASURED = ("model", "timestamp", "input_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class NextRequest:
-    """The rows and what becomes of them. Without an `agent` no request can be sent: `problem` says why."""
+    """The next request and the rows it is made from. Without an `agent` it cannot be sent, and `problem` says why."""
 
     session: Session
     rows: Sequence[ChatMessage]
-    files: Shown
+    files: FileParts
     agent: Agent | None = None
     problem: TranslatableText | str = ""
 
@@ -48,12 +48,12 @@ class NextRequest:
 
     @property
     def provider_name(self) -> str:
-        """The name of the endpoint that would be asked."""
+        """The name of the provider that would get the request."""
         return self.agent.provider.name if self.agent else self.session.provider
 
     @property
     def request(self) -> Request:
-        """The request as the agent makes it; without an agent only what the rows say."""
+        """The request as the agent makes it; without an agent, the messages and the system prompt."""
         return self._request(self.messages)
 
     def _request(self, messages: Sequence[Message]) -> Request:
@@ -67,17 +67,17 @@ class NextRequest:
         return given_back(form, request, self.provider_name, dialect)
 
     def estimate(self) -> tuple[list[Block], Measure]:
-        """Lay out the context with estimated tokens; the rows need the `MEASURED` columns."""
+        """Return the context's blocks with estimated tokens. The rows need the `MEASURED` columns."""
         laid = blocks(self.rows, self.files, self._given_back)
         around = of_text(self.system) + of_tools(self.tools)
         return laid, measured(laid, around, (self.session.provider, self.session.model))
 
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
-    """Read a session's next request. `more` are columns of its rows; `reader` gives the files that the model takes."""
+    """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
     rows = load_context_rows(session, *more)
     try:
-        agent = agent_of(session, rows)
+        agent = build_session_agent(session, rows)
     except AgentError as error:
         return NextRequest(session, rows, {}, problem=error.words)
     return NextRequest(session, rows, load_file_parts(rows, agent.takes, reader), agent)

@@ -1,4 +1,4 @@
-"""What a run finds when it has claimed a session: the open turn, what a dead process left, where to go on."""
+"""Read the state of a claimed session: its open turn, unfinished rows of a dead process, and where to continue."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from chat.models import (
     SessionRun,
 )
 from chat.runs.lease import Claim
-from chat.runs.turn_state import OpenText, OpenTool, SpokenText, TurnState
+from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction
 
-# So often a turn is claimed without finishing a response; the next claim closes it.
+# How often a turn is claimed without finishing a response. The next claim closes it.
 MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSnapshot:
-    """An open turn. `cut`: rows were left unfinished; `answered`: its last row ends it; `cancelling`: it is to stop.
+    """An open turn. `cut`: it has unfinished rows. `answered`: its last row ends it. `cancelling`: a user stopped it.
 
-    `written`: the number of the claim's last job in the rows. `exhausted`: the turn has ended too many processes.
+    `written` is the number of the claim's last job in the rows. `exhausted`: too many processes died in the turn.
     """
 
     state: TurnState
@@ -45,7 +45,7 @@ class TurnSnapshot:
 
 @transaction.atomic
 def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
-    """Look at a claimed session. None: nothing is to be done and the claim is given back, or it was lost."""
+    """Read a claimed session. Return None if its claim is lost, or if nothing is queued; the claim is released then."""
     tx = SessionTransaction.lock(claim.session_id)
     run = tx.run
     if (run.epoch, run.owner_id) != (claim.epoch, claim.worker_id):
@@ -56,31 +56,36 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
         run.done, run.owner, run.attempts = run.wanted, None, 0
         run.save(update_fields=["done", "owner", "attempts"])
         return None
-    return _opening(tx.session, run, mono)
+    return _snapshot(tx.session, run, mono)
 
 
 def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
-    """Look at the open turn of a session that was claimed before. None: the claim is lost."""
+    """Read the open turn of a session that was claimed before; None if the claim is lost."""
     claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
     run = claimed.select_related("session").first()
-    return _opening(run.session, run, mono) if run is not None else None
+    return _snapshot(run.session, run, mono) if run is not None else None
 
 
-def _opening(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
-    rows = list(ChatMessage.objects.live(session.pk).filter(run_id=run.turn_id).order_by("sequence"))
+def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
+    rows = list(ChatMessage.objects.in_conversation(session.pk).filter(turn_id=run.turn_id).order_by("sequence"))
+    streaming = [row for row in rows if row.status == MessageStatus.STREAMING]
+    open_text = None
+    if streaming:
+        row = streaming[-1]
+        open_text = OpenText(row.pk, row.type == MessageType.REASONING, mono - _seconds_since(row.timestamp))
     state = TurnState(
         turn_id=run.turn_id,
         began=mono,
-        lead=_passed(run.turn_started_at),
+        elapsed_before=_seconds_since(run.turn_started_at),
         mode=session.mode,
         agent_id=session.agent,
         model=session.model,
         provider=session.provider,
-        open=_open_text(rows, mono),
-        spoken=_spoken(rows, mono),
+        open=open_text,
+        texts=_texts_of_cut_response(rows, mono),
         tools=_open_tools(rows, mono),
     )
-    # Calls that have not begun are no damage: a retry leaves them too, and the run carries them out.
+    # Pending calls are not a cut: a retry leaves them, too, and the run executes them.
     cut = any(row.status in IN_FLIGHT for row in rows)
     return TurnSnapshot(
         state,
@@ -92,22 +97,15 @@ def _opening(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     )
 
 
-def _passed(began: datetime | None) -> float:
+def _seconds_since(began: datetime | None) -> float:
     return max(0.0, (timezone.now() - began).total_seconds()) if began else 0.0
 
 
-def _open_text(rows: Sequence[ChatMessage], mono: float) -> OpenText | None:
-    growing = [row for row in rows if row.status == MessageStatus.STREAMING]
-    if not growing:
-        return None
-    return OpenText(growing[-1].pk, growing[-1].type == MessageType.REASONING, mono - _passed(growing[-1].timestamp))
-
-
-def _spoken(rows: Sequence[ChatMessage], mono: float) -> tuple[SpokenText, ...]:
-    """The texts of the response that was cut off, if one was."""
+def _texts_of_cut_response(rows: Sequence[ChatMessage], mono: float) -> tuple[ResponseText, ...]:
+    """Return the texts of the response that was cut off, if there is one."""
     cut = {row.response_id for row in rows if row.status == MessageStatus.STREAMING}
     texts = (row for row in rows if row.type == MessageType.TEXT and row.response_id in cut)
-    return tuple(SpokenText(row.pk, mono - _passed(row.timestamp)) for row in texts)
+    return tuple(ResponseText(row.pk, mono - _seconds_since(row.timestamp)) for row in texts)
 
 
 def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...]:
@@ -116,7 +114,7 @@ def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...
             row.pk,
             row.tool_call_id,
             row.tool_name or "unknown",
-            mono - _passed(row.timestamp) if row.status == MessageStatus.RUNNING else None,
+            mono - _seconds_since(row.timestamp) if row.status == MessageStatus.RUNNING else None,
         )
         for row in rows
         if row.status in (MessageStatus.RUNNING, MessageStatus.PENDING)
@@ -124,7 +122,7 @@ def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...
 
 
 def is_answered(rows: Sequence[ChatMessage]) -> bool:
-    """Whether a turn's last row ends it (RUN-12): a whole assistant text or an error does, all else goes on."""
+    """Return whether a turn's last row ends it (RUN-12): a complete assistant text or an error does."""
     last = next((row for row in reversed(rows) if row.type != MessageType.TURN_START), None)
     if last is None:
         return True

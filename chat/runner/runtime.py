@@ -1,4 +1,4 @@
-"""What lives in a server process besides its pages: the publisher, the hub and, unless others run agents, a runner."""
+"""Background services of a server process: the publisher, the hub, maintenance and, if embedded, a runner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.contrib.auth.signals import user_logged_out
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
-from chat.bus.publisher import publisher, sign_out
+from chat.bus.publisher import notify_login_ended, publisher
 from chat.db import Threads
 from chat.live.hub import Hub
 from chat.runner.runner import Runner
@@ -27,7 +27,7 @@ MAINTENANCE_INTERVAL = 60.0
 
 
 class Maintenance:
-    """Looks every minute for maintenance that is due, in a thread of its own."""
+    """Runs maintenance jobs that are due, once a minute, in a thread of its own."""
 
     def __init__(self) -> None:
         self._threads = Threads(1, "parley-maintenance")
@@ -35,7 +35,7 @@ class Maintenance:
         self._task = asyncio.get_running_loop().create_task(self._run_forever())
 
     async def stop(self) -> None:
-        """Stop after the batch that is being worked on; the next start continues."""
+        """Stop after the current batch. The next start continues."""
         self._stopping.set()
         self._task.cancel()
         await asyncio.wait([self._task])
@@ -46,7 +46,7 @@ class Maintenance:
             await asyncio.sleep(MAINTENANCE_INTERVAL)
             try:
                 await self._threads.run(jobs.run, Deadline(stopping=self._stopping))
-            except Exception as error:  # most likely the database is away; the next round may do better
+            except Exception as error:  # usually the database is unavailable; the next round tries again
                 logger.warning("Maintenance failed: %r", error)
 
 
@@ -58,82 +58,82 @@ class Runtime:
     maintenance: Maintenance = field(default_factory=Maintenance)
 
 
-_node: Runtime | None = None
+_runtime: Runtime | None = None
 
 
 async def start() -> None:
-    """Start everything on the running event loop. Raises RuntimeError when it is running already."""
-    global _node
-    if _node is not None:
+    """Start the services on the running event loop. Raises RuntimeError if they are running already."""
+    global _runtime
+    if _runtime is not None:
         raise RuntimeError("this process is running already")
     publisher.open()
     hub = Hub()
     loop = asyncio.get_running_loop()
     tasks = [loop.create_task(_list_models_forever())]
-    _node = Runtime(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
+    _runtime = Runtime(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
     try:
-        await _node.hub.start()
-        if _node.runner is not None:
-            await _node.runner.start()
+        await _runtime.hub.start()
+        if _runtime.runner is not None:
+            await _runtime.runner.start()
     except BaseException:
         for task in tasks:
             task.cancel()
-        await _node.maintenance.stop()
-        await _node.hub.stop()
-        _node = None
+        await _runtime.maintenance.stop()
+        await _runtime.hub.stop()
+        _runtime = None
         raise
-    user_logged_out.connect(_signed_out)
+    user_logged_out.connect(_on_logged_out)
 
 
 async def stop() -> None:
-    """Stop everything. Running sessions are released for the next worker."""
-    global _node
-    node, _node = _node, None
-    if node is None:
+    """Stop the services. Running sessions are released for the next worker."""
+    global _runtime
+    running, _runtime = _runtime, None
+    if running is None:
         return
-    user_logged_out.disconnect(_signed_out)
-    for task in node.tasks:
+    user_logged_out.disconnect(_on_logged_out)
+    for task in running.tasks:
         task.cancel()
-    await asyncio.wait(node.tasks)
-    await node.maintenance.stop()
-    if node.runner is not None:
-        await node.runner.stop()
+    await asyncio.wait(running.tasks)
+    await running.maintenance.stop()
+    if running.runner is not None:
+        await running.runner.stop()
     await publisher.close()
-    await node.hub.stop()
+    await running.hub.stop()
     await registry().close()
     reset()
 
 
 def hub() -> Hub:
-    """The hub of this process. Raises RuntimeError before `start`."""
-    if _node is None:
+    """Return the hub of this process. Raises RuntimeError before `start`."""
+    if _runtime is None:
         raise RuntimeError("the live stream has not been started in this process")
-    return _node.hub
+    return _runtime.hub
 
 
 def may_stream(user_id: int) -> bool:
-    """Return whether a user may open one more stream or waiting request here. Any thread may ask."""
-    return _node is None or _node.hub.may_stream(user_id)
+    """Return whether a user may open another stream or waiting request here. Can be called from any thread."""
+    return _runtime is None or _runtime.hub.may_stream(user_id)
 
 
 def worker_id() -> str | None:
-    """Return the id of this process's worker; None where other processes run the agents."""
-    return _node.runner.worker_id if _node is not None and _node.runner is not None else None
+    """Return the id of this process's worker; None if other processes run the agents."""
+    return _runtime.runner.worker_id if _runtime is not None and _runtime.runner is not None else None
 
 
 def end_streams() -> None:
-    """End the answers that never do, so that a server which is about to stop need not wait for them."""
-    if _node is not None:
-        _node.hub.end_streams()
+    """End endless HTTP responses, so that a server that stops does not wait for them."""
+    if _runtime is not None:
+        _runtime.hub.end_streams()
 
 
 async def _list_models_forever() -> None:
-    """Keep the models that the pages offer fresh; the registry asks only when it is time."""
+    """Keep the model list up to date. The registry decides when to ask the providers."""
     while True:
         await registry().models()
         await asyncio.sleep(LIST_INTERVAL)
 
 
-def _signed_out(request: HttpRequest, **_: object) -> None:
+def _on_logged_out(request: HttpRequest, **_: object) -> None:
     if request.session.session_key:
-        sign_out(hash_key(request.session.session_key))
+        notify_login_ended(hash_key(request.session.session_key))

@@ -1,7 +1,7 @@
-"""The one batched writer of a process: everything that its runs write, several sessions per transaction.
+"""The writer of a process writes the changes of all its runs in batches, with several sessions per transaction.
 
-Durable changes are written as soon as the one thread is free; text waits up to 250 ms or 2 KB, which bounds what a
-crash can lose. Streaming never blocks on the database.
+It writes durable changes as soon as its thread is free. Text waits for up to 250 ms or 2 KB, which bounds what a crash
+can lose. Streaming never blocks on the database.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from django.db import OperationalError
 
-from chat.bus.publisher import publish
 from chat.db import LOCK_TIMEOUT, Threads, sqlstate
 from chat.runs.lease import Claim
 from chat.services.runs.recording import Batch, Job, Outcome, PendingText, Recorded, record
@@ -23,23 +23,23 @@ logger = logging.getLogger(__name__)
 
 TEXT_INTERVAL = 0.25
 TEXT_SIZE = 2048
-# Seconds until the sessions are tried again whose rows a long transaction has locked.
+# Seconds between two tries for sessions whose rows another transaction has locked.
 BUSY_INTERVAL = 0.05
-# Milliseconds (PostgreSQL). One long transaction must not hold up the writer of all sessions.
+# Milliseconds (PostgreSQL). One long transaction must not block the writer of all sessions.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 250, "idle_in_transaction_session_timeout": 10_000}
 
 
-class Fenced(Exception):  # not a fault: another worker runs the session now
+class Fenced(Exception):  # not an error: another worker runs the session now
     """The claim is lost; nothing was written."""
 
 
-class Rewound(Exception):  # see above; a failover is no fault of the turn
+class Rewound(Exception):  # not an error of the turn: the database lost rows in a failover
     """The rows lack earlier jobs of the claim; nothing was written."""
 
 
 @dataclass(slots=True)
-class _Text:
-    """Text of one message that waits to be written."""
+class _QueuedText:
+    """Text of one message that is not in a batch yet."""
 
     claim: Claim
     offset: int
@@ -48,13 +48,13 @@ class _Text:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _QueuedJob:
     job: Job
     done: asyncio.Future[Recorded]
 
 
 def _ignore(claim: Claim) -> None:
-    """Do nothing about a lost claim."""
+    """Ignore a lost claim."""
 
 
 class Writer:
@@ -66,11 +66,11 @@ class Writer:
     def __init__(self, on_fenced: Callable[[Claim], None] = _ignore) -> None:
         self._threads = Threads(1, "parley-writer", limits=LIMITS)
         self._on_fenced = on_fenced
-        self._jobs: list[_Waiting] = []
-        self._texts: dict[str, _Text] = {}
-        # What others had locked at its first try. It is tried again as it is: whether that try has written it is not
-        # known for certain, when the answer to its COMMIT was lost.
-        self._busy_jobs: list[_Waiting] = []
+        self._jobs: list[_QueuedJob] = []
+        self._texts: dict[str, _QueuedText] = {}
+        # Jobs and texts whose rows were locked at the first try. They are tried again unchanged, because the first try
+        # may have written them if the answer to its COMMIT was lost.
+        self._busy_jobs: list[_QueuedJob] = []
         self._busy_texts: list[PendingText] = []
         self._wake = asyncio.Event()
         self._closing = False
@@ -81,7 +81,7 @@ class Writer:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Write all that is waiting, then end."""
+        """Write everything that is queued, then stop."""
         self._closing = True
         self._wake.set()
         if self._task is not None:
@@ -89,58 +89,64 @@ class Writer:
         await self._threads.close()
 
     def submit(self, job: Job) -> asyncio.Future[Recorded]:
-        """Queue changes. The future gives what was recorded once it is committed and published.
+        """Queue changes. The future has the result when they are committed and published.
 
-        It raises Fenced or Rewound, or what kept the changes from being written.
+        It raises Fenced, Rewound, or the error of the write.
         """
         done: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(_seen)
-        self._jobs.append(_Waiting(job, done))
+        done.add_done_callback(_retrieve_exception)
+        self._jobs.append(_QueuedJob(job, done))
         self._wake.set()
         return done
 
     def append(self, claim: Claim, message_id: str, offset: int, text: str) -> None:
         """Queue text of a streaming message."""
-        waiting = self._texts.get(message_id)
-        if waiting is None:
+        queued = self._texts.get(message_id)
+        if queued is None:
             if not self._texts:
                 self._texts_written = max(self._texts_written, time.monotonic() - TEXT_INTERVAL)
                 self._wake.set()
-            waiting = self._texts[message_id] = _Text(claim, offset)
-        waiting.parts.append(text)
-        waiting.size += len(text)
-        if waiting.size >= TEXT_SIZE:
+            queued = self._texts[message_id] = _QueuedText(claim, offset)
+        queued.parts.append(text)
+        queued.size += len(text)
+        if queued.size >= TEXT_SIZE:
             self._wake.set()
 
     async def _run(self) -> None:
-        while not (self._closing and not self._waits()):
-            if not self._closing or self._busy():
+        while not self._closing or self._jobs or self._texts or self._has_busy():
+            if not self._closing or self._has_busy():
                 await self._sleep()
-            wait = not self._busy()
+            wait = not self._has_busy()
             jobs, self._jobs, self._busy_jobs = [*self._busy_jobs, *self._jobs], [], []
-            texts, self._busy_texts = [*self._busy_texts, *self._due({each.job.claim.session_id for each in jobs})], []
+            due = self._take_due_texts({queued.job.claim.session_id for queued in jobs})
+            texts, self._busy_texts = [*self._busy_texts, *due], []
             if jobs or texts:
-                await self._write_or_fail(jobs, texts, wait)
+                await self._write(jobs, texts, wait)
 
-    def _waits(self) -> bool:
-        return bool(self._jobs or self._texts or self._busy())
-
-    def _busy(self) -> bool:
+    def _has_busy(self) -> bool:
         return bool(self._busy_jobs or self._busy_texts)
 
-    async def _write_or_fail(self, jobs: list[_Waiting], texts: list[PendingText], wait: bool) -> None:
-        """Write a batch; whatever goes wrong with one must not end the writer, and with it every run."""
+    async def _write(self, jobs: list[_QueuedJob], texts: list[PendingText], wait: bool) -> None:
+        """Write a batch. An error in one batch must not stop the writer, which serves all runs."""
         try:
-            await self._write(jobs, texts, wait)
+            try:
+                batch = await self._record([queued.job for queued in jobs], texts, wait)
+            except Exception:
+                logger.exception("A batch of changes could not be written; trying each session separately")
+                await self._write_by_session(jobs, texts)
+            else:
+                self._deliver(jobs, texts, batch)
         except Exception as error:
             logger.exception("The results of a batch could not be delivered")
-            for waiting in jobs:
-                if not waiting.done.done():
-                    waiting.done.set_exception(error)
+            for queued in jobs:
+                if not queued.done.done():
+                    queued.done.set_exception(error)
 
-    def _due(self, sessions: set[str]) -> list[PendingText]:
-        """Take the texts whose time has come: all of them every 250 ms, before that the long ones and those of
-        sessions with changes, which may end the very message."""
+    def _take_due_texts(self, sessions: set[str]) -> list[PendingText]:
+        """Take the texts to write now: all every 250 ms; else long ones, and those of `sessions`, which have changes.
+
+        A session's changes may end the message of its text.
+        """
         now = time.monotonic()
         if self._closing or now - self._texts_written >= TEXT_INTERVAL:
             self._texts_written = now
@@ -157,64 +163,61 @@ class Writer:
         ]
 
     async def _sleep(self) -> None:
-        try:
-            # Nothing waits: sleep until something does.
-            async with asyncio.timeout(self._patience()):
+        """Sleep until a job is submitted, or the texts are due, or busy sessions are to be tried again."""
+        seconds = None
+        if self._has_busy():
+            seconds = BUSY_INTERVAL
+        elif self._texts:
+            seconds = max(0.0, self._texts_written + TEXT_INTERVAL - time.monotonic())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
         self._wake.clear()
 
-    def _patience(self) -> float | None:
-        if self._busy():
-            return BUSY_INTERVAL
-        if not self._texts:
-            return None
-        return max(0.0, self._texts_written + TEXT_INTERVAL - time.monotonic())
-
-    async def _write(self, jobs: list[_Waiting], texts: list[PendingText], wait: bool) -> None:
-        try:
-            batch = await self._record([waiting.job for waiting in jobs], texts, wait)
-        except Exception:
-            logger.exception("A batch of changes could not be written; its parts are tried one by one")
-            await self._write_apart(jobs, texts)
-            return
-        self._deliver(jobs, texts, batch)
-
-    async def _write_apart(self, jobs: list[_Waiting], texts: list[PendingText]) -> None:
-        """One session's bad change must not cost the others theirs."""
+    async def _write_by_session(self, jobs: list[_QueuedJob], texts: list[PendingText]) -> None:
+        """Write each session in a transaction of its own, so that one bad change does not affect the others."""
         sessions = {each.job.claim.session_id for each in jobs} | {text.claim.session_id for text in texts}
         for session_id in sessions:
-            mine = [waiting for waiting in jobs if waiting.job.claim.session_id == session_id]
+            mine = [queued for queued in jobs if queued.job.claim.session_id == session_id]
             its_texts = [text for text in texts if text.claim.session_id == session_id]
             try:
-                batch = await self._record([waiting.job for waiting in mine], its_texts, wait=True)
+                batch = await self._record([queued.job for queued in mine], its_texts, wait=True)
             except Exception as error:
                 logger.exception("Changes of session %s could not be written", session_id)
-                for waiting in mine:
-                    if not waiting.done.done():
-                        waiting.done.set_exception(error)
+                for queued in mine:
+                    if not queued.done.done():
+                        queued.done.set_exception(error)
                 continue
             self._deliver(mine, its_texts, batch)
 
     async def _record(self, jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
-        """Write, again and again while the database is away: claims and numbers keep a late success harmless."""
-        return await self._threads.run_with_retry(_record_patiently, jobs, texts, wait, unless=lambda: self._closing)
+        """Write, and retry while the database is unavailable. Claims and job numbers make a repeated write harmless."""
+        return await self._threads.run_with_retry(
+            _record_or_skip_locked, jobs, texts, wait, unless=lambda: self._closing
+        )
 
-    def _deliver(self, jobs: Sequence[_Waiting], texts: Sequence[PendingText], batch: Batch) -> None:
+    def _deliver(self, jobs: Sequence[_QueuedJob], texts: Sequence[PendingText], batch: Batch) -> None:
+        """Give the results of a batch, whose events `record` has published, to the runs."""
         self._busy_texts += [text for text, outcome in zip(texts, batch.texts, strict=True) if outcome is Outcome.BUSY]
-        for waiting, recorded in zip(jobs, batch.jobs, strict=True):
+        for queued, recorded in zip(jobs, batch.jobs, strict=True):
+            session_id = queued.job.claim.session_id
             if recorded.outcome is Outcome.BUSY:
-                self._busy_jobs.append(waiting)
+                self._busy_jobs.append(queued)
+            elif queued.done.done():
+                continue
+            elif recorded.outcome is Outcome.FENCED:
+                queued.done.set_exception(Fenced(session_id))
+            elif recorded.outcome is Outcome.REWOUND:
+                queued.done.set_exception(Rewound(session_id))
             else:
-                _deliver(waiting, recorded)
+                queued.done.set_result(recorded)
         fenced = [text.claim for text, outcome in zip(texts, batch.texts, strict=True) if outcome is Outcome.FENCED]
         for claim in dict.fromkeys(fenced):
             self._on_fenced(claim)
 
 
-def _record_patiently(jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
-    """Write a batch; if others have locked rows of it for long, or at all with `wait` off, write the rest."""
+def _record_or_skip_locked(jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
+    """Write a batch without the sessions whose rows are locked: for too long, or at all if `wait` is off."""
     if wait:
         try:
             return record(jobs, texts)
@@ -224,20 +227,7 @@ def _record_patiently(jobs: Sequence[Job], texts: Sequence[PendingText], wait: b
     return record(jobs, texts, wait=False)
 
 
-def _deliver(waiting: _Waiting, recorded: Recorded) -> None:
-    """Publish what a job has changed, and tell its run."""
-    session_id = waiting.job.claim.session_id
-    if recorded.outcome in (Outcome.FENCED, Outcome.REWOUND):
-        if not waiting.done.done():
-            error = Fenced(session_id) if recorded.outcome is Outcome.FENCED else Rewound(session_id)
-            waiting.done.set_exception(error)
-        return
-    publish(session_id, recorded.events)
-    if not waiting.done.done():
-        waiting.done.set_result(recorded)
-
-
-def _seen(done: asyncio.Future[Recorded]) -> None:
+def _retrieve_exception(done: asyncio.Future[Recorded]) -> None:
     """Retrieve the exception, so that a future without a waiter logs no warning."""
     if not done.cancelled():
         done.exception()

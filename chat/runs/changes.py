@@ -1,4 +1,4 @@
-"""What a run wants written: row changes as values, in the order in which they are to be applied."""
+"""Row changes of a run, as values in the order in which they are applied."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AppendText:
 
 @dataclass(frozen=True, slots=True)
 class RecordUsage:
-    """A response's tokens for the session's own figures (RUN-04)."""
+    """The tokens of a response, for the session's totals (RUN-04)."""
 
     provider: str
     model: str
@@ -52,7 +52,7 @@ class RecordUsage:
 
 @dataclass(frozen=True, slots=True)
 class RecordRequest:
-    """What a response is asked with: columns of ModelRequest, `rows` by message id and revision."""
+    """The record of a response's request: columns of ModelRequest. `rows` are message ids with revisions."""
 
     revision: int
     agent: str
@@ -65,29 +65,38 @@ class RecordRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TellStatus:
-    """agent_status to push beside the changes around it."""
+class ReportStatus:
+    """An agent_status event, published in order with the changes around it."""
 
     status: AgentStatus
     tool_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TellCancelled:
+class ReportCancelled:
+    """An agent_cancelled event."""
+
     turn_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseTurn:
-    """The turn is over: begin the next one with what is queued, or release the session.
+    """End the turn: begin the next one with the queued messages, or release the session.
 
-    `for_queued`: it ends for what is queued alone (RUN-06). When that has been withdrawn meanwhile, none of the job
-    is written and the turn goes on.
+    `for_queued`: the turn ends only to deliver queued messages (RUN-06). If they were withdrawn since, nothing of the
+    job is written and the turn continues.
     """
 
     for_queued: bool = False
 
 
 Change = (
-    InsertMessage | UpdateMessage | AppendText | RecordUsage | RecordRequest | TellStatus | TellCancelled | CloseTurn
+    InsertMessage
+    | UpdateMessage
+    | AppendText
+    | RecordUsage
+    | RecordRequest
+    | ReportStatus
+    | ReportCancelled
+    | CloseTurn
 )

@@ -1,7 +1,7 @@
-"""Who may run a session: requests, claims with their fencing epoch, and the workers' leases (RUN-15).
+"""Requests to run a session, claims with a fencing epoch, and leases of workers (RUN-15).
 
-Synchronous; each function is one transaction or part of the caller's. Each can be repeated when the answer to its
-COMMIT was lost. `heartbeat.py` decides with what is read here; docs/architecture.md (Runs) has the rules.
+All functions are synchronous; each is one transaction or part of the caller's, and can be repeated if the answer to its
+COMMIT was lost. docs/architecture.md (Runs) has the rules.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A run as its row has it, for the worker that compares its own claims with the rows."""
+class RunRow:
+    """Columns of a SessionRun, which a worker compares with its own claims."""
 
     epoch: int
     owner: str | None
@@ -45,15 +45,15 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
-    """A worker's last sign of life: the value changes with every renewal. `seconds` is the length of its lease."""
+class Renewal:
+    """The last renewal of a worker's lease; each renewal changes the value. `seconds` is the length of the lease."""
 
     lease_until: datetime
     seconds: float
 
 
 def register_worker(worker_id: str = "") -> str:
-    """Register a worker, whose lease begins now, and return its id: the given one, or a new one."""
+    """Register a worker with a lease from now, and return its id: the given one, or a new one."""
     worker_id = worker_id or ids.worker_id()
     label = f"{socket.gethostname()} {os.getpid()}"
     Worker.objects.update_or_create(id=worker_id, defaults={"label": label[:200], **_lease()})
@@ -61,33 +61,33 @@ def register_worker(worker_id: str = "") -> str:
 
 
 def renew(worker_id: str) -> bool:
-    """Extend a worker's lease, however late. Return False if the worker was declared dead, and its sessions freed."""
+    """Extend a worker's lease, even after it has expired. Return False if other workers have removed the worker."""
     return bool(Worker.objects.filter(id=worker_id).update(**_lease()))
 
 
-def others(worker_id: str) -> dict[str, Sign]:
-    """Return the last signs of life of all other workers, by id."""
+def other_workers(worker_id: str) -> dict[str, Renewal]:
+    """Return the last renewals of all other workers, by worker id."""
     rows = Worker.objects.exclude(id=worker_id).values_list("id", "lease_until", "lease_seconds")
-    return {other: Sign(lease_until, seconds) for other, lease_until, seconds in rows}
+    return {other: Renewal(lease_until, seconds) for other, lease_until, seconds in rows}
 
 
 def release_worker(worker_id: str) -> None:
-    """Free the sessions of a worker that stops, and delete it. Being stopped is no attempt at a turn that failed."""
+    """Free the sessions of a worker that stops, and delete it. This does not count as a failed attempt at a turn."""
     with transaction.atomic():
         runs = SessionRun.objects.filter(owner=worker_id)
         runs.update(owner=None, attempts=Greatest(F("attempts"), 1) - 1)
         Worker.objects.filter(id=worker_id).delete()
 
 
-def take_over(worker_id: str, sign: Sign) -> bool:
-    """Free the sessions of a dead worker, and delete it, unless it has shown a sign of life since `sign`.
+def take_over(worker_id: str, renewal: Renewal) -> bool:
+    """Free the sessions of a dead worker, and delete it, unless it has renewed its lease after `renewal`.
 
-    Rows that are locked are left for the next call: a transaction that hangs must not stop this one. Return whether
-    sessions were freed.
+    Locked rows are left for the next call, so that a hanging transaction cannot block this one. Return whether sessions
+    were freed.
     """
     with transaction.atomic():
         worker = _locked(Worker.objects.filter(id=worker_id)).first()
-        if worker is None or Sign(worker.lease_until, worker.lease_seconds) != sign:
+        if worker is None or Renewal(worker.lease_until, worker.lease_seconds) != renewal:
             return False
         runs = SessionRun.objects.filter(owner=worker_id)
         found = list(_locked(runs.order_by("pk")).values_list("pk", flat=True))
@@ -98,16 +98,16 @@ def take_over(worker_id: str, sign: Sign) -> bool:
 
 
 def request(session_id: str) -> None:
-    """Ask, inside the caller's transaction, that the session be run; wake a runner when it commits."""
+    """Request a run of the session in the caller's transaction; wake a runner on commit."""
     waiting_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
     SessionRun.objects.filter(session=session_id).update(wanted=F("wanted") + 1, due_since=waiting_since)
     transaction.on_commit(lambda: wakeups.send(wakeups.Wakeup.WORK, session_id))
 
 
 def claim(worker_id: str, limit: int) -> list[Claim]:
-    """Take up to `limit` sessions that are due, the oldest first; each gets a new epoch.
+    """Claim up to `limit` due sessions, the oldest first; each gets a new epoch.
 
-    A worker whose lease has run out gets none: it has to renew it first.
+    A worker whose lease has expired gets none until it renews the lease.
     """
     alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
     with transaction.atomic():
@@ -120,7 +120,7 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
 
 
 def adopt(claim: Claim) -> Claim | None:
-    """Claim a session again that the worker owns without running it; None if its row is locked, or not as it was."""
+    """Claim a session again that the worker owns but does not run; None if its row is locked or has changed."""
     owned = SessionRun.objects.filter(pk=claim.session_id, owner=claim.worker_id, epoch=claim.epoch)
     with transaction.atomic():
         if not _locked(owned).exists():
@@ -129,29 +129,29 @@ def adopt(claim: Claim) -> Claim | None:
     return Claim(claim.session_id, claim.epoch + 1, claim.worker_id)
 
 
-def work_is_due() -> bool:
-    """Return whether `claim` would find anything. It only reads, so that an idle poll takes no write lock."""
-    # In their order, although any would do: without it PostgreSQL and SQLite read all sessions instead of the index.
+def is_work_due() -> bool:
+    """Return whether a session is due. Only reads, so that an idle poll takes no write lock."""
+    # Any row would do, but without the order both databases scan all sessions instead of the index.
     return bool(SessionRun.objects.filter(DUE).order_by("due_since").values_list("pk")[:1])
 
 
-def standings(worker_id: str, session_ids: Collection[str]) -> dict[str, Standing]:
-    """Return the runs that the worker owns, and those of `session_ids`, by session id."""
-    found = _standings(SessionRun.objects.filter(owner=worker_id))
+def run_rows(worker_id: str, session_ids: Collection[str]) -> dict[str, RunRow]:
+    """Return the runs that the worker owns and those of `session_ids`, by session id."""
+    found = _read_run_rows(SessionRun.objects.filter(owner=worker_id))
     if missing := [session_id for session_id in session_ids if session_id not in found]:
-        found |= _standings(SessionRun.objects.filter(pk__in=missing))
+        found |= _read_run_rows(SessionRun.objects.filter(pk__in=missing))
     return found
 
 
 def give_back(claim: Claim) -> None:
-    """Release a claim that was not served: the session is due again."""
+    """Release a claim that was not run; the session is due again."""
     SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id).update(owner=None)
 
 
 def ask_to_stop(session_id: str, user_id: int | None) -> bool:
-    """Turn a running turn into a cancelling one, inside the caller's transaction. Return False if nothing runs.
+    """Mark the open turn as cancelling in the caller's transaction. Return False if no turn is open.
 
-    Of several people who stop a turn the first is remembered. `user_id` is None where no person stops it.
+    The first user who stops a turn is recorded. `user_id` is None if no user stops it.
     """
     open_turn = SessionRun.objects.filter(session=session_id, state__in=[RunState.RUNNING, RunState.CANCELLING])
     turn_id = open_turn.select_for_update().values_list("turn_id", flat=True).first()
@@ -164,17 +164,17 @@ def ask_to_stop(session_id: str, user_id: int | None) -> bool:
 
 
 def revoke(session_id: str) -> None:
-    """End a session's claim for good, inside the caller's transaction: its worker is fenced, and no other claims it."""
+    """End a session's claim in the caller's transaction: its worker is fenced, and the session is not due."""
     SessionRun.objects.filter(pk=session_id).update(owner=None, done=F("wanted"), epoch=F("epoch") + 1)
 
 
-def _standings(runs: QuerySet[SessionRun]) -> dict[str, Standing]:
+def _read_run_rows(runs: QuerySet[SessionRun]) -> dict[str, RunRow]:
     rows = runs.values_list("session_id", "epoch", "owner_id", "state", "turn_id")
-    return {session_id: Standing(epoch, owner, state, turn_id) for session_id, epoch, owner, state, turn_id in rows}
+    return {session_id: RunRow(epoch, owner, state, turn_id) for session_id, epoch, owner, state, turn_id in rows}
 
 
 def _locked(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Lock rows, but for those that are locked already (SQLite locks the database as a transaction begins)."""
+    """Lock rows and skip locked ones. (SQLite locks the whole database when a transaction begins.)"""
     return rows.select_for_update(skip_locked=True, of=("self",))
 
 

@@ -1,4 +1,4 @@
-"""What one heartbeat does to the rows: renews the lease, and compares what the rows say with what the worker runs."""
+"""One heartbeat: renew the worker's lease, and compare the rows of its sessions with what it runs."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from django.conf import settings
 from chat import ids
 from chat.models import RunState
 from chat.runs import lease
-from chat.runs.lease import Claim, Standing
+from chat.runs.lease import Claim, RunRow
 from chat.runs.liveness import ProcessLock, Watch
 
 logger = logging.getLogger(__name__)
 
 BEATS_PER_LEASE = 5
-# When more than this share of a lease, or so many seconds, passed between two looks at the other workers, the database
-# was away for them too.
+# If more than this share of a lease, and this many seconds, passed between two looks at the other workers, the database
+# was unavailable for them, too.
 LONGEST_GAP = 0.6
 SHORTEST_GAP = 2.0
 
 
 @dataclass(slots=True)
-class Beat:
-    """What a beat found. `began`: the moment from which the lease counts, by the monotonic clock.
+class HeartbeatResult:
+    """The result of a heartbeat. `began` is the start of the lease on the monotonic clock.
 
-    `lost`: claims that are not the worker's any more; `stops`: turns that are to stop, by session; `adopted`: new
-    claims for sessions that the worker owned without running them; `freed`: sessions of dead workers are due now.
+    `lost`: claims that the worker no longer has. `stops`: turns to stop, by session. `adopted`: new claims of sessions
+    that the worker owned but did not run. `freed`: whether sessions of dead workers have become due.
     """
 
     worker_id: str
@@ -41,9 +41,12 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What the rows say of a worker's claims. `suspects` are claims that count as lost, or as unserved, if the next
-    comparison says the same: they may be about to be released, or served, by what the worker is doing right now."""
+class Reconciliation:
+    """A worker's claims compared with the rows.
+
+    `suspects` are claims that differ, but may be about to be released or run. They count as lost or unserved if the
+    next comparison finds the same.
+    """
 
     lost: list[Claim]
     stops: dict[str, str]
@@ -51,10 +54,10 @@ class Comparison:
     suspects: frozenset[Claim]
 
 
-def compare(
-    worker_id: str, running: Mapping[str, Claim], found: Mapping[str, Standing], suspects: frozenset[Claim]
-) -> Comparison:
-    """Compare the claims that a worker serves, by session, with the rows."""
+def reconcile(
+    worker_id: str, running: Mapping[str, Claim], found: Mapping[str, RunRow], suspects: frozenset[Claim]
+) -> Reconciliation:
+    """Compare the claims that a worker runs, by session, with the rows."""
     stops: dict[str, str] = {}
     lost: list[Claim] = []
     unserved: list[Claim] = []
@@ -72,11 +75,11 @@ def compare(
         if row.owner == worker_id and session_id not in running:
             claim = Claim(session_id, row.epoch, worker_id)
             (unserved.append if claim in suspects else suspected.add)(claim)
-    return Comparison(lost, stops, unserved, frozenset(suspected))
+    return Reconciliation(lost, stops, unserved, frozenset(suspected))
 
 
 class LeaseKeeper:
-    """One worker's side of the leases. A beat may raise a database error at any statement; the next one mends it."""
+    """Keeps one worker's lease. A beat can raise database errors; the next beat corrects the state."""
 
     def __init__(self, lock: ProcessLock, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.worker_id = ids.worker_id()
@@ -84,7 +87,7 @@ class LeaseKeeper:
         self._clock = clock
         self._watch = Watch(gap=max(SHORTEST_GAP, settings.LEASE_SECONDS * LONGEST_GAP), grace=lock.grace)
         self._suspects: frozenset[Claim] = frozenset()
-        self._is_enlisted = False
+        self._is_registered = False
 
     @property
     def interval(self) -> float:
@@ -92,49 +95,49 @@ class LeaseKeeper:
         usual: float = settings.LEASE_SECONDS / BEATS_PER_LEASE
         return min(usual, self._lock.grace) if self._watch.suspects else usual
 
-    def beat(self, running: Mapping[str, Claim]) -> Beat:
-        """Renew the lease, then see what was lost, stopped, forgotten, or left behind by the dead.
+    def beat(self, running: Mapping[str, Claim]) -> HeartbeatResult:
+        """Renew the lease, then find lost, stopped and unserved claims, and free the sessions of dead workers.
 
-        `running` are the claims that the worker serves, or has yet to give back, by session.
+        `running` are the claims that the worker runs or has not given back yet, by session.
         """
         began = self._clock()
         self._lock.hold(self.worker_id)
-        if self._is_enlisted and not lease.renew(self.worker_id):
+        if self._is_registered and not lease.renew(self.worker_id):
             logger.warning("Other workers have taken the sessions of this one: it had not renewed its lease in time")
-            self.worker_id, self._is_enlisted = ids.worker_id(), False
+            self.worker_id, self._is_registered = ids.worker_id(), False
             self._lock.hold(self.worker_id)
-        if not self._is_enlisted:
+        if not self._is_registered:
             lease.register_worker(self.worker_id)
-            self._is_enlisted = True
-        found = lease.standings(self.worker_id, running)
-        compared = compare(self.worker_id, running, found, self._suspects)
-        self._suspects = compared.suspects
-        adopted = [claim for unserved in compared.unserved if (claim := lease.adopt(unserved)) is not None]
-        freed = self._free_sessions_of_the_dead()
-        return Beat(self.worker_id, began, compared.lost, compared.stops, adopted, freed)
+            self._is_registered = True
+        found = lease.run_rows(self.worker_id, running)
+        result = reconcile(self.worker_id, running, found, self._suspects)
+        self._suspects = result.suspects
+        adopted = [claim for unserved in result.unserved if (claim := lease.adopt(unserved)) is not None]
+        freed = self._free_sessions_of_dead_workers()
+        return HeartbeatResult(self.worker_id, began, result.lost, result.stops, adopted, freed)
 
-    def _free_sessions_of_the_dead(self) -> bool:
+    def _free_sessions_of_dead_workers(self) -> bool:
         began = self._clock()
-        signs = lease.others(self.worker_id)
-        free = self._lock.free(signs) if signs else set()
+        renewals = lease.other_workers(self.worker_id)
+        free = self._lock.free(renewals) if renewals else set()
         freed = False
-        for worker_id, sign in self._watch.look(signs, free, began=began, ended=self._clock()).items():
-            if lease.take_over(worker_id, sign):
-                logger.warning("Worker %s is dead; its sessions go on elsewhere", worker_id)
+        for worker_id, renewal in self._watch.look(renewals, free, began=began, ended=self._clock()).items():
+            if lease.take_over(worker_id, renewal):
+                logger.warning("Worker %s is dead; other workers continue its sessions", worker_id)
                 freed = True
             self._lock.forget(worker_id)
         return freed
 
     @property
     def grace(self) -> float:
-        """For how long the worker's lock may be free before others take its sessions."""
+        """Seconds for which the worker's lock may be free before others take its sessions."""
         return self._lock.grace
 
     def disconnected(self) -> None:
-        """Begin to watch the others again: whether the database was away for them too is not known."""
+        """Start watching the other workers again, because the database may have been unavailable for them, too."""
         self._watch.forget()
 
     def end(self) -> None:
-        """Give everything back; the next worker takes it at once."""
+        """Release the worker's sessions and its lock."""
         lease.release_worker(self.worker_id)
         self._lock.release()

@@ -1,14 +1,14 @@
-"""How a worker's process is known to have ended: it holds a lock that its operating system or database releases.
+"""Detect that a worker's process has ended, by a lock that its operating system or database releases.
 
 SQLite, where all processes are on one machine: an flock'ed file beside the database. The kernel releases it with the
-process, so a free one is proof. Process ids prove nothing: they are used again, and containers do not share them.
+process, so a free lock is proof. Process ids are no proof: they are reused, and containers do not share them.
 
 PostgreSQL: a session-level advisory lock of the heartbeat's connection. The server releases it with the connection,
-which a live process can lose too: it makes another one at once. Hence a lock has to be free for `GRACE` seconds, in
-which a live worker has taken it again or has stopped publishing (`heartbeat.py`). After a restart all locks are free
-until the workers have come back: then nothing is concluded for a while.
+which a live process can lose, too, and opens again at once. So a lock has to be free for `GRACE` seconds, in which a
+live worker has taken it again or has stopped publishing (`heartbeat.py`). After a restart of the server all locks are
+free until the workers have reconnected, so for a while no worker counts as dead.
 
-A lock that cannot be taken, or is held for too long, proves nothing either way: then the lease decides.
+A lock that cannot be taken, or is held for too long, proves nothing. Then the lease decides.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from typing import Protocol
 
 from django.db import connection
 
-from chat.runs.lease import Sign
+from chat.runs.lease import Renewal
 
 logger = logging.getLogger(__name__)
 
 GRACE = 1.0
-# The first half of the advisory locks' keys; the second one is made of the worker's id.
+# The first half of the advisory locks' keys. The second half is made from the worker's id.
 LOCK_CLASS = 7_275_394
 
 
 class ProcessLock(Protocol):
-    """The lock of one worker, and a look at those of others. `grace`: for how long a lock has to be free."""
+    """The lock of one worker, and a check of other workers' locks. `grace`: seconds for which a lock has to be free."""
 
     grace: float
 
     def hold(self, worker_id: str) -> None:
-        """Take the worker's lock, unless it is held already. Call it before the worker is registered."""
+        """Take the worker's lock, if it is not held yet. Call it before the worker is registered."""
 
     def free(self, worker_ids: Iterable[str]) -> set[str]:
-        """Return which workers' locks are known to be free."""
+        """Return the workers whose locks are known to be free."""
 
     def forget(self, worker_id: str) -> None:
         """Remove what is left of a dead worker's lock."""
 
     def release(self) -> None:
-        """Let go of the lock; its worker has stopped."""
+        """Release the lock of a worker that has stopped."""
 
 
 class FileLock:
@@ -71,14 +71,14 @@ class FileLock:
             self._held = worker_id
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            logger.warning("Other processes will not notice at once when this one ends: %s", error)
-            self.release()  # an unlocked file would tell them that it has ended
+            logger.warning("Other processes will not notice immediately when this one ends: %s", error)
+            self.release()  # an unlocked file would mean that this process has ended
 
     def free(self, worker_ids: Iterable[str]) -> set[str]:
         return {worker_id for worker_id in worker_ids if self._is_free(self._folder / worker_id)}
 
     def _is_free(self, path: Path) -> bool:
-        """A missing file is no proof: the worker may be one of an older version, or could not make it."""
+        """Return whether a lock is free. A missing file is no proof: the worker may not have been able to create it."""
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -102,7 +102,7 @@ class FileLock:
 
 
 class AdvisoryLock:
-    """A lock of the calling thread's connection, which it must keep for this."""
+    """A lock of the calling thread's connection, which must stay open."""
 
     grace = GRACE
 
@@ -119,7 +119,7 @@ class AdvisoryLock:
         held = _ask(
             "SELECT objid::bigint FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
             " WHERE locktype = 'advisory' AND classid = %s AND granted AND datname = current_database()"
-            # So few seconds after its start no worker has had the time to come back.
+            # So soon after a restart of the server, workers have not reconnected yet.
             " UNION ALL SELECT -1 WHERE pg_postmaster_start_time() > now() - make_interval(secs => %s)",
             [LOCK_CLASS, self._lease_seconds],
         )
@@ -128,58 +128,60 @@ class AdvisoryLock:
         return {worker_id for worker_id in worker_ids if _key(worker_id) not in held}
 
     def forget(self, worker_id: str) -> None:
-        """Nothing is left of it."""
+        """Do nothing: an advisory lock leaves nothing behind."""
 
     def release(self) -> None:
         """The lock ends with the connection."""
 
 
 def process_lock(lease_seconds: float) -> ProcessLock:
-    """Return the lock that the calling thread's database offers."""
+    """Return the kind of lock for the calling thread's database."""
     if connection.vendor == "sqlite":
         return FileLock(Path(connection.settings_dict["NAME"]))
     return AdvisoryLock(lease_seconds)
 
 
 class Watch:
-    """Decides which other workers are dead, by this process's own clock: no clocks are compared.
+    """Decides which other workers are dead, by this process's clock alone.
 
     A worker is dead when its row has not changed for the length of its lease, or when its lock has been free for the
-    lock's grace and the row has not changed meanwhile. When more than `gap` seconds lie between two looks, the
-    database was away for the others too, and all of them get their time again.
+    lock's grace period without a change of the row. If more than `gap` seconds pass between two looks, the database was
+    unavailable for the others, too, and all periods start again.
     """
 
     def __init__(self, *, gap: float, grace: float) -> None:
         self._gap = gap
         self._grace = grace
-        self._signs: dict[str, Sign] = {}
+        self._renewals: dict[str, Renewal] = {}
         self._since: dict[str, float] = {}
         self._free_since: dict[str, float] = {}
-        self._looked = float("-inf")
+        self._last_look = float("-inf")
 
     def forget(self) -> None:
-        """Begin again: what was seen before proves nothing any more."""
-        self._signs.clear()
+        """Start all periods again."""
+        self._renewals.clear()
         self._since.clear()
         self._free_since.clear()
 
-    def look(self, signs: Mapping[str, Sign], free: Iterable[str], *, began: float, ended: float) -> dict[str, Sign]:
-        """Take in what was read between two moments; return the dead workers with the signs that they are judged by."""
-        if ended - self._looked > self._gap:
+    def look(
+        self, renewals: Mapping[str, Renewal], free: Iterable[str], *, began: float, ended: float
+    ) -> dict[str, Renewal]:
+        """Take in what was read between `began` and `ended`; return the dead workers with their last renewals."""
+        if ended - self._last_look > self._gap:
             self.forget()
-        self._looked = ended
-        for worker_id in [known for known in self._signs if signs.get(known) != self._signs[known]]:
-            del self._signs[worker_id], self._since[worker_id]
+        self._last_look = ended
+        for worker_id in [known for known in self._renewals if renewals.get(known) != self._renewals[known]]:
+            del self._renewals[worker_id], self._since[worker_id]
             self._free_since.pop(worker_id, None)
         free = set(free)
         dead = {}
-        for worker_id, sign in signs.items():
-            # First seen when the reading had ended, unchanged until the next one begins: never longer than it was.
-            self._signs[worker_id] = sign
+        for worker_id, renewal in renewals.items():
+            # From the end of the first read to the begin of this one: never longer than it really was.
+            self._renewals[worker_id] = renewal
             unchanged = began - self._since.setdefault(worker_id, ended)
             free_for = self._free_for(worker_id, worker_id in free, began, ended)
-            if unchanged >= sign.seconds or free_for >= self._grace:
-                dead[worker_id] = sign
+            if unchanged >= renewal.seconds or free_for >= self._grace:
+                dead[worker_id] = renewal
         return dead
 
     def _free_for(self, worker_id: str, is_free: bool, began: float, ended: float) -> float:
@@ -192,17 +194,17 @@ class Watch:
 
     @property
     def suspects(self) -> bool:
-        """Whether a lock was free at the last look: the next one should come as soon as it can decide."""
+        """Whether a lock was free at the last look, so that the next look should follow after the grace period."""
         return bool(self._free_since)
 
 
 def _key(worker_id: str) -> int:
-    """Return 32 bits of an id. Two workers with the same ones would merely wait for each other's lease."""
+    """Return 32 bits of an id. Two workers with the same bits would only wait for each other's lease."""
     return zlib.crc32(worker_id.encode())
 
 
 def _signed(number: int) -> int:
-    """Convert to what PostgreSQL takes as an integer; it shows the same bits without a sign."""
+    """Convert to a signed integer, which PostgreSQL expects; it returns the same bits unsigned."""
     return number - 2**32 if number >= 2**31 else number
 
 

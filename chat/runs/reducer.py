@@ -1,8 +1,8 @@
-"""Decide, purely, what an agent's events change in the rows. It can commit what exists at any moment (RUN-08).
+"""Turn events of the agent into row changes, as a pure function. The turn can be stopped at any moment (RUN-08).
 
     reduce(state, event, now) -> (state, changes)
 
-The text of a streaming message is not part of the state: it is in the rows' deltas, folded by `compact`.
+The state does not have the text of a streaming message. It is in the message's delta rows, which `compact` joins.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from chat.runs.changes import (
     CloseTurn,
     InsertMessage,
     RecordUsage,
-    TellCancelled,
-    TellStatus,
+    ReportCancelled,
+    ReportStatus,
     UpdateMessage,
 )
-from chat.runs.sanitize import storable, storable_name, storable_usage
+from chat.runs.sanitize import sanitize_json, sanitize_name, sanitize_usage
 from chat.runs.turn_state import (
     Now,
     OpenText,
     OpenTool,
     ProcessLost,
-    SpokenText,
+    ResponseText,
     Stopped,
     TurnEvent,
     TurnState,
@@ -57,7 +57,7 @@ from chat.runs.turn_state import (
 
 RESUME_NOTE = _("The server restarted while you were answering. Continue exactly where your last message was cut off.")
 EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another model.")
-# After any other reason more follows, or an error that says why nothing was said.
+# Stop reasons after which a response without content is an error. After others more follows, or an error is reported.
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
 CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
 
@@ -65,7 +65,7 @@ Reduced = tuple[TurnState, list[Change]]
 
 
 def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
-    """Apply one event. A closed turn takes no more events: they change nothing."""
+    """Apply one event. Events of a closed turn change nothing."""
     if state.closed:
         return state, []
     match event:
@@ -78,7 +78,7 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
         case ResponseStarted(model, provider, window):
             return _response_started(state, model, provider, window, now), []
         case ResponseDone(reason, usage):
-            return _response_done(state, reason, storable_usage(usage), now)
+            return _response_done(state, reason, sanitize_usage(usage), now)
         case ToolStarted(call):
             return _tool_started(state, call, now)
         case ToolReturned(result):
@@ -106,7 +106,7 @@ def _ms(since: float, now: Now) -> int:
 def _assistant(state: TurnState, now: Now, **fields: object) -> Json:
     return {
         "role": "assistant",
-        "run_id": state.turn_id,
+        "turn_id": state.turn_id,
         "response_id": state.response_id,
         "mode": state.mode,
         "agent_id": state.agent_id,
@@ -126,7 +126,7 @@ def _response_started(state: TurnState, model: str, provider: str, window: int |
         response_id=now.response_id(),
         requested=now.mono,
         first_token_ms=None,
-        spoken=(),
+        texts=(),
         last_row="",
     )
 
@@ -148,19 +148,19 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
             _assistant(state, now, type=kind, status="streaming", text=text),
         )
     )
-    spoken = state.spoken if reasoning else (*state.spoken, SpokenText(row, now.mono))
-    return replace(state, open=OpenText(row, reasoning, now.mono), spoken=spoken, last_row=row), changes
+    texts = state.texts if reasoning else (*state.texts, ResponseText(row, now.mono))
+    return replace(state, open=OpenText(row, reasoning, now.mono), texts=texts, last_row=row), changes
 
 
 def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:
-    """Complete the growing row because another part begins."""
+    """Complete the streaming row because another part begins."""
     if state.open is None:
         return state, []
     return replace(state, open=None), [_ended(state.open, now, **fields)]
 
 
 def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
-    """Complete a growing row; a text's duration is known only when its response is done (MSG-05)."""
+    """Complete a streaming row. A text gets its duration when its response is done (MSG-05)."""
     values: Json = {"status": "complete", **fields}
     if row.reasoning:
         values["duration_ms"] = _ms(row.began, now)
@@ -173,44 +173,44 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> 
         case ToolCall():
             return _called(state, part, now)
         case Text(data=data):
-            # The row stays open until another part begins or the response is done, which knows its duration.
-            return (_text_done(state, data) if data else state), []
+            # The row stays open until another part begins or the response is done, which sets its duration.
+            return (_complete_text(state, data) if data else state), []
         case Thinking():
             if state.open is not None and state.open.reasoning:
-                return _end_open(state, now, provider_data=storable(dict(part.data)) or None)
+                return _end_open(state, now, provider_data=sanitize_json(dict(part.data)) or None)
             return _hidden_thinking(state, part, now)
         case _:
             assert_never(part)
 
 
-def _text_done(state: TurnState, data: Mapping[str, str]) -> TurnState:
-    """Keep what belongs to a whole text; a text that follows it has its own row."""
-    spoken = (*state.spoken[:-1], *(replace(text, data=data) for text in state.spoken[-1:]))
-    return replace(state, spoken=spoken, open=replace(state.open, whole=True) if state.open else None)
+def _complete_text(state: TurnState, data: Mapping[str, str]) -> TurnState:
+    """Store the provider's data of a complete text. A text that follows gets its own row."""
+    texts = (*state.texts[:-1], *(replace(text, data=data) for text in state.texts[-1:]))
+    return replace(state, texts=texts, open=replace(state.open, whole=True) if state.open else None)
 
 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
-    """Keep reasoning that came without deltas (redacted): nothing to show, but it must be replayed (MSG-08)."""
+    """Store reasoning that came without deltas (redacted). It is not shown, but must be replayed (MSG-08)."""
     state, changes = _end_open(state, now)
-    row, data = now.message_id(), storable(dict(part.data)) or None
+    row, data = now.message_id(), sanitize_json(dict(part.data)) or None
     fields = _assistant(state, now, type="reasoning", status="complete", text=clean(part.text), provider_data=data)
     return replace(state, last_row=row), [*changes, InsertMessage(row, "message_updated", fields)]
 
 
 def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
-    """Show a call where the model made it; it is run when its response is done (MSG-08, UI-01)."""
+    """Insert a tool call where the model made it; it is executed when the response is done (MSG-08, UI-01)."""
     state, changes = _end_open(state, now)
-    tool = OpenTool(now.message_id(), call.id, storable_name(call.name))
+    tool = OpenTool(now.message_id(), call.id, sanitize_name(call.name))
     raw = {"raw_arguments": call.raw} if call.raw else {}
     fields = _assistant(
         state,
         now,
         type="tool_group",
         status="pending",
-        tool_call_id=storable_name(call.id),
+        tool_call_id=sanitize_name(call.id),
         tool_name=tool.name,
-        arguments=storable(call.arguments),
-        provider_data=storable({**call.data, **raw}) or None,
+        arguments=sanitize_json(call.arguments),
+        provider_data=sanitize_json({**call.data, **raw}) or None,
     )
     changes.append(InsertMessage(tool.id, "message_updated", fields))
     return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
@@ -219,36 +219,38 @@ def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
 def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
     metrics = _metrics(state, usage)
     rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
-    rows.extend(_spoken(state, text, now, cut=reason in CUT_SHORT) for text in state.spoken)
+    rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
     changes: list[Change] = [*_summarised(rows, state, metrics, now)]
-    if not (state.spoken or state.tools) and reason in FINAL:
+    if not (state.texts or state.tools) and reason in FINAL:
         error = AgentError(EMPTY_ANSWER)
         changes.append(_error(state, error, now, **({} if state.last_row else metrics)))
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
-    return replace(state, open=None, spoken=()), changes
+    return replace(state, open=None, texts=()), changes
 
 
-def _spoken(state: TurnState, text: SpokenText, now: Now, *, cut: bool) -> UpdateMessage:
-    """End a text with its response; words that were cut short there can be gone on with (RUN-12)."""
-    grows = state.open is not None and state.open.id == text.id
-    status = "interrupted" if cut and grows else "complete"
+def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> UpdateMessage:
+    """End a text with its response. A text that was cut off there can be continued (RUN-12)."""
+    is_streaming = state.open is not None and state.open.id == text.id
+    status = "interrupted" if cut and is_streaming else "complete"
     fields: Json = {"duration_ms": _ms(text.began, now), "status": status}
     if text.data and status == "complete":
-        fields["provider_data"] = storable(dict(text.data))
-    return UpdateMessage(text.id, "message_updated", fields, compact=grows)
+        fields["provider_data"] = sanitize_json(dict(text.data))
+    return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
 
 
 def _summarised(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
-    """Put the metrics on the response's last row (MSG-06), and make a change of its last text, else of its last row,
-    its response_done (RUN-02)."""
+    """Add the metrics to the response's last row (MSG-06), and report response_done (RUN-02) with the last text.
+
+    Without a text, the last row reports response_done.
+    """
     if state.last_row and all(row.id != state.last_row for row in rows):
         rows = [*rows, UpdateMessage(state.last_row, "message_updated", {})]
-    herald = state.spoken[-1].id if state.spoken else state.last_row
-    began = state.spoken[0].began if state.spoken else state.requested
+    reporting_row = state.texts[-1].id if state.texts else state.last_row
+    began = state.texts[0].began if state.texts else state.requested
     details = {"duration_ms": _ms(began, now), "usage": metrics}
     rows = [replace(row, fields=row.fields | metrics) if row.id == state.last_row else row for row in rows]
-    return [replace(row, name="response_done", details=details) if row.id == herald else row for row in rows]
+    return [replace(row, name="response_done", details=details) if row.id == reporting_row else row for row in rows]
 
 
 def _metrics(state: TurnState, usage: Usage) -> Json:
@@ -270,7 +272,7 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
         return state, []
     tools = tuple(replace(each, began=now.mono) if each is tool else each for each in state.tools)
     update = UpdateMessage(tool.id, "tool_exec_start", {"status": "running", "timestamp": now.wall})
-    return replace(state, tools=tools), [update, TellStatus("tool_calling", tool.name)]
+    return replace(state, tools=tools), [update, ReportStatus("tool_calling", tool.name)]
 
 
 def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
@@ -281,12 +283,12 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
     status = "failed" if result.is_error else "complete"
     update = _tool_ended(tool, status, clean(result.content), result.is_error, now)
     running = [each.name for each in tools if each.began is not None]
-    tell = TellStatus("tool_calling", running[-1]) if running else TellStatus("thinking")
+    tell = ReportStatus("tool_calling", running[-1]) if running else ReportStatus("thinking")
     return replace(state, tools=tools), [update, tell]
 
 
 def _tool(state: TurnState, call_id: str) -> OpenTool | None:
-    """Find a call by its id, or by the one that the context gives to a row whose own is missing or doubled."""
+    """Find a call by its id, or by the id that the context gives to a row with a missing or duplicate call id."""
     return next((tool for tool in state.tools if call_id in (tool.call_id, own_call_id(tool.id))), None)
 
 
@@ -298,34 +300,34 @@ def _tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: 
 
 
 def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
-    fields = {"type": "text", "role": "system", "run_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
-    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_words(text)})
+    fields = {"type": "text", "role": "system", "turn_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
+    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_translatable(text)})
 
 
 def _error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
-    """Keep an error with its code, and with what can mend it (RUN-10)."""
+    """Insert an error row with the error's code and remedy (RUN-10)."""
     text = error.words
-    data = {**_words(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
+    data = {**_translatable(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
     fields = _assistant(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
     return InsertMessage(now.message_id(), "error", fields)
 
 
-def _words(text: str) -> Json:
-    """Keep what a sentence is made of: readers get it in their own language (UI-13)."""
-    return {"provider_data": {"words": storable(text.to_json())}} if isinstance(text, TranslatableText) else {}
+def _translatable(text: str) -> Json:
+    """Store a text's translatable parts, so that users get it in their own language (UI-13)."""
+    return {"provider_data": {"words": sanitize_json(text.to_json())}} if isinstance(text, TranslatableText) else {}
 
 
 def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
-    """Commit what exists: streaming text as interrupted, and tools without a result as interrupted by the user."""
+    """Complete all open rows: streaming text and tools without a result become interrupted."""
     changes: list[Change] = []
-    for text in state.spoken:  # the texts of the response that are complete, but did not know their duration yet
+    for text in state.texts:  # complete texts of the response, which have no duration yet
         if state.open is None or state.open.id != text.id:
             changes.append(UpdateMessage(text.id, "message_updated", {"duration_ms": _ms(text.began, now)}))
     if state.open is not None:
         measured = {"duration_ms": _ms(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
         changes.append(_cut(state.open, **measured))
     changes.extend(_tool_ended(tool, "interrupted", tool_text, True, now) for tool in state.tools)
-    return replace(state, open=None, tools=(), spoken=()), changes
+    return replace(state, open=None, tools=(), texts=()), changes
 
 
 def _cut(row: OpenText, **fields: object) -> UpdateMessage:
@@ -333,7 +335,7 @@ def _cut(row: OpenText, **fields: object) -> UpdateMessage:
 
 
 def _close(state: TurnState, now: Now, status: str, *, reason: str = "", for_queued: bool = False) -> Reduced:
-    seconds = round(now.mono - state.began + state.lead, 3)
+    seconds = round(now.mono - state.began + state.elapsed_before, 3)
     done = InsertMessage(
         now.message_id(),
         "turn_done",
@@ -341,13 +343,13 @@ def _close(state: TurnState, now: Now, status: str, *, reason: str = "", for_que
             "type": "turn_done",
             "status": status,
             "end_reason": reason,
-            "run_id": state.turn_id,
+            "turn_id": state.turn_id,
             "mode": state.mode,
             "timestamp": now.wall,
             "duration_seconds": max(0.0, seconds),
         },
     )
-    return replace(state, closed=True), [done, TellStatus("idle"), CloseTurn(for_queued)]
+    return replace(state, closed=True), [done, ReportStatus("idle"), CloseTurn(for_queued)]
 
 
 def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
@@ -366,24 +368,24 @@ def _fail(state: TurnState, error: AgentError, now: Now) -> Reduced:
 def _stop(state: TurnState, now: Now) -> Reduced:
     state, changes = _settle(state, now, TOOL_INTERRUPTED)
     state, closing = _close(state, now, "interrupted", reason="stopped")
-    return state, [*changes, closing[0], TellCancelled(state.turn_id), *closing[1:]]
+    return state, [*changes, closing[0], ReportCancelled(state.turn_id), *closing[1:]]
 
 
 def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
-    """Mend what a dead process left: calls that never began are kept for the resumed run, none runs twice (RUN-15).
+    """Repair the rows of a dead process. A resumed run executes calls that had not started; none runs twice (RUN-15).
 
-    The tools of a response that was cut off are not run: it might have asked for something else. How long the work
-    went on before the process died is not known either, so nothing gets a duration.
+    The tools of a response that was cut off are not executed, because the response is incomplete. Nothing gets a
+    duration, because the time of the process's end is unknown.
     """
     changes: list[Change] = [_cut(state.open)] if state.open is not None else []
     kept = tuple(tool for tool in state.tools if resume and state.open is None and tool.began is None)
     changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
-    if resume and state.open is not None and state.spoken:
+    if resume and state.open is not None and state.texts:
         changes.append(_note(state, RESUME_NOTE, now))
     begun = any(tool.began is not None for tool in state.tools)
-    state = replace(state, open=None, tools=kept, spoken=())
+    state = replace(state, open=None, tools=kept, texts=())
     if resume:
-        return state, [*changes, *([TellStatus("thinking")] if begun else [])]
+        return state, [*changes, *([ReportStatus("thinking")] if begun else [])]
     if error is None:
         state, closing = _close(state, now, "interrupted", reason="restarted")
         return state, [*changes, *closing]

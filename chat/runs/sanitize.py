@@ -1,4 +1,4 @@
-"""What a model says, in a form that every database keeps: whatever it says, its row can be written (MSG-12)."""
+"""Make output of a model storable in every database, so that its row can always be written (MSG-12)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from agents.events import Usage
 from agents.safe_text import TOO_DEEP, clean
 
-# What the columns for names and ids hold.
+# The size of the columns for names and ids.
 LONGEST_NAME = 200
-# No tool nests deeper than this, and code that walks the value stays far from the recursion limit.
+# No tool needs more, and recursive code stays far from the recursion limit.
 MAX_DEPTH = 100
 MOST_TOKENS = 2**48
 
 
-def storable_name(text: str) -> str:
+def sanitize_name(text: str) -> str:
     return clean(text)[:LONGEST_NAME]
 
 
-def storable(value: Any, depth: int = 0) -> Any:
-    """The same JSON without NUL, lone surrogates, NaN, infinities and bottomless nesting."""
+def sanitize_json(value: Any, depth: int = 0) -> Any:
+    """Replace what databases reject in a JSON value: NUL, lone surrogates, NaN, infinities, and too deep nesting."""
     match value:
         case str():
             return clean(value)
@@ -30,13 +30,13 @@ def storable(value: Any, depth: int = 0) -> Any:
         case dict() | list() if depth == MAX_DEPTH:
             return TOO_DEEP
         case dict():
-            return {clean(str(key)): storable(item, depth + 1) for key, item in value.items()}
+            return {clean(str(key)): sanitize_json(item, depth + 1) for key, item in value.items()}
         case list():
-            return [storable(item, depth + 1) for item in value]
+            return [sanitize_json(item, depth + 1) for item in value]
         case _:
             return value
 
 
-def storable_usage(usage: Usage) -> Usage:
-    """The counts that are counts: some servers send others."""
+def sanitize_usage(usage: Usage) -> Usage:
+    """Replace counts that are not sensible integers by None, because some servers send such."""
     return Usage(*(count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in astuple(usage)))

@@ -1,4 +1,4 @@
-"""What a run knows of its open turn between two events, and the events that no agent tells."""
+"""The state of an open turn between two events, and the turn events that do not come from the agent."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLost:
-    """The process that ran the turn died; `resume` tells whether the turn goes on.
+    """The process that ran the turn died; `resume` says whether the turn continues.
 
-    `error`: why it does not, for a turn that ends as failed; without one it ends as interrupted.
+    A turn that does not continue ends as failed with `error`, or as interrupted without one.
     """
 
     resume: bool
@@ -41,7 +41,7 @@ TurnEvent = AgentEvent | Stopped | ProcessLost
 
 @dataclass(frozen=True, slots=True)
 class OpenText:
-    """A text or reasoning row that grows, or is `whole` and waits for its end; `began` is monotonic."""
+    """A streaming text or reasoning row. `whole`: the text is complete, the row not yet. `began` is monotonic."""
 
     id: str
     reasoning: bool
@@ -50,10 +50,10 @@ class OpenText:
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenText:
-    """A text row of the present response whose duration is known when the response is done.
+class ResponseText:
+    """A text row of the current response, which gets its duration when the response is done.
 
-    `data` is what its provider must get back with it; None until the text is whole.
+    `data` is returned to the provider with the text in later requests; None until the text is complete.
     """
 
     id: str
@@ -73,15 +73,15 @@ class OpenTool:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """An open turn. `began` is monotonic; `lead` is what had passed of the turn before that, in seconds.
+    """An open turn. `began` is monotonic; `elapsed_before` are the seconds of the turn before that.
 
-    Of the present response: `open` is the row that grows, `spoken` its texts (the growing one too), `last_row` its
-    newest row. `tools` are the calls without a result.
+    In the current response `open` is the streaming row, `texts` are all text rows (with the streaming one), and
+    `last_row` is the newest row. `tools` are the calls without a result.
     """
 
     turn_id: str
     began: float
-    lead: float = 0.0
+    elapsed_before: float = 0.0
     mode: str = "agent"
     agent_id: str = ""
     model: str = ""
@@ -91,7 +91,7 @@ class TurnState:
     requested: float = 0.0
     first_token_ms: int | None = None
     open: OpenText | None = None
-    spoken: tuple[SpokenText, ...] = ()
+    texts: tuple[ResponseText, ...] = ()
     last_row: str = ""
     tools: tuple[OpenTool, ...] = ()
     closed: bool = False

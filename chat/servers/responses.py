@@ -6,8 +6,8 @@ import json
 from email.utils import formatdate
 from http import HTTPStatus
 
-from chat.api.edge import PREFIX
-from chat.api.problems import MEDIA_TYPE
+from chat.api.errors import MEDIA_TYPE
+from chat.api.middleware import PREFIX
 
 CODES = {400: "malformed", 408: "too_slow", 429: "too_many_connections", 500: "internal", 503: "unavailable"}
 SENTENCES = {

@@ -1,4 +1,4 @@
-"""Long jobs in short transactions: how much one batch takes, and how long the next one waits."""
+"""Split long jobs into batches with short transactions and pauses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from threading import Event
 from typing import TypeVar
 
 T = TypeVar("T")
-# How much a job did, by kind.
+# How many rows a job changed, by kind.
 Counts = Counter[str]
 
-# Limits of one batch: what SQLite writes, indexed, in about half a second.
+# Limits of one batch. SQLite writes and indexes as much in about half a second.
 MAX_ROWS = 200
 MAX_CHARS = 1_000_000
-# The share of its working time that a job pauses, in seconds between the two limits.
+# The pause after a batch, as a share of the time that the batch took, and its limits in seconds.
 PAUSE_SHARE = 0.25
 MIN_PAUSE = 0.002
 MAX_PAUSE = 0.25
@@ -37,7 +37,10 @@ def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 
 
 class Deadline:
-    """When a job has to leave the rest to a later round: after some `seconds`, or when its process is `stopping`."""
+    """The end of a job's working time: after some `seconds`, or when its process is `stopping`.
+
+    A later round continues.
+    """
 
     def __init__(self, seconds: float | None = None, stopping: Event | None = None) -> None:
         self._at = None if seconds is None else time.monotonic() + seconds
@@ -50,7 +53,7 @@ class Deadline:
 
 
 class Pacer:
-    """Leaves the database to other writers between the batches of a job. Not for the event loop: it blocks."""
+    """Pauses between the batches of a job, so that other writers can use the database. Blocks the calling thread."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()

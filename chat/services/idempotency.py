@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that a client repeats with its key is carried out once (MSG-02)."""
+"""Idempotency keys: a request that a client repeats with the same key is executed once (MSG-02)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Busy, ServiceError
 from chat.models import Session, User
-from chat.services.messages.validation import exact
+from chat.services.messages.validation import validate_characters
 
 
-def once(
+def create_once(
     *,
     user: User,
     purpose: str,
@@ -23,16 +23,16 @@ def once(
     request: Mapping[str, object],
     make: Callable[[str, str | None], Session],
 ) -> tuple[Session, bool]:
-    """Let `make` create a session with the id that it is given; return it, and whether it existed already.
+    """Create a session once per key. Return the session, and whether it existed already.
 
-    `key` belongs to the user and one `purpose`; without a key each call makes another session. `make` is given the
-    session's id and the digest to store with it, and creates the row in a transaction of its own. Raises ServiceError:
-    the key made a session that is deleted or still being copied, or was used for another `request`; and what `make`
-    raises, after which the key is free again.
+    A key belongs to a user and a `purpose`. Without a key each call creates a session. `make` gets the session's id and
+    the digest to store with it, and creates the row in a transaction of its own. Raises ServiceError if the session of
+    the key is deleted or still being copied, or if the key was used for another `request`. The key stays free if `make`
+    raises.
     """
     if not key:
         return make(ids.session_id(), None), False
-    session_id, digest = _named(f"{user.pk}\n{purpose}\n{exact(key)}"), request_digest(request)
+    session_id, digest = _named(f"{user.pk}\n{purpose}\n{validate_characters(key)}"), request_digest(request)
     if (before := _made_before(session_id, digest)) is not None:
         return before, True
     try:
@@ -44,19 +44,19 @@ def once(
 
 
 def request_digest(request: Mapping[str, object]) -> str:
-    """Return a keyed digest of a request's fields. The key keeps short texts from being guessed."""
+    """Return a keyed digest of a request's fields. The secret key prevents guessing of short texts."""
     written = json.dumps(request, sort_keys=True)
     return salted_hmac("chat.services.idempotency.request", written, algorithm="sha256").hexdigest()
 
 
 def require_same_request(kept: str | None, digest: str | None) -> None:
-    """Raise ServiceError as "key_taken" when a key was used for another request; rows from before digests have none."""
+    """Raise ServiceError "key_taken" if a key was used for another request. Old rows have no digest and pass."""
     if kept and kept != digest:
         raise ServiceError("key_taken", _("This key was used for a different request. Use a new key."))
 
 
 def _named(text: str) -> str:
-    """Return the id of the session that a key makes; it cannot be computed without the server's secret."""
+    """Return the id of a key's session. It cannot be computed without the server's secret."""
     return "s_" + salted_hmac("chat.services.idempotency", text, algorithm="sha256").hexdigest()[:24]
 
 

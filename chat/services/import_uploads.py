@@ -1,7 +1,7 @@
-"""Files of conversations that stay for an hour, so that a large one is imported in several requests and sent once.
+"""Uploaded export files, kept for an hour, so that several requests can import from one upload.
 
-They are kept by their owner's id in the storage of attachments, without rows: nobody else can name them. What is left
-over is deleted by the next upload, or by the daily maintenance.
+They are stored with the attachments under their owner's id, without rows, so that no other user can refer to them. The
+next upload, or the daily maintenance, deletes expired files.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ class NoSuchUpload(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that is kept until a time."""
+    """An uploaded file and the time when it expires."""
 
     id: str
     expires_at: datetime
 
 
 def keep(*, owner: User, file: File[Any]) -> Upload:
-    """Keep a file for its owner; of more than a few, the oldest go. Raises DiskFull, QuotaExceeded."""
+    """Store a file for its owner, and delete the oldest if there are more than MOST_KEPT.
+
+    Raises DiskFull, QuotaExceeded.
+    """
     delete_expired()
     mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
     too_many = max(0, len(mine) - MOST_KEPT + 1)
@@ -61,7 +64,7 @@ def keep(*, owner: User, file: File[Any]) -> Upload:
 
 @contextmanager
 def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]:
-    """Open a file that the owner has uploaded. Raises NoSuchUpload."""
+    """Open a file that the owner uploaded. Raises NoSuchUpload."""
     name = _place(owner, upload_id)
     try:
         expires_at = default_storage.get_modified_time(name) + KEPT
@@ -75,12 +78,12 @@ def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]
 
 
 def discard(*, owner: User, upload_id: str) -> None:
-    """Delete a file that the owner has uploaded, if it is still there."""
+    """Delete a file that the owner uploaded, if it still exists."""
     default_storage.delete(_place(owner, upload_id))
 
 
 def discard_all(owner_id: int) -> None:
-    """Delete all files that a user has uploaded."""
+    """Delete all files that a user uploaded."""
     for name in _files(f"{ROOT}/{owner_id}"):
         default_storage.delete(name)
 
@@ -92,7 +95,7 @@ def _place(owner: User, upload_id: str) -> str:
 
 
 def delete_expired() -> None:
-    """Delete all users' files whose time has passed."""
+    """Delete the expired files of all users."""
     for folder in _listed(ROOT)[0]:
         for name in _files(f"{ROOT}/{folder}"):
             try:

@@ -1,4 +1,4 @@
-"""Refuse changes of a text whose author has not seen its latest revision (MSG-11)."""
+"""Reject changes of a text that are based on an older revision (MSG-11)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision
 
 
-def require_seen(row: ChatMessage, seen: int | None, current: object) -> None:
-    """Refuse a change of a message that has been edited since its revision `seen`; None: whatever it is, it is meant.
+def require_current(row: ChatMessage, seen: int | None, current: object) -> None:
+    """Reject a change of a message that was edited after its revision `seen`. None accepts any revision.
 
-    Raises ServiceError: "stale", with what the message says as `current`, its `revision`, and `by` whom (a name, or
-    ""). Other changes, of its place above all, do not matter.
+    Raises ServiceError "stale" with the message's `current` content, its `revision`, and the editor's name as `by`.
+    Only edits count, not other changes such as a new position.
     """
     if seen is None:
         return

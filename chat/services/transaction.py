@@ -1,8 +1,12 @@
-"""SessionTransaction, the unit of work in which services change the rows of a session."""
+"""SessionTransaction, the unit of work in which services change the rows of a session.
+
+All services publish through this module: when the caller's transaction commits, and never when it rolls back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -11,23 +15,23 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.messages import Json
+from chat.bus import publisher
 from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged
-from chat.bus.publisher import publish
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.snapshots import MessageSnapshot
 
 # The largest message in an event, in characters of text. A larger one is read from its row (the layer takes 64 KB).
 LARGEST_IN_EVENT = 12_000
-# A withdrawn message loses its files, so its revision names them; a message is withdrawn at most once.
+# Kinds whose revision keeps the content. A withdrawn message loses its files, so its revision names them.
 KEEPS_CONTENT = (MessageRevision.Kind.EDIT, MessageRevision.Kind.WITHDRAW)
 
 
 class SessionTransaction:
     """A unit of work on one session: its rows are locked, and its changes are published on commit.
 
-    It hands out revisions and sequence numbers and collects the events. Locks are always taken in one order: the
-    session's row, then its run's.
+    It assigns revisions and sequence numbers, and collects the events. It locks the session's row before the run's row,
+    so that transactions cannot deadlock.
     """
 
     def __init__(self, session: Session, run: SessionRun) -> None:
@@ -53,8 +57,8 @@ class SessionTransaction:
             raise ServiceError("archived", _("This session is archived. Restore it to continue."))
 
     def messages(self) -> QuerySet[ChatMessage]:
-        """Return the messages that are in the session, in no order."""
-        return ChatMessage.objects.live(self.session.pk)
+        """Return the messages of the conversation, unordered."""
+        return ChatMessage.objects.in_conversation(self.session.pk)
 
     def next_revision(self) -> int:
         self.session.revision += 1
@@ -74,7 +78,7 @@ class SessionTransaction:
         return row
 
     def add_row(self, row: ChatMessage) -> None:
-        """Add a row without an event. The caller records it when the row's attachments are there, too."""
+        """Add a row without an event. The caller records the event after it has added the row's attachments."""
         row.session_id = self.session.pk
         row.revision = self.next_revision()
         if row.status != "queued":
@@ -96,7 +100,7 @@ class SessionTransaction:
         self._sequence = None
 
     def withdraw(self, row: ChatMessage, author: User | None) -> None:
-        """Remove a queued row. The row and its content stay on record (MSG-11)."""
+        """Remove a queued row. The row and a revision of it stay stored (MSG-11)."""
         save_revision(row, author, MessageRevision.Kind.WITHDRAW)
         row.removed_at = timezone.now()
         row.revision = self.next_revision()
@@ -118,9 +122,29 @@ class SessionTransaction:
         self.publish_on_commit()
 
     def publish_on_commit(self) -> None:
-        session_id, events = self.session.pk, tuple(self.events)
-        self.events.clear()
-        transaction.on_commit(lambda: publish(session_id, events))
+        """Publish the events recorded so far on commit, and begin a new list of them."""
+        events, self.events = self.events, []
+        publish_on_commit(self.session.pk, events)
+
+
+def publish_on_commit(session_id: str, events: Sequence[ChatEvent]) -> None:
+    """Send events to the viewers of a session on commit, for changes that need no SessionTransaction."""
+    transaction.on_commit(partial(publisher.publish, session_id, events))
+
+
+def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = ()) -> None:
+    """On commit, let open pages update their session list: of all who may see these sessions, and of `users`."""
+    transaction.on_commit(partial(publisher.notify_session_lists, sessions=sessions, users=users))
+
+
+def notify_access_changed(user_id: int) -> None:
+    """On commit, let every process check a user's rights again. Connections that lost their right are closed."""
+    transaction.on_commit(partial(publisher.notify_access_changed, user_id))
+
+
+def notify_login_ended(key_hash: str) -> None:
+    """On commit, let every process close the connections of a login, which is named by the hash of its key."""
+    transaction.on_commit(partial(publisher.notify_login_ended, key_hash))
 
 
 def save_revision(row: ChatMessage, author: User | None, kind: MessageRevision.Kind) -> None:
@@ -131,8 +155,8 @@ def save_revision(row: ChatMessage, author: User | None, kind: MessageRevision.K
 def record_of(row: ChatMessage, kind: MessageRevision.Kind, **more: object) -> Json:
     """Return what a revision of this kind keeps of a message.
 
-    Only a change of the content keeps the content. All other kinds keep the flags and the revision number, so that
-    a request of a hundred bytes cannot write megabytes however long the message is.
+    Only changes of the content keep the content. The others keep the flags and the revision number, so that a small
+    request cannot write a copy of a long message.
     """
     if kind not in KEEPS_CONTENT:
         return {"revision": row.revision, "include_in_context": row.include_in_context, **more}

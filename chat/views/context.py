@@ -18,7 +18,7 @@ from chat.projections.measure import Measure
 from chat.rendering.messages.context_blocks import Excerpt, block_view
 from chat.rendering.text.translation import translate
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
-from chat.services.messages.context_inclusion import left_out_by
+from chat.services.messages.context_inclusion import last_exclusions
 from chat.snapshots import context_percent
 from chat.views.context_page import page_of
 from chat.views.past_context import past_values
@@ -47,7 +47,7 @@ def _next_values(session: Session, role: SessionRole, until: int | None) -> Json
     found = next_request(session, *MEASURED, "edited_by_name")
     laid, measure = found.estimate()
     page = page_of(laid, until)
-    left_out = left_out_by(
+    left_out = last_exclusions(
         line.row.pk for block in page.blocks for line in block.lines if line.why == ExclusionReason.LEFT_OUT
     )
     may_switch = role.covers(SessionRole.EDITOR) and session.status == Session.Status.ACTIVE

@@ -30,13 +30,13 @@ def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the changes of a message or the system prompt; with `before`, the ones before that change."""
     session, role = session_for(request.user, session_id)
     row, before = _row(request, session, role), _number(request, "before")
-    told = history.history_of_prompt(session, before) if row is None else history.history_of(row, before)
+    entries = history.history_of_prompt(session, before) if row is None else history.history_of(row, before)
     values = {
         "of": PROMPT if row is None else row.pk,
         "row": row,
-        "history": told,
-        "versions": versions.list_versions(told),
-        "first": versions.first_version(told),
+        "history": entries,
+        "versions": versions.list_versions(entries),
+        "first": versions.first_version(entries),
         "can_restore": _may_change(session, role) and _has_versions(row) and _may_edit(session, row, request.user),
     }
     page = "chat/history_page.html" if before is not None else "chat/history.html"
@@ -54,13 +54,13 @@ def version(request: SignedInRequest, session_id: str) -> HttpResponse:
     if words is None:
         raise Http404
     now = {"text": session.system_prompt} if row is None else history.words_of_row(row)
-    told = {
+    values = {
         "text": versions.full_text(words),
         "now": versions.full_text(now),
         "revision": None if row is None else row.revision,
         "newest": history.newest_change(session, row),
     }
-    return JsonResponse(told)
+    return JsonResponse(values)
 
 
 @never_cache
@@ -88,9 +88,9 @@ def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Return how the user's text (`mine`) differs from the current one, and who wrote that."""
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     row, mine = _row(request, session, role), request.POST.get("mine", "")
-    told = history.history_of_prompt(session) if row is None else history.history_of(row)
-    now = versions.full_text(told.now)
-    writer, at = versions.last_writer(told)
+    entries = history.history_of_prompt(session) if row is None else history.history_of(row)
+    now = versions.full_text(entries.now)
+    writer, at = versions.last_writer(entries)
     values = {"now": now, "writer": writer, "at": at, "pieces": shown(now, mine)}
     html = render_to_string("chat/clash.html", values, request)
     return JsonResponse({"current": now, "revision": None if row is None else row.revision, "html": html})

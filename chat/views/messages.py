@@ -53,7 +53,7 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
 def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show a message's open suggestions, each as a difference."""
     session, role = session_for(request.user, session_id)
-    row = message_or_404(ChatMessage.objects.live(session.pk), request.GET.get("id", ""))
+    row = message_or_404(ChatMessage.objects.in_conversation(session.pk), request.GET.get("id", ""))
     is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
     values = {
         "row": row,

@@ -23,7 +23,7 @@ from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
 from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
-from chat.runner.file_parts import Shown, file_sizes, load_file_parts
+from chat.runner.file_parts import FileParts, file_sizes, load_file_parts
 from chat.views.context_page import page_of
 
 # The maximal number of new rows that are rendered.
@@ -54,7 +54,7 @@ class _Then:
 
     system: str
     tools: float
-    files: Shown
+    files: FileParts
     measure: Measure
     files_known: bool
     given_back: GivenBack
@@ -93,7 +93,9 @@ def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | Non
 
 def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     live = list(
-        ChatMessage.objects.live(session.pk).only(*CONTEXT_FIELDS, "model", "edited_by_name").order_by("sequence")
+        ChatMessage.objects.in_conversation(session.pk)
+        .only(*CONTEXT_FIELDS, "model", "edited_by_name")
+        .order_by("sequence")
     )
     before = rows_before(live, past.made.response_id)
     fresh = new_rows(before, past.now)

@@ -21,7 +21,7 @@ from chat.rendering.messages.frames import message_html, session_parts, status_h
 from chat.services.messages.senders import senders
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
-from chat.services.sessions.user_state import participation_of
+from chat.services.sessions.user_state import state_of
 from chat.views.home import rail_values, spoken
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number_or_404, signed_in
@@ -53,7 +53,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "viewer_name": senders(people).get(request.user.pk, request.user.sender),
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
-        "participation": participation_of(request.user, row),
+        "participation": state_of(request.user, row),
         **rail_values(request, _places(request, row), row.pk),
         "styles": STYLES,
         **_messages(page),

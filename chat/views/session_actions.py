@@ -11,7 +11,7 @@ from chat.access import session_for
 from chat.errors import Forbidden, NoSuchSession, ServiceError
 from chat.models import SessionRole
 from chat.services.sessions import actions, lifecycle
-from chat.services.sessions.actions import Done, SessionAction
+from chat.services.sessions.actions import ActionResult, SessionAction
 from chat.views.requests import SignedInRequest, signed_in
 
 MOST_AT_ONCE = 500
@@ -19,14 +19,14 @@ MOST_AT_ONCE = 500
 
 @require_POST
 @signed_in
-def organise(request: SignedInRequest) -> HttpResponse:
+def apply_action(request: SignedInRequest) -> HttpResponse:
     """Apply an action to each named `session`; return the changed ids, a message, and the action that undoes it."""
     named = request.POST.getlist("session")[:MOST_AT_ONCE]
-    if request.POST.get("deed") not in list(SessionAction) or not named:
+    if request.POST.get("action") not in list(SessionAction) or not named:
         return HttpResponse(status=400)
-    action = SessionAction(request.POST["deed"])
+    action = SessionAction(request.POST["action"])
     try:
-        done = actions.organise(user=request.user, deed=action, session_ids=named)
+        done = actions.apply_action(user=request.user, action=action, session_ids=named)
     except (NoSuchSession, Forbidden):
         raise
     except ServiceError as refused:
@@ -50,7 +50,7 @@ def _refusal(refused: ServiceError) -> HttpResponse:
     return JsonResponse({"message": refused.message}, status=422)
 
 
-def _done_message(action: SessionAction, done: Done) -> str:
+def _done_message(action: SessionAction, done: ActionResult) -> str:
     """Return a message about the action, unless its effect is visible."""
     count = len(done.ids)
     sentences = {

@@ -102,8 +102,8 @@ def _imported(
     outcome = transfer.import_file(
         owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client, is_stored=is_stored
     )
-    told = {"sessions": [_imported_session(each) for each in outcome.imported], "problems": outcome.problems}
-    return JsonResponse(told, status=201)
+    values = {"sessions": [_imported_session(each) for each in outcome.imported], "problems": outcome.problems}
+    return JsonResponse(values, status=201)
 
 
 def _index(text: str) -> int:

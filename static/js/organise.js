@@ -13,7 +13,7 @@ const list = document.getElementById("rail-list");
 /** Does a deed (chat/services/sessions/actions.py has them) with sessions, by their ids. */
 export async function organise(deed, ids, { final = false } = {}) {
   try {
-    const done = await post(list.dataset.organise, [["deed", deed], ...ids.map((id) => ["session", id])], words.notDone);
+    const done = await post(list.dataset.organise, [["action", deed], ...ids.map((id) => ["session", id])], words.notDone);
     if (GOES.includes(deed) && done.ids.includes(list.dataset.current)) return goHome(done);
     tell(final ? { ...done, undo: "" } : done);
   } catch (error) {

@@ -1,4 +1,4 @@
-"""Everybody who may stand before a session: each with their own way to it, or none."""
+"""All users who may open a session: each with their own way to it, or none."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from chat.services.sessions.lifecycle import create_session
 from tests.support.house import person
 
 OWNER, EDITOR, VIEWER = "owner", "editor", "viewer"
-STRANGER = "stranger"  # a member of the workspace whom nobody has let in
+STRANGER = "stranger"  # a member of the workspace whom no one has let in
 OUTSIDER = "outsider"  # signed in, of another workspace
-STAFF = "staff"  # an administrator whom nobody has let in
+STAFF = "staff"  # an administrator whom no one has let in
 LEFT = "left"  # an editor who is no member of the workspace any more
 GUEST = "guest"  # an editor who came by an invitation link, and is in no other workspace
 ANONYMOUS = "anonymous"
 SIGNED_IN = (OWNER, EDITOR, VIEWER, GUEST, STRANGER, OUTSIDER, STAFF, LEFT)
 STRANGERS = (STRANGER, OUTSIDER, STAFF, LEFT)
-EVERYBODY = (*SIGNED_IN, ANONYMOUS)
+EVERYONE = (*SIGNED_IN, ANONYMOUS)
 Status = int | str
 Expected = dict[str, Status]
-MESSAGE = "m_" + "1" * 24  # somebody said it in the session
+MESSAGE = "m_" + "1" * 24  # a user said it in the session
 
 
 @dataclass(frozen=True)
 class Face:
-    """How a face answers everybody; `anonymous` is what it says to those who are not signed in."""
+    """How a face answers everyone; `anonymous` is what it says to those who are not signed in."""
 
     anonymous: Status
 
@@ -36,7 +36,7 @@ class Face:
         return {**dict.fromkeys(SIGNED_IN, status), ANONYMOUS: self.anonymous}
 
     def seeing(self, status: Status) -> Expected:
-        """For everybody in the session."""
+        """For everyone in the session."""
         return {**self.signed_in(404), OWNER: status, EDITOR: status, VIEWER: status, GUEST: status}
 
     def editing(self, status: Status) -> Expected:
@@ -53,7 +53,7 @@ class Face:
 
 
 class People:
-    """A session and everybody around it."""
+    """A session and everyone around it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.users: dict[str, User | None] = {

@@ -1,4 +1,4 @@
-"""Every page of the admin for everybody: one of our own without a row here fails."""
+"""Every page of the admin for everyone: one of our own without a row here fails."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pytest_django.fixtures import Settings
 
 from chat.models import User
 from chat.services.people import staff
-from tests.access.people import ANONYMOUS, EVERYBODY, MESSAGE, STAFF, People
+from tests.access.people import ANONYMOUS, EVERYONE, MESSAGE, STAFF, People
 from tests.access.test_pages import routes
 
 pytestmark = pytest.mark.django_db
 MANAGER = "manager"  # of the ready-made group
 KEEPER = "keeper"  # who may see sessions, but not what is said in them
 CLERK = "clerk"  # staff who may nothing yet
-OTHERS = [actor for actor in EVERYBODY if actor != STAFF]
+OTHERS = [actor for actor in EVERYONE if actor != STAFF]
 INSIDERS = (STAFF, MANAGER, KEEPER, CLERK)
-# What the admin itself has for everybody, and for all staff.
+# What the admin itself has for everyone, and for all staff.
 FOR_ALL = ("admin/login/", "admin/logout/")
 FOR_STAFF = (
     "admin/",
@@ -112,7 +112,7 @@ def insider(people: People, actor: str) -> User:
 
 
 def test_every_page_has_a_row() -> None:
-    """ADM-01: access of a new one is a decision that stands here."""
+    """ADM-01: access of a new one is a decision that is here."""
     made = {path for path, _model, _rest in of_models()}
     known = {*FOR_ALL, *FOR_STAFF, "admin/chat/", *(row.route for row in MATRIX), *made}
     assert set(addresses()) == known
@@ -122,7 +122,7 @@ def test_every_page_has_a_row() -> None:
 
 @pytest.mark.parametrize("actor", OTHERS)
 def test_admin_is_for_staff(people: People, actor: str) -> None:
-    """LIVE-06: whoever may write in a session may not do so here; nobody learns whether it exists."""
+    """LIVE-06: a user who may write in a session may not do so here; no one learns whether it exists."""
     client = client_of(people.users[actor])
     for route in addresses():
         for method in ("get", "post") if route not in FOR_ALL else ():
@@ -166,7 +166,7 @@ def test_staff_see_what_they_may(people: People, actor: str) -> None:
 
 
 def test_all_pages_open_for_those_who_may_everything(people: People) -> None:
-    """ADM-01: what they may not do, such as adding a session here, they are told."""
+    """ADM-01: a refusal says what they may not do, such as adding a session here."""
     client = client_of(people[STAFF])
     for route, model, _rest in of_models():
         assert client.get(address(people, route, model), follow=True).status_code in (200, 403), route

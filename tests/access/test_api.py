@@ -1,4 +1,4 @@
-"""Every operation of the API for everybody; one without a row here fails."""
+"""Every operation of the API for everyone; one without a row here fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chat.services.people import api_tokens
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,
-    EVERYBODY,
+    EVERYONE,
     GUEST,
     MESSAGE,
     OWNER,
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db
 READ_TOKEN, WRITE_TOKEN = "the owner's token that may read", "the owner's token that may write"
 VIEWERS_TOKEN = "the viewer's token that may write"
 TOKENS = {READ_TOKEN: (OWNER, "read"), WRITE_TOKEN: (OWNER, "write"), VIEWERS_TOKEN: (VIEWER, "write")}
-ACTORS = (*EVERYBODY, *TOKENS)
+ACTORS = (*EVERYONE, *TOKENS)
 JSON = "application/json"
 ATTACHMENT = "a_" + "1" * 24
 SUGGESTION = "e_" + "1" * 24
@@ -62,7 +62,7 @@ def members(status: int) -> Expected:
 
 @dataclass(frozen=True)
 class Row:
-    """What everybody gets for a request; each is made on the same session, as if no other had been."""
+    """What everyone gets for a request; each is made on the same session, as if no other had been."""
 
     method: str
     path: str
@@ -83,7 +83,7 @@ MATRIX = [
     Row("GET", "/me/usage", signed_in(200)),
     Row("GET", "/me/export", signed_in(200)),
     Row("GET", "/guests", signed_in(200)),
-    # Nobody here manages the workspace; tests/services/test_guests.py has those who do.
+    # No one here manages the workspace; tests/services/test_guests.py has those who do.
     Row("PATCH", G, signed_in(404), {"role": "member"}),
     Row("DELETE", G, signed_in(404)),
     Row("GET", "/workspaces/{workspace_id}/members", members(200)),
@@ -166,7 +166,7 @@ OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]
 STREAMS = ("/stream", "/events")
 # The other ids that addresses hold, as they are in the test's rows.
 IDS: dict[str, Any] = {}
-BESIDE = {"openapi.json", "docs", ""}  # the description is for everybody, the root is nothing
+BESIDE = {"openapi.json", "docs", ""}  # the description is for everyone, the root is nothing
 
 
 def operations() -> Iterator[tuple[str, str]]:
@@ -227,7 +227,7 @@ def ask(
 
 
 def test_every_operation_has_a_row() -> None:
-    """LIVE-06: access of a new one is a decision that stands here; and there is none that is not described."""
+    """LIVE-06: access of a new one is a decision that is here; and there is none that is not described."""
     assert set(operations()) == {(row.method, row.path) for row in MATRIX}
     addresses = {path.removeprefix("api/") for path in routes(get_resolver().url_patterns) if path.startswith("api/")}
     described = {path.lstrip("/").replace("{", "<").replace("}", ">") for _method, path in operations()}

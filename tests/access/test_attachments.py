@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Attachment, ChatMessage
-from tests.access.people import ANONYMOUS, EDITOR, EVERYBODY, GUEST, OWNER, VIEWER, People
+from tests.access.people import ANONYMOUS, EDITOR, EVERYONE, GUEST, OWNER, VIEWER, People
 from tests.support import files
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
@@ -23,10 +23,10 @@ def client_of(people: People, name: str) -> Client:
 
 
 def who_gets(people: People, row: Attachment) -> set[str]:
-    """Those who get the file; the same get its thumbnail, and the others are told nothing."""
-    got: dict[str, set[int]] = {name: set() for name in EVERYBODY}
+    """The actors who get the file. The same get its thumbnail, and the others learn nothing."""
+    got: dict[str, set[int]] = {name: set() for name in EVERYONE}
     for route in ("attachment", "attachment-thumb"):
-        for name in EVERYBODY:
+        for name in EVERYONE:
             got[name].add(client_of(people, name).get(reverse(route, args=[row.pk])).status_code)
     assert got.pop(ANONYMOUS) == {302}
     assert all(codes in ({200}, {404}) for codes in got.values())
@@ -34,7 +34,7 @@ def who_gets(people: People, row: Attachment) -> set[str]:
 
 
 def test_who_may_see_a_file(people: People) -> None:
-    """LIVE-06: before it is sent its uploader; then whoever sees the session; strangers never."""
+    """LIVE-06: before it is sent its uploader; then a user who sees the session; strangers never."""
     file = SimpleUploadedFile("a.png", files.picture())
     client_of(people, EDITOR).post(reverse("session-attachments", args=[people.session.pk]), {"file": file})
     row = Attachment.objects.get()

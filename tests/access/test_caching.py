@@ -1,4 +1,4 @@
-"""What caches may keep of anything that somebody is shown: nothing, but files in their own browser."""
+"""What caches may keep of anything that a user is shown: nothing, but files in their own browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from tests.access.people import EVERYBODY, OWNER, People
+from tests.access.people import EVERYONE, OWNER, People
 from tests.access.test_pages import MATRIX, Row, asked
 from tests.support import files
 
@@ -21,7 +21,7 @@ def kept(client: Client, people: People, row: Row) -> set[str]:
     return set(answer["Cache-Control"].split(", "))
 
 
-@pytest.mark.parametrize("actor", EVERYBODY)
+@pytest.mark.parametrize("actor", EVERYONE)
 def test_no_page_is_kept(people: People, actor: str) -> None:
     """LIVE-06: who has signed out, or sits behind the same proxy, sees nothing of it; refusals are no exception."""
     client = Client()

@@ -1,4 +1,4 @@
-"""Junk, thrown by everybody at every page: it is refused or does nothing, and never is an error of ours."""
+"""Junk, thrown by everyone at every page: it is refused or does nothing, and never is an error of ours."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.views.home import ZONE_COOKIE
-from tests.access.people import ANONYMOUS, EVERYBODY, OWNER, People
+from tests.access.people import ANONYMOUS, EVERYONE, OWNER, People
 from tests.access.test_pages import MATRIX, OF_SESSIONS, Row
+from tests.support.effort import share_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 FORM = "application/x-www-form-urlencoded"
@@ -62,9 +63,9 @@ HEADERS: tuple[dict[str, str], ...] = (
     {"Host": "evil.example"},
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "NONSENSE")
-# Whoever has left or signed out has nothing more to show.
-LASTING = [row for row in MATRIX if row.route != "sign-out" and row.data.get("deed") != "leave"]
-ROUTES = {row.route: row for row in LASTING if row.data.get("deed") != "delete"}
+# A user who has left or signed out has nothing more to show.
+LASTING = [row for row in MATRIX if row.route != "sign-out" and row.data.get("action") != "leave"]
+ROUTES = {row.route: row for row in LASTING if row.data.get("action") != "delete"}
 
 
 def client_of(people: People, actor: str) -> Client:
@@ -97,8 +98,8 @@ def send(client: Client, method: str, path: str, fields: dict[str, Any]) -> None
 def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
     """MSG-12: in every field of an address or a form, at every page."""
     client = client_of(people, actor)
-    for row in ROUTES.values():
-        for junk in JUNK:
+    for number, row in enumerate(ROUTES.values()):
+        for junk in share_of(JUNK, number):
             send(client, row.method, address(people, row), dict.fromkeys(sorted(NAMES), junk))
 
 
@@ -106,17 +107,17 @@ def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
 def test_junk_in_one_field_only(people: People) -> None:
     """MSG-12: the others are as they should be."""
     client = client_of(people, OWNER)
-    for row in LASTING:
+    for number, row in enumerate(LASTING):
         for name in row.data:
-            for junk in JUNK:
+            for junk in share_of(JUNK, number):
                 send(client, row.method, address(people, row), {**row.data, "session": people.session.pk, name: junk})
 
 
 def paths(people: People) -> Iterator[str]:
-    for row in ROUTES.values():
+    for number, row in enumerate(ROUTES.values()):
         found = reverse(row.route, args=["0"] if row.args or row in OF_SESSIONS else [])
         before, zero, after = found.partition("0")
-        yield from (f"{before}{quote_from_bytes(junk)}{after}" for junk in JUNK if zero)
+        yield from (f"{before}{quote_from_bytes(junk)}{after}" for junk in share_of(JUNK, number) if zero)
 
 
 @pytest.mark.both_databases
@@ -129,7 +130,7 @@ def test_junk_where_an_id_should_be(people: People) -> None:
             throw(client, "POST", path, b"id=x")
 
 
-@pytest.mark.parametrize("actor", EVERYBODY)
+@pytest.mark.parametrize("actor", EVERYONE)
 def test_other_methods_than_those_of_a_page(people: People, actor: str) -> None:
     """Other HTTP methods than a page's own get 405, never a 500 (MSG-12)."""
     client = client_of(people, actor)
@@ -141,10 +142,10 @@ def test_other_methods_than_those_of_a_page(people: People, actor: str) -> None:
 @pytest.mark.parametrize("actor", [OWNER, ANONYMOUS])
 def test_bodies_and_headers_that_are_none(people: People, actor: str) -> None:
     """MSG-12: broken forms, JSON where a form is meant, odd cookies and languages."""
-    for row in ROUTES.values():
+    for number, row in enumerate(ROUTES.values()):
         client = client_of(people, actor)
-        for kind, body in BODIES:
+        for kind, body in share_of(BODIES, number):
             throw(client, "POST", address(people, row), body, kind)
-        for headers in HEADERS:
+        for headers in share_of(HEADERS, number):
             throw(client, "GET", address(people, row), headers=headers)
             throw(client, "POST", address(people, row), b"title=x", headers=headers)

@@ -1,4 +1,4 @@
-"""Junk in every field of every command, from everybody who is let in: an ack or a refusal, and never a failure."""
+"""Junk in every field of every command, from everyone who is let in: an ack or a refusal, and never a failure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from chat import consumers
 from tests.access.people import EDITOR, MESSAGE, OWNER, VIEWER, People
 from tests.access.test_sockets import COMMANDS
+from tests.support.effort import share_of
 from tests.support.house import House
 from tests.support.socket import Socket, path_of
 
@@ -52,9 +53,11 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def thrown() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    number = 0
     for kind, fields in COMMANDS.items():
         for name in (*fields, *OPTIONAL.get(kind, ()), "unknown"):
-            found += ({"type": kind, **fields, name: junk} for junk in JUNK)
+            number += 1
+            found += ({"type": kind, **fields, name: junk} for junk in share_of(JUNK, number))
     return found
 
 

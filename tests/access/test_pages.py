@@ -1,4 +1,4 @@
-"""Every page for everybody: a route without a row here fails."""
+"""Every page for everyone: a route without a row here fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.middleware import WITHOUT_SECOND_FACTOR
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,
-    EVERYBODY,
+    EVERYONE,
     GUEST,
     LEFT,
     MESSAGE,
@@ -35,7 +35,7 @@ TO_SIGN_IN = "to sign-in"
 
 
 def all_of(status: Status) -> Expected:
-    return dict.fromkeys(EVERYBODY, status)
+    return dict.fromkeys(EVERYONE, status)
 
 
 FACE = Face(TO_SIGN_IN)
@@ -45,7 +45,7 @@ choosing = FACE.choosing
 
 @dataclass(frozen=True)
 class Row:
-    """What everybody gets for a request."""
+    """What everyone gets for a request."""
 
     method: str
     route: str
@@ -145,19 +145,22 @@ MATRIX = [
     Row("POST", "session-share-invite", owning(200), {"role": "viewer"}),
     Row("POST", "session-share-revoke", owning(200)),
     Row("POST", "session-title", editing(204), {"title": "Plan"}),
-    Row("POST", "organise", signed_in(400), {"deed": "explode", "session": "{session}"}),
-    Row("POST", "organise", seeing(200), {"deed": "pin", "session": "{session}"}),
-    Row("POST", "organise", seeing(200), {"deed": "unpin", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"deed": "archive", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"deed": "restore", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"deed": "delete", "session": "{session}"}),
-    Row("POST", "organise", {**signed_in(404), OWNER: 200}, {"deed": "undelete", "session": "{session}"}),
+    Row("POST", "organise", signed_in(400), {"action": "explode", "session": "{session}"}),
+    Row("POST", "organise", seeing(200), {"action": "pin", "session": "{session}"}),
+    Row("POST", "organise", seeing(200), {"action": "unpin", "session": "{session}"}),
+    Row("POST", "organise", owning(200), {"action": "archive", "session": "{session}"}),
+    Row("POST", "organise", owning(200), {"action": "restore", "session": "{session}"}),
+    Row("POST", "organise", owning(200), {"action": "delete", "session": "{session}"}),
+    Row("POST", "organise", {**signed_in(404), OWNER: 200}, {"action": "undelete", "session": "{session}"}),
     # Who has left is out for the rest: this stands last.
-    Row("POST", "organise", {**seeing(200), OWNER: 422}, {"deed": "leave", "session": "{session}"}),
+    Row("POST", "organise", {**seeing(200), OWNER: 422}, {"action": "leave", "session": "{session}"}),
 ]
 # A session's routes; their ids are of no use to strangers.
 OF_SESSIONS = [row for row in MATRIX if row.route == "session" or row.route.startswith("session-")]
-NAMING_SESSIONS = [*OF_SESSIONS, *(row for row in MATRIX if row.route == "organise" and row.data["deed"] != "explode")]
+NAMING_SESSIONS = [
+    *OF_SESSIONS,
+    *(row for row in MATRIX if row.route == "organise" and row.data["action"] != "explode"),
+]
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[str]:
@@ -189,13 +192,13 @@ def ask(people: People, actor: str, row: Row, session_id: str | None = None) -> 
 
 
 def test_every_route_has_a_row() -> None:
-    """LIVE-06: access of a new page is a decision that stands here."""
+    """LIVE-06: access of a new page is a decision that is here."""
     known = {row.route for row in MATRIX}
     pages = {name for name in routes(get_resolver().url_patterns) if not name.startswith(("admin/", "api/"))}
     assert pages == known
 
 
-@pytest.mark.parametrize("actor", EVERYBODY)
+@pytest.mark.parametrize("actor", EVERYONE)
 def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None:
     """Each role gets exactly the answers of the access matrix (LIVE-06)."""
     assert {row: ask(people, actor, row)[0] for row in MATRIX} == {row: row.expected[actor] for row in MATRIX}
@@ -232,14 +235,14 @@ def test_odd_ids_are_not_found(people: People) -> None:
 
 @pytest.mark.both_databases
 def test_lists_show_one_s_own_sessions_and_shared_ones(people: People) -> None:
-    """LIVE-06: nobody sees even the title of what is not theirs; not staff either."""
+    """LIVE-06: no one sees even the title of what is not theirs; not staff either."""
     for route in ("home", "rail"):
         shown = {actor: b"Plan" in ask(people, actor, Row("GET", route, {}))[1] for actor in SIGNED_IN}
         assert shown == {**dict.fromkeys(SIGNED_IN, False), OWNER: True, EDITOR: True, VIEWER: True, GUEST: True}
 
 
 def test_posts_without_a_token_are_refused(people: People) -> None:
-    """LIVE-06: no other site can act in somebody's name."""
+    """LIVE-06: no other site can act in a user's name."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(people[OWNER])
     for row in MATRIX:

@@ -1,4 +1,4 @@
-"""Every socket and every command for everybody; a route or a command without a row here fails."""
+"""Every socket and every command for everyone; a route or a command without a row here fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from chat import routing
 from chat.bus.events import AccessChanged
 from chat.bus.publisher import publish
-from chat.commands import Request
+from chat.dispatch import HANDLERS
 from chat.live import hub as hubs
 from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Session, SessionRole, Share, User
 from chat.services.deletion import requests
@@ -23,7 +23,7 @@ from config.asgi import application
 from tests.access.people import (
     ANONYMOUS,
     EDITOR,
-    EVERYBODY,
+    EVERYONE,
     GUEST,
     MESSAGE,
     OWNER,
@@ -36,7 +36,7 @@ from tests.support.socket import Application, Socket, path_of
 
 # The sockets as the server serves them, without what starts and stops with it.
 SERVED: Application = application.application_mapping["websocket"]
-FACES = ("events", "page")
+PROTOCOLS = ("events", "page")
 ROUTES = {"ws/sessions/<str:session_id>/": "events", "ws/sessions/<str:session_id>/page": "page", "ws/me": "me"}
 OPEN = None
 CODES: dict[str, int | None] = {
@@ -98,11 +98,11 @@ def key_in(cookie: tuple[bytes, bytes]) -> str:
     return cookie[1].decode().partition("=")[2]
 
 
-async def signed_in(house: House, user: User | None, session: Session | str, face: str) -> Socket:
-    """A socket with a browser's cookie, through everything that stands before the consumer."""
+async def signed_in(house: House, user: User | None, session: Session | str, protocol: str) -> Socket:
+    """A socket with a browser's cookie, through everything that is before the consumer."""
     cookie = await house.do(cookie_of, user)
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
-    return Socket(path_of(session, face), headers=headers, app=SERVED)
+    return Socket(path_of(session, protocol), headers=headers, app=SERVED)
 
 
 def test_every_socket_has_a_row() -> None:
@@ -112,28 +112,28 @@ def test_every_socket_has_a_row() -> None:
 
 def test_every_command_has_a_row() -> None:
     """Each command has a row in the access matrix (LIVE-06)."""
-    assert {get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(Request)} == set(COMMANDS)
+    assert {get_args(kind.model_fields["type"].annotation)[0] for kind in HANDLERS} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("actor", EVERYBODY)
+@pytest.mark.parametrize("actor", EVERYONE)
 async def test_sockets_open_to_those_in_the_session(house: House, people: People, actor: str) -> None:
     """LIVE-06: others are closed by a code that says the same of sessions that never were."""
     unknown = "s_" + "0" * 24
-    for face in FACES:
-        async with await signed_in(house, people.users[actor], people.session, face) as socket:
+    for protocol in PROTOCOLS:
+        async with await signed_in(house, people.users[actor], people.session, protocol) as socket:
             if CODES[actor] is OPEN:
                 await socket.let_in()
                 assert socket.close_code is None
             else:
                 assert await socket.closed() == CODES[actor]
                 assert socket.frames == []
-        async with await signed_in(house, people.users[actor], unknown, face) as socket:
+        async with await signed_in(house, people.users[actor], unknown, protocol) as socket:
             assert await socket.closed() == (4401 if actor == ANONYMOUS else 4404)
 
 
-@pytest.mark.parametrize("actor", EVERYBODY)
+@pytest.mark.parametrize("actor", EVERYONE)
 async def test_own_socket_is_for_those_who_are_signed_in(house: House, people: People, actor: str) -> None:
-    """LIVE-06: it is on no session: nobody commands anything there."""
+    """LIVE-06: it is on no session: no one commands anything there."""
     cookie = await house.do(cookie_of, people.users[actor])
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
     async with Socket("/ws/me", headers=headers, app=SERVED) as socket:
@@ -155,12 +155,12 @@ async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: st
         assert await socket.closed() == 4404
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER, GUEST])
-async def test_commands_are_for_editors(house: House, people: People, actor: str, face: str) -> None:
+async def test_commands_are_for_editors(house: House, people: People, actor: str, protocol: str) -> None:
     """LIVE-06: a viewer sees, and changes nothing; a guest writes, and chooses nothing."""
     house.script(lambda request: ["Yes."])
-    async with Socket(path_of(people.session, face), people[actor]) as socket:
+    async with Socket(path_of(people.session, protocol), people[actor]) as socket:
         answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
     codes = {kind: answer.get("code", "ack") for kind, answer in answers.items()}
     if actor == VIEWER:
@@ -241,7 +241,7 @@ async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
 
 @pytest.mark.parametrize("origin", [b"http://evil.example", b"https://trusted.example"])
 async def test_foreign_host_opens_no_socket(house: House, people: People, origin: bytes, settings: Settings) -> None:
-    """LIVE-06: to a browser, a name that somebody else has pointed here is an origin of its own."""
+    """LIVE-06: to a browser, a name that another server points here is an origin of its own."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
     cookie = await house.do(cookie_of, people[OWNER])
     headers = [cookie, (b"host", b"evil.example"), (b"origin", origin)]
@@ -251,16 +251,16 @@ async def test_foreign_host_opens_no_socket(house: House, people: People, origin
 
 
 async def by_token(
-    house: House, user: User, session: Session, scope: str, face: str = "events", **more: bytes
+    house: House, user: User, session: Session, scope: str, protocol: str = "events", **more: bytes
 ) -> Socket:
-    """A socket with an API token, through everything that stands before the consumer."""
+    """A socket with an API token, through everything that is before the consumer."""
     _token, secret = await house.do(api_tokens.create, user=user, name="Script", scope=scope, days=0)
     headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"localhost:8000")]
     headers += [(name.encode(), value) for name, value in more.items()]
-    return Socket(path_of(session, face), headers=headers, app=SERVED)
+    return Socket(path_of(session, protocol), headers=headers, app=SERVED)
 
 
-@pytest.mark.parametrize("actor", [actor for actor in EVERYBODY if actor != ANONYMOUS])
+@pytest.mark.parametrize("actor", [actor for actor in EVERYONE if actor != ANONYMOUS])
 async def test_token_opens_the_events_socket(house: House, people: People, actor: str) -> None:
     """LIVE-06: with the role of its user, and without an Origin, which only browsers send; not the page's socket."""
     async with await by_token(house, people[actor], people.session, "write") as socket:
@@ -334,7 +334,7 @@ async def erased(house: House, people: People) -> None:
 
 
 async def told_by_another_process(house: House, people: People) -> None:
-    """Where no hub runs, such as a command, no signal tells of the row; the service does."""
+    """Where no hub runs, such as a command, no signal reports the row; the service does."""
     await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
     publish(people.session.pk, [AccessChanged()])
 
@@ -354,15 +354,15 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_beacon")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     "lose", [unshared, deactivated, left_workspace, share_deleted, removed, erased, told_by_another_process]
 )
-async def test_lost_access_closes_the_socket_at_once(house: House, people: People, lose: Loss, face: str) -> None:
+async def test_lost_access_closes_the_socket_at_once(house: House, people: People, lose: Loss, protocol: str) -> None:
     """LIVE-06: 4403, however the access was lost; others stay."""
     async with (
-        Socket(path_of(people.session, face), people[EDITOR]) as socket,
-        Socket(path_of(people.session, face), people[VIEWER]) as other,
+        Socket(path_of(people.session, protocol), people[EDITOR]) as socket,
+        Socket(path_of(people.session, protocol), people[VIEWER]) as other,
     ):
         for each in (socket, other):
             each.send(type="sync")
@@ -375,7 +375,7 @@ async def test_lost_access_closes_the_socket_at_once(house: House, people: Peopl
 
 @pytest.mark.usefixtures("_no_beacon")
 async def test_erasing_a_session_closes_its_sockets_at_once(house: House, people: People) -> None:
-    """LIVE-06: everybody's, before the rows are gone."""
+    """LIVE-06: everyone's, before the rows are gone."""
     async with (
         Socket(path_of(people.session), people[OWNER]) as one,
         Socket(path_of(people.session), people[GUEST]) as two,
@@ -389,10 +389,10 @@ async def test_erasing_a_session_closes_its_sockets_at_once(house: House, people
 
 
 @pytest.mark.usefixtures("_quick_beacon")
-@pytest.mark.parametrize("face", FACES)
-async def test_access_lost_without_a_word_closes_the_socket_soon(house: House, people: People, face: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_access_lost_without_a_word_closes_the_socket_soon(house: House, people: People, protocol: str) -> None:
     """LIVE-06: by SQL, in another process, while the layer is down: the beacon finds it."""
-    async with Socket(path_of(people.session, face), people[EDITOR]) as socket:
+    async with Socket(path_of(people.session, protocol), people[EDITOR]) as socket:
         await socket.let_in()
         await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
         assert await socket.closed() == 4403
@@ -401,7 +401,7 @@ async def test_access_lost_without_a_word_closes_the_socket_soon(house: House, p
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("actor", [OWNER, EDITOR])
 async def test_nothing_is_done_for_somebody_who_has_lost_access(house: House, people: People, actor: str) -> None:
-    """LIVE-06: also before their socket has been told."""
+    """LIVE-06: also before their socket has learned of it."""
     sockets = [await Socket(path_of(people.session), people[actor]).open() for _ in range(2)]
     for socket in sockets:
         await socket.let_in()
@@ -416,10 +416,10 @@ async def test_nothing_is_done_for_somebody_who_has_lost_access(house: House, pe
 
 
 @pytest.mark.usefixtures("_no_beacon")
-@pytest.mark.parametrize("face", FACES)
-async def test_lowered_role_ends_commands_at_once(house: House, people: People, face: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_lowered_role_ends_commands_at_once(house: House, people: People, protocol: str) -> None:
     """LIVE-06: an editor who is made a viewer goes on seeing, and only that."""
-    async with Socket(path_of(people.session, face), people[EDITOR]) as socket:
+    async with Socket(path_of(people.session, protocol), people[EDITOR]) as socket:
         assert (await socket.ask(type="rename", title="Before"))["type"] == "ack"
         await house.do(
             sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=SessionRole.VIEWER
@@ -429,12 +429,12 @@ async def test_lowered_role_ends_commands_at_once(house: House, people: People, 
 
 
 @pytest.mark.usefixtures("_no_beacon")
-@pytest.mark.parametrize("face", FACES)
-async def test_signing_out_closes_that_browser_s_sockets(house: House, people: People, face: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_signing_out_closes_that_browser_s_sockets(house: House, people: People, protocol: str) -> None:
     """LIVE-06: 4401; another browser of the same person stays."""
     async with (
-        await signed_in(house, people[EDITOR], people.session, face) as here,
-        await signed_in(house, people[EDITOR], people.session, face) as there,
+        await signed_in(house, people[EDITOR], people.session, protocol) as here,
+        await signed_in(house, people[EDITOR], people.session, protocol) as there,
     ):
         for socket in (here, there):
             await socket.let_in()
@@ -447,7 +447,7 @@ async def test_signing_out_closes_that_browser_s_sockets(house: House, people: P
         assert there.close_code is None
 
 
-@pytest.mark.parametrize("path", ["me", *FACES])
+@pytest.mark.parametrize("path", ["me", *PROTOCOLS])
 async def test_who_owes_a_second_factor_is_not_let_in(
     house: House, people: People, settings: Settings, path: str
 ) -> None:
@@ -462,10 +462,10 @@ async def test_who_owes_a_second_factor_is_not_let_in(
 
 
 @pytest.mark.usefixtures("_quick_beacon")
-@pytest.mark.parametrize("face", FACES)
-async def test_expired_login_closes_the_socket(house: House, people: People, face: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_expired_login_closes_the_socket(house: House, people: People, protocol: str) -> None:
     """LIVE-06: 4401 when the login is over by itself."""
-    async with await signed_in(house, people[EDITOR], people.session, face) as socket:
+    async with await signed_in(house, people[EDITOR], people.session, protocol) as socket:
         await socket.let_in()
         await house.do(LoginSession.objects.update, expire_date=timezone.now())
         assert await socket.closed() == 4401
@@ -482,7 +482,7 @@ async def test_deleted_session_closes_its_sockets(house: House, people: People) 
 
 @pytest.mark.usefixtures("_no_beacon")
 async def test_changed_role_reaches_open_pages(house: House, people: People) -> None:
-    """LIVE-06: raised or lowered, their pages of this session are drawn anew; other people's are not, events go on."""
+    """LIVE-06: raised or lowered, their pages of this session are drawn again; other people's are not, events go on."""
     async with (
         Socket(path_of(people.session, "page"), people[EDITOR]) as page,
         Socket(path_of(people.session), people[EDITOR]) as events,
@@ -499,14 +499,14 @@ async def test_changed_role_reaches_open_pages(house: House, people: People) -> 
 
 
 @pytest.mark.usefixtures("_no_beacon")
-@pytest.mark.parametrize(("drawn_for", "anew"), [("owner", True), ("editor", False), ("viewer", True), ("", False)])
+@pytest.mark.parametrize(("drawn_for", "again"), [("owner", True), ("editor", False), ("viewer", True), ("", False)])
 async def test_page_that_was_drawn_for_another_role_is_drawn_anew(
-    house: House, people: People, drawn_for: str, anew: bool
+    house: House, people: People, drawn_for: str, again: bool
 ) -> None:
     """LIVE-06: the role changed while the page was away."""
     async with Socket(path_of(people.session, "page"), people[EDITOR], query=f"role={drawn_for}") as socket:
         await socket.let_in()
-        assert ({"op": "reload"} in socket.frames) == anew
+        assert ({"op": "reload"} in socket.frames) == again
 
 
 def new_password(user: User) -> None:
@@ -517,7 +517,7 @@ def new_password(user: User) -> None:
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("path", ["events", "page", "me"])
 async def test_new_password_ends_all_logins_at_once(house: House, people: People, path: str) -> None:
-    """LIVE-06: whoever else was signed in as this person; nobody else."""
+    """LIVE-06: all other browsers of this user; no one else."""
     sockets = []
     for actor in (EDITOR, VIEWER):
         cookie = await house.do(cookie_of, people[actor])

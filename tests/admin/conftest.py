@@ -1,4 +1,4 @@
-"""Fixtures for tests of the admin: staff of several kinds, and somebody's private session."""
+"""Fixtures for tests of the admin: staff with various permissions, and another user's private session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def signed_in(user: User) -> Client:
 
 @pytest.fixture
 def staff_with(db: None) -> Callable[..., User]:
-    """Make a member of the staff who has these permissions and no others."""
+    """Create a staff user with these permissions and no others."""
 
     def make(*permissions: str, name: str = "mia") -> User:
         user = User.objects.create_user(name, display_name=name.title(), is_staff=True)
@@ -40,11 +40,11 @@ def mia(staff_with: Callable[..., User]) -> User:
 
 @pytest.fixture
 def admin(mia: User) -> Client:
-    """Her browser."""
+    """Mia's browser."""
     return signed_in(mia)
 
 
 @pytest.fixture
 def session(ana: User) -> Session:
-    """Ana's own, in which nobody else has a share."""
+    """Ana's private session, shared with no one."""
     return create_session(owner=ana, title="Plan")

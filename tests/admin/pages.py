@@ -1,4 +1,4 @@
-"""Addresses of the admin's pages, and forms as a browser sends them."""
+"""Addresses of the admin's pages, and form values as a browser sends them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def soup_of(response: Any) -> BeautifulSoup:
 
 
 def form_in(response: Any, name: str) -> dict[str, str]:
-    """What a browser would send of a form: lines end with CRLF, whatever was given to it."""
+    """Return what a browser would send for a form: all line ends become CRLF."""
     form = soup_of(response).find("form", id=name)
     assert form is not None
     return {
@@ -52,16 +52,16 @@ def _value(field: Tag) -> str:
     if field.name == "select":
         options = field.find_all("option")
         return str(next((each for each in options if each.has_attr("selected")), options[0])["value"])
-    if field.name == "textarea":  # its text begins after the line break that follows the tag
+    if field.name == "textarea":  # its text begins after the newline that follows the tag
         return field.get_text().removeprefix("\n")
     return str(field.get("value", "on" if field.get("type") == "checkbox" else ""))
 
 
 def do(client: Client, session: Session, action: str, row: ChatMessage | None = None, **more: str) -> Any:
-    """Press a button."""
+    """Press an action button."""
     return client.post(action_page(session), {"action": f"{action} {row.pk}" if row else action, **more})
 
 
 def said(response: Any) -> str:
-    """All that a page says."""
+    """Return all text of a page."""
     return " ".join(soup_of(response).get_text(" ").split())

@@ -1,4 +1,4 @@
-"""What staff do by a button: with a session, with one of its messages, with many sessions of the list."""
+"""Actions of staff on a session, on one of its messages, and on several sessions of the list."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LIST = "/admin/chat/session/"
 
 @pytest.fixture
 def keeper(staff_with: Callable[..., User]) -> Client:
-    """Somebody who may look at sessions, and no more."""
+    """A staff user who may view sessions and nothing else."""
     return signed_in(staff_with("view_session", name="kim"))
 
 
 def logged() -> list[str]:
-    """What the log says was done."""
+    """Return the messages of the admin's log."""
     return [entry.get_change_message() for entry in LogEntry.objects.filter(action_flag=2).order_by("pk")]
 
 
@@ -42,7 +42,7 @@ def act(client: Client, action: str, *sessions: Session) -> Any:
 
 
 def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, session: Session) -> None:
-    """ADM-01, MSG-09, MSG-11: each is on record, in the log, and leads back to the message."""
+    """ADM-01, MSG-09, MSG-11: each action is in the history and in the log, and redirects to the message."""
     rows = fill(session, START, HI, ANSWER, DONE)
     before = [row.pk for row in live(session)]
     assert do(admin, session, "exclude", rows[1])["Location"].endswith(f"?p=1#{rows[1].pk}")
@@ -64,7 +64,7 @@ def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, sess
 
 
 def test_retry_asks_first(admin: Client, session: Session) -> None:
-    """ADM-03, RUN-12: what it takes away is said before it is done, and again when it has become more."""
+    """ADM-03, RUN-12: the page says what a retry removes, and asks again if the session has changed since."""
     rows = fill(session, START, HI, ANSWER, DONE)
     page = do(admin, session, "retry", rows[1])
     assert "1 message will be removed." in said(page)
@@ -78,7 +78,7 @@ def test_retry_asks_first(admin: Client, session: Session) -> None:
 
 
 def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
-    """ADM-03, RUN-12: from the removed messages, as a whole, after saying what goes instead."""
+    """ADM-03, RUN-12: the removed messages are restored together, after the page says what they replace."""
     rows = fill(session, START, HI, ANSWER, DONE, START, {**HI, "sender": "Bo"}, ANSWER, DONE)
     page = do(admin, session, "retry", rows[1])
     assert "3 messages will be removed. Some of them were written by 1 person." in " ".join(said(page).split())
@@ -117,7 +117,7 @@ def test_session_is_stopped_archived_and_restored(admin: Client, session: Sessio
 
 
 def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Session, keeper: Client) -> None:
-    """ADM-03, MSG-11, LIVE-06: by those who may change sessions; as it was, archived or not, and with what waited."""
+    """ADM-03, MSG-11, LIVE-06: staff who may change sessions restore it as it was: archived or not, with its queue."""
     bring_back = ("undelete", "Bring it back")
     set_archived(session=session, archived=True)
     delete(ana, session.pk)
@@ -137,7 +137,7 @@ def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Sess
 
 
 def test_what_changes_nothing_is_not_written_down(admin: Client, session: Session) -> None:
-    """ADM-02: the log says what staff have done."""
+    """ADM-02: the log has only actual changes."""
     rows = fill(session, START, HI, ANSWER, DONE)
     do(admin, session, "include", rows[1])
     do(admin, session, "restore", rows[1])
@@ -148,7 +148,7 @@ def test_what_changes_nothing_is_not_written_down(admin: Client, session: Sessio
 
 
 def test_repeating_does_nothing(admin: Client, session: Session) -> None:
-    """RUN-07: nothing runs, or it is there already: then nothing is written down."""
+    """RUN-07: a stop with nothing running, or a repeated action, is not logged."""
     do(admin, session, "stop")
     do(admin, session, "unarchive")
     assert logged() == []
@@ -156,7 +156,7 @@ def test_repeating_does_nothing(admin: Client, session: Session) -> None:
 
 @pytest.mark.parametrize(("action", "state"), [("remove", "running"), ("retry", "running"), ("restore", "running")])
 def test_running_turn_is_safe(admin: Client, session: Session, action: str, state: str) -> None:
-    """ADM-02: refused with words."""
+    """ADM-02: the action is refused with a reason."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     SessionRun.objects.update(state=state, turn_id="t_1")
     do(admin, session, action, row, sure=str(Session.objects.get().revision))
@@ -168,7 +168,7 @@ def test_running_turn_is_safe(admin: Client, session: Session, action: str, stat
     "action", ["", "explode m_1", "remove", "remove m_none", "remove \0", "fork \ud7ff", "retry x y"]
 )
 def test_odd_actions_are_refused(admin: Client, session: Session, action: str) -> None:
-    """MSG-12: never a failure of ours."""
+    """MSG-12: invalid requests never cause a server error."""
     fill(session, START, HI, DONE)
     assert admin.post(action_page(session), {"action": action}).status_code in (302, 400)
     assert len(live(session)) == 3
@@ -182,7 +182,7 @@ def test_nobody_is_led_elsewhere(admin: Client, session: Session, here: str) -> 
 
 @pytest.mark.both_databases
 def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: Session) -> None:
-    """ADM-03: those with which it cannot be done are told of, and left out."""
+    """ADM-03: sessions that cannot be archived are named and skipped."""
     gone = create_session(owner=ana)
     Session.objects.filter(pk=gone.pk).update(status="deleted")
     page = act(admin, "archive", session, gone, create_session(owner=ana))
@@ -206,7 +206,7 @@ def test_many_agents_are_stopped_at_once(admin: Client, ana: User, session: Sess
 
 
 def test_session_is_exported(admin: Client, session: Session) -> None:
-    """ADM-03: as JSON and as Markdown, from its page and from the list; written down."""
+    """ADM-03: JSON and Markdown exports work from the session's page and from the list; each one is logged."""
     fill(session, START, HI, ANSWER, DONE)
     page = reverse("admin:chat_session_export", args=[session.pk, "json"])
     document = json.loads(b"".join(admin.get(page)))
@@ -219,7 +219,7 @@ def test_session_is_exported(admin: Client, session: Session) -> None:
 
 
 def test_several_sessions_are_exported_in_one_archive(admin: Client, ana: User, session: Session) -> None:
-    """ADM-03: under names that differ."""
+    """ADM-03: each session in the archive has a file name of its own."""
     twin = create_session(owner=ana, title="Plan " * 40)
     fill(twin, HI)
     packed = b"".join(act(admin, "export_json", session, twin).streaming_content)
@@ -232,7 +232,7 @@ def test_several_sessions_are_exported_in_one_archive(admin: Client, ana: User, 
 def test_archive_holds_all_that_were_selected(
     admin: Client, ana: User, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ADM-03: also more than a change is made with at once; what has gone meanwhile is named in it."""
+    """ADM-03: an archive can have more sessions than one change; it names sessions deleted in the meantime."""
     monkeypatch.setattr(actions, "MAX_SESSIONS", 1)
     others = [create_session(owner=ana, title="Other") for _ in range(3)]
     answer = act(admin, "export_markdown", session, *others)
@@ -245,7 +245,7 @@ def test_archive_holds_all_that_were_selected(
 
 
 def test_log_is_shown_with_the_session(admin: Client, session: Session) -> None:
-    """ADM-02: who did what, for whoever looks after it."""
+    """ADM-02: the session's page shows its managers who did what."""
     row = fill(session, START, HI, DONE)[1]
     do(admin, session, "exclude", row)
     page = said(admin.get(page_of(session).replace("change", "history")))

@@ -1,4 +1,4 @@
-"""Reading a session of others is written down: once for each time that it is opened, for all staff."""
+"""Staff who read another user's session are logged, once for each time that they open it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.django_db
 
 
 def readings() -> list[tuple[str, str]]:
-    """(who, which session) of what was written down."""
+    """Return (user, session) of each logged reading."""
     read = LogEntry.objects.filter(action_flag=READ).order_by("pk")
     return [(entry.user.username, entry.object_id or "") for entry in read]
 
 
 def test_each_opening_is_written_down_once(admin: Client, session: Session) -> None:
-    """ADM-01: going on within the session, and saving in it, is not another one."""
+    """ADM-01: moving within the session, and saving in it, are not logged again."""
     row = fill(session, START, HI, DONE)[1]
     page = admin.get(page_of(session))
     admin.get(page_of(session), {"p": "1"})
@@ -42,7 +42,7 @@ def test_each_opening_is_written_down_once(admin: Client, session: Session) -> N
 
 @pytest.mark.parametrize("way", ["a page", "a message", "the removed ones"])
 def test_no_way_in_leads_past_the_log(admin: Client, session: Session, way: str) -> None:
-    """ADM-01: also by an address that somebody made up, or kept for long."""
+    """ADM-01: addresses that the user typed or saved earlier are logged as well."""
     row = fill(session, START, HI, DONE)[1]
     address = {"a page": f"{page_of(session)}?p=1", "a message": message_page(row)}.get(
         way, f"{page_of(session)}?removed="
@@ -56,7 +56,7 @@ def test_no_way_in_leads_past_the_log(admin: Client, session: Session, way: str)
 
 @pytest.mark.parametrize("way", ["the session's form", "a message's form", "a fork"])
 def test_forms_lead_not_past_the_log(admin: Client, session: Session, way: str) -> None:
-    """ADM-01: a form that is refused shows what a page shows, and a fork is a copy that its owner reads freely."""
+    """ADM-01: a refused form shows messages and is logged; a fork is a copy that its owner reads freely."""
     row = fill(session, START, HI, DONE)[1]
     text = str(row.text)
     match way:
@@ -81,7 +81,7 @@ def test_superusers_are_no_exception(session: Session) -> None:
 def test_one_s_own_and_shared_sessions_are_read_freely(
     staff_with: Callable[..., User], session: Session, mia: User, admin: Client
 ) -> None:
-    """ADM-01: who has a share may read it on its own page as well."""
+    """ADM-01: a user with a share could read the session on its own page as well."""
     session.workspace.memberships.create(user=mia)
     sharing.share(session=session, author=session.owner, user=mia, role=SessionRole.VIEWER)
     admin.get(page_of(session))
@@ -91,7 +91,7 @@ def test_one_s_own_and_shared_sessions_are_read_freely(
 
 
 def test_who_may_not_read_messages_sees_none(staff_with: Callable[..., User], session: Session) -> None:
-    """ADM-01: by Django's permissions, those of messages are their own."""
+    """ADM-01: messages have Django permissions of their own."""
     row = fill(session, START, {**HI, "text": "Secret"}, DONE)[1]
     keeper = signed_in(staff_with("view_session", "change_session", name="kim"))
     assert b"Secret" not in keeper.get(page_of(session)).content

@@ -1,4 +1,4 @@
-"""Erasing in the admin: asked for in a list, confirmed with what goes, carried out, on record."""
+"""Erase rows in the admin: choose them in a list, confirm what is lost, and find it in the log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECRET = "xyzzyplugh"
 
 
 def ask(client: Client, *rows: Session | User, sure: bool = False) -> Any:
-    """Choose rows in their list and the action, and confirm it."""
+    """Choose rows in their list with the action, and confirm it."""
     address, action = (SESSIONS, "erase_sessions") if isinstance(rows[0], Session) else (PEOPLE, "erase_users")
     data = {"action": action, "_selected_action": [str(row.pk) for row in rows], **({"sure": "yes"} if sure else {})}
     return client.post(address, data, follow=True)
@@ -36,7 +36,7 @@ def ask(client: Client, *rows: Session | User, sure: bool = False) -> Any:
 
 @pytest.mark.both_databases
 def test_session_is_erased_when_that_is_confirmed(staff_with: Callable[..., User], ana: User) -> None:
-    """ADM-03: the page says how much goes, and that there is no way back."""
+    """ADM-03: the page says how much is erased, and that it cannot be undone."""
     eve = staff_with("view_session", "view_chatmessage", "erase_session", name="eve")
     session = create_session(owner=ana, title="Plan")
     fill(session, START, {**HI, "text": SECRET}, DONE)
@@ -55,7 +55,7 @@ def test_session_is_erased_when_that_is_confirmed(staff_with: Callable[..., User
 
 
 def test_session_page_leads_to_erasing(staff_with: Callable[..., User], session: Session) -> None:
-    """ADM-03: for those who may; others do not see it, and cannot do it."""
+    """ADM-03: only staff with the permission see the link and can erase."""
     eve = signed_in(staff_with("view_session", "erase_session", name="eve"))
     form = soup_of(eve.get(page_of(session))).select_one("form#erase")
     assert form is not None
@@ -74,7 +74,7 @@ def test_what_takes_long_is_done_by_the_job(
     monkeypatch.setattr(erasures, "MAX_SECONDS", 0.0)
     monkeypatch.setattr(
         "chat.services.deletion.overwriting.overwrite_deleted", lambda deadline: True
-    )  # not in a transaction
+    )  # so that no transaction is open
     eve = staff_with("view_session", "erase_session", name="eve")
     session = create_session(owner=ana)
     fill(session, START, HI, DONE)
@@ -88,7 +88,7 @@ def test_what_takes_long_is_done_by_the_job(
 
 @pytest.mark.both_databases
 def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana: User, bo: User) -> None:
-    """ADM-01: not staff by those who are not superusers, and nobody erases themselves."""
+    """ADM-01: only superusers erase staff, and no one erases themselves."""
     theirs = create_session(owner=ana)
     fill(theirs, START, {**HI, "text": SECRET, "user": bo}, DONE)
     create_session(owner=bo)
@@ -108,7 +108,7 @@ def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana
 
 
 def test_records_stay(staff_with: Callable[..., User], ana: User) -> None:
-    """ADM-02: who erased what, when; nobody changes or deletes it."""
+    """ADM-02: records say who erased what and when; they can be neither changed nor deleted."""
     erasure = requests.request_user(user=ana, author=User.objects.create_superuser("root"))
     requests.carry_out(erasure)
     client = signed_in(User.objects.get(username="root"))
@@ -119,7 +119,7 @@ def test_records_stay(staff_with: Callable[..., User], ana: User) -> None:
 
 
 def test_titles_are_for_those_who_may_read(staff_with: Callable[..., User], ana: User, bo: User) -> None:
-    """ADM-01: a title is made of what was said first; so is the system prompt of people's words."""
+    """ADM-01: titles derive from the first message, and system prompts contain users' text."""
     session = create_session(owner=ana, title=SECRET, system_prompt=SECRET)
     sharing.share(session=session, author=ana, user=bo, role="viewer")
     sharing.invite(session=session, author=ana, role="viewer")

@@ -1,4 +1,4 @@
-"""The forms for messages in the admin: each fit for its type, saved through the services, and never losing a word."""
+"""The message forms in the admin: one per type, saved through the services, keeping refused input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORM = "message_form"
 
 
 def save(client: Client, row: ChatMessage, **changed: str) -> Any:
-    """Change fields of the form as it is now, and save."""
+    """Change fields of the form in its current state, and save it."""
     form = form_in(client.get(message_page(row)), FORM)
     return client.post(message_page(row), {**form, **changed})
 
@@ -31,7 +31,7 @@ def current(row: ChatMessage) -> ChatMessage:
 @pytest.mark.parametrize("fields", [HI, ANSWER, THOUGHT])
 @pytest.mark.both_databases
 def test_words_are_edited_in_a_big_box(admin: Client, mia: User, session: Session, fields: dict[str, Any]) -> None:
-    """ADM-01, ADM-02, MSG-11, MSG-12: exactly as they were written; on record, and in the log."""
+    """ADM-01, ADM-02, MSG-11, MSG-12: the text is kept exactly; the edit is in the history and in the log."""
     row = fill(session, START, fields, DONE)[1]
     text = "\n\n  Ho\n\u202eworld 😀\n\n"
     assert save(admin, row, text=text.replace("\n", "\r\n")).status_code == 302
@@ -43,7 +43,7 @@ def test_words_are_edited_in_a_big_box(admin: Client, mia: User, session: Sessio
 
 
 def test_tool_calls_have_boxes_for_arguments_and_result(admin: Client, session: Session) -> None:
-    """ADM-01: the arguments as JSON that can be read."""
+    """ADM-01: the arguments are shown as indented JSON."""
     row = fill(session, START, HI, CALL, DONE)[2]
     form = form_in(admin.get(message_page(row)), FORM)
     assert form["arguments"] == '{\r\n  "n": 1,\r\n  "why": "好"\r\n}'
@@ -62,7 +62,7 @@ def test_tool_calls_have_boxes_for_arguments_and_result(admin: Client, session: 
     ],
 )
 def test_arguments_that_are_no_object_are_refused(admin: Client, session: Session, wrong: str) -> None:
-    """MSG-12: said where they are wrong; what was typed stays."""
+    """MSG-12: the error is next to the field; what was typed stays."""
     row = fill(session, START, HI, CALL, DONE)[2]
     page = save(admin, row, arguments=wrong, result="Mine")
     assert page.status_code == 200
@@ -73,7 +73,7 @@ def test_arguments_that_are_no_object_are_refused(admin: Client, session: Sessio
 
 
 def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None:
-    """MSG-08, MSG-11: other line breaks and spaces in the JSON are no change; what the model wrote stays."""
+    """MSG-08, MSG-11: line breaks and JSON whitespace do not count as changes; the model's own text stays."""
     rows = fill(session, START, {**HI, "text": "a\r\nb"}, CALL, DONE)
     save(admin, rows[1])
     save(admin, rows[2], arguments='{"n":1,"why":"好"}')
@@ -83,7 +83,7 @@ def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None
 
 
 def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
-    """ADM-02, MSG-11: both texts are there; who saves again knows what they replace."""
+    """ADM-02, MSG-11: the page shows both texts; saving again replaces the text that it shows."""
     row = fill(session, START, HI, DONE)[1]
     form = form_in(admin.get(message_page(row)), FORM)
     editing.edit(session=session, author=ana, message_id=row.pk, text="Ana's")
@@ -110,19 +110,19 @@ def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "words"),
+    ("in_between", "words"),
     [("removed", "was removed while you were editing"), ("archived", "is archived"), ("runs", "is using this message")],
 )
 @pytest.mark.both_databases
 def test_refusal_says_why_and_loses_nothing(
-    admin: Client, ana: User, session: Session, meanwhile: str, words: str
+    admin: Client, ana: User, session: Session, in_between: str, words: str
 ) -> None:
-    """ADM-02: a running turn is safe, and so is what was typed."""
+    """ADM-02: a running turn is not changed, and what was typed stays."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     form = form_in(admin.get(message_page(row)), FORM)
-    if meanwhile == "removed":
+    if in_between == "removed":
         editing.remove(session=session, author=ana, message_id=row.pk)
-    elif meanwhile == "archived":
+    elif in_between == "archived":
         Session.objects.update(status="archived")
     else:
         SessionRun.objects.update(state="running", turn_id="t_1")
@@ -143,7 +143,7 @@ def test_what_has_no_form_is_shown(admin: Client, session: Session, fields: dict
 
 
 def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> None:
-    """MSG-11: who changed what, the newest first, with what stood there."""
+    """MSG-11: who changed what, the newest first, with the previous text."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     save(admin, row, text="Ho")
     editing.include(session=session, author=ana, message_id=row.pk, included=False)
@@ -165,7 +165,7 @@ def test_message_is_added_between_others(admin: Client, mia: User, session: Sess
 
 
 def test_refused_addition_loses_nothing(admin: Client, ana: User, session: Session) -> None:
-    """ADM-02: what it should have followed has gone, or the agent has begun to work."""
+    """ADM-02: a message is refused if its predecessor was removed, or if the agent has started to work."""
     rows = fill(session, START, HI, ANSWER, DONE)
     address = f"{add_page(session)}?after={rows[1].pk}"
     editing.remove(session=session, author=ana, message_id=rows[1].pk)
@@ -182,7 +182,7 @@ def test_refused_addition_loses_nothing(admin: Client, ana: User, session: Sessi
 @pytest.mark.parametrize("message_id", ["m_none", "%00", "of another session", "x" * 300])
 @pytest.mark.both_databases
 def test_unknown_message_is_not_found(admin: Client, session: Session, ana: User, message_id: str) -> None:
-    """MSG-12, LIVE-06: also one that is in another session."""
+    """MSG-12, LIVE-06: a message of another session is not found either."""
     other = Session.objects.create(workspace=session.workspace, owner=ana)
     SessionRun.objects.create(session=other)
     known = fill(other, HI)[0].pk if " " in message_id else message_id

@@ -1,4 +1,4 @@
-"""People and workspaces in the admin: who may look after them, and what cannot be lost there."""
+"""Users and workspaces in the admin: permissions, and what cannot be deleted."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ WORKSPACES = reverse("admin:chat_workspace_changelist")
 
 @pytest.fixture
 def root(db: None) -> Client:
-    """An administrator's browser."""
+    """A superuser's browser."""
     return signed_in(User.objects.create_superuser("root", display_name="Root", password="correct horse"))
 
 
-def page_of(row: User | Workspace, deed: str = "change") -> str:
-    return reverse(f"admin:chat_{row._meta.model_name}_{deed}", args=[row.pk])
+def page_of(row: User | Workspace, action: str = "change") -> str:
+    return reverse(f"admin:chat_{row._meta.model_name}_{action}", args=[row.pk])
 
 
 def values_of(user: User, **changed: Any) -> dict[str, Any]:
-    """What the form of a person sends."""
+    """Return the values that a user's form sends."""
     flags = {
         name: "on" for name in ("is_active", "is_staff", "is_superuser", "can_own_workspace") if getattr(user, name)
     }
@@ -51,7 +51,7 @@ def values_of(user: User, **changed: Any) -> dict[str, Any]:
 
 
 def test_group_of_session_managers_may_do_nothing_else() -> None:
-    """ADM-01: made once; what operators make of it stays."""
+    """ADM-01: the group is created once; later changes by operators are kept."""
     group = Group.objects.get(name=staff.MANAGERS)
     names = group.permissions.order_by("codename").values_list("codename", flat=True)
     assert list(names) == ["change_chatmessage", "change_session", "view_chatmessage", "view_session"]
@@ -61,7 +61,7 @@ def test_group_of_session_managers_may_do_nothing_else() -> None:
 
 
 def test_admin_s_first_page_shows_what_one_may_do(staff_with: Callable[..., User], ana: User, root: Client) -> None:
-    """ADM-01: staff without rights see nothing, session managers sessions alone; others do not come in."""
+    """ADM-01: staff without rights see nothing, session managers only sessions; other users cannot enter."""
     manager = staff_with(name="max")
     manager.groups.add(Group.objects.get(name=staff.MANAGERS))
     clients = {"staff": signed_in(staff_with()), "manager": signed_in(manager), "root": root}
@@ -79,7 +79,7 @@ def test_admin_s_first_page_shows_what_one_may_do(staff_with: Callable[..., User
 
 
 def test_password_s_hash_is_neither_shown_nor_written(root: Client, ana: User) -> None:
-    """LIVE-06: a form that names another one changes nothing."""
+    """LIVE-06: a form with another hash changes nothing."""
     html = root.get(page_of(ana)).content.decode()
     assert ana.password.rpartition("$")[2] not in html
     assert root.post(page_of(ana), values_of(ana, password="md5$a$b", display_name="Anna")).status_code == 302
@@ -88,7 +88,7 @@ def test_password_s_hash_is_neither_shown_nor_written(root: Client, ana: User) -
 
 
 def test_person_is_made_without_a_password_and_let_in_by_a_link(root: Client) -> None:
-    """ADM-01: the link stands on the page, once, and in the log that it was made."""
+    """ADM-01: the page shows the link once; the log has its creation."""
     made = root.post(
         reverse("admin:chat_user_add"),
         values_of(User(username="mei", display_name="Mei"), usable_password="false"),
@@ -107,7 +107,7 @@ def test_person_is_made_without_a_password_and_let_in_by_a_link(root: Client) ->
 def test_nobody_takes_more_rights_than_they_were_given(
     staff_with: Callable[..., User], ana: User, root: Client
 ) -> None:
-    """LIVE-06: who may change people changes no rights, and no account that has any."""
+    """LIVE-06: staff who may change users can neither change rights nor change accounts that have some."""
     clerk = staff_with("view_user", "change_user", "delete_user")
     client = signed_in(clerk)
     rights = {
@@ -146,12 +146,12 @@ def set_password(client: Client, user: User) -> int:
 
 @pytest.mark.parametrize("missing", ["change_session", "view_chatmessage"])
 def test_who_looks_after_people_cannot_become_them(staff_with: Callable[..., User], ana: User, missing: str) -> None:
-    """LIVE-06: a link or a password gives what reading everything is a permission of its own for."""
+    """LIVE-06: a link or a new password would give access to what needs a separate permission to read."""
     clerk = signed_in(staff_with(*(each for each in BECOMING if each != missing)))
     assert "sign_in_link" not in clerk.get(PEOPLE).content.decode()
     make_link(clerk, ana)
     assert set_password(clerk, ana) == 403
-    # "+7", as the admin quotes it, is the id 7 as well.
+    # "+7", which the admin quotes like this, is parsed as the id 7 as well.
     address = reverse("admin:auth_user_password_change", args=[f"_2B{ana.pk}"])
     values = {"password1": "correct horse 2", "password2": "correct horse 2", "usable_password": "true"}
     assert clerk.post(address, values).status_code == 403
@@ -162,7 +162,7 @@ def test_who_looks_after_people_cannot_become_them(staff_with: Callable[..., Use
 def test_who_may_read_everything_may_let_people_in_and_they_are_told(
     staff_with: Callable[..., User], ana: User
 ) -> None:
-    """LIVE-06: on their next page and in the security log; a new password ends their logins."""
+    """LIVE-06: the user sees it on the next page and in the security log; a new password ends their sign-ins."""
     mia = staff_with(*BECOMING)
     client, hers = signed_in(mia), signed_in(ana)
     assert "signs Ana in, once" in make_link(client, ana)
@@ -179,7 +179,7 @@ def test_who_may_read_everything_may_let_people_in_and_they_are_told(
 
 
 def test_groups_are_changed_by_superusers(staff_with: Callable[..., User], root: Client) -> None:
-    """LIVE-06: who could change the group that they are in would have every right."""
+    """LIVE-06: staff who could change a group of their own could give themselves every right."""
     clerk = staff_with()
     clerk.user_permissions.set(Permission.objects.filter(codename__endswith="_group"))
     group = Group.objects.get(name=staff.MANAGERS)
@@ -196,7 +196,7 @@ def test_groups_are_changed_by_superusers(staff_with: Callable[..., User], root:
 def test_second_factor_is_reset_by_those_who_were_given_the_right(
     staff_with: Callable[..., User], ana: User, root: Client
 ) -> None:
-    """LIVE-06: of people, not of other staff; logins end, and the person is told."""
+    """LIVE-06: the permission covers users, not other staff; the user's sign-ins end, and the user is notified."""
     hers = signed_in(ana)
     give_app(ana)
     boss = User.objects.get(username="root")
@@ -226,7 +226,7 @@ def test_second_factor_is_reset_by_those_who_were_given_the_right(
 
 
 def test_changes_of_accounts_are_events(root: Client, ana: User, workspace: Workspace) -> None:
-    """Which fields, never what stands in them; who came into a workspace, and who went."""
+    """Events have the names of changed fields, never their values, and who joined or left a workspace."""
     SecurityEvent.objects.all().delete()
     boss, lea = User.objects.get(username="root"), person("Lea")
     root.post(page_of(ana), values_of(ana, is_staff="on", display_name="Anna"))
@@ -257,7 +257,7 @@ def test_last_administrator_stays(root: Client) -> None:
 
 @pytest.mark.both_databases
 def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> None:
-    """MSG-11: said in words that name no session; alone and with others; who has nothing goes."""
+    """MSG-11: the error names no session, for one user or several; a user without sessions is deleted."""
     create_session(owner=ana, title="Private plan")
     before = root.post(page_of(ana, "delete"), {"post": "yes"})
     assert before.status_code == 200
@@ -273,7 +273,7 @@ def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> 
 
 @pytest.mark.both_databases
 def test_who_stands_in_the_audit_log_is_not_deleted(root: Client, staff_with: Callable[..., User]) -> None:
-    """MSG-11: with them their entries would go."""
+    """MSG-11: deleting such a user would delete their log entries."""
     clerk = staff_with()
     LogEntry.objects.create(user=clerk, action_flag=2, object_id="1", object_repr="x")
     assert "Mia appears in the audit log." in said(root.post(page_of(clerk, "delete"), {"post": "yes"}))
@@ -305,7 +305,7 @@ def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User,
 
 @pytest.mark.both_databases
 def test_pages_cost_the_same_for_one_and_for_thirty(root: Client, workspace: Workspace) -> None:
-    """ADM-01: lists, and who is in a workspace."""
+    """ADM-01: the lists, and the members of a workspace, take a constant number of queries."""
 
     def counts() -> list[int]:
         found = []

@@ -1,4 +1,4 @@
-"""Agents in the admin: made, checked and offered there; sessions that have begun keep theirs."""
+"""Agents in the admin: created, validated and offered there; existing sessions keep theirs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRITER: dict[str, Any] = {
 
 @pytest.fixture
 def root(db: None) -> Client:
-    """An administrator's browser."""
+    """A superuser's browser."""
     return signed_in(User.objects.create_superuser("root", display_name="Root"))
 
 
@@ -45,7 +45,7 @@ def page_of(preset: AgentPreset) -> str:
 
 
 def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
-    """ADM-01: the next session may begin with it."""
+    """ADM-01: the next session can use it."""
     assert root.post(ADD, WRITER).status_code == 302
     row = AgentPreset.objects.get()
     assert (row.tools, row.prompts, row.max_rounds) == (["calculator"], ["A poem", "A letter"], 3)
@@ -86,7 +86,7 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
 )
 @pytest.mark.both_databases
 def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: str, value: Any, words: str) -> None:
-    """MSG-12, ADM-01: with the choices that there are."""
+    """MSG-12, ADM-01: the errors name the valid choices."""
     answer = root.post(ADD, {**WRITER, field: value})
     assert answer.status_code == 200
     assert words.replace("<b>", "&lt;b&gt;") in " ".join(answer.content.decode().split())
@@ -94,7 +94,7 @@ def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: st
 
 
 def test_agent_limits_its_hosts_and_chooses_its_reasoning(root: Client, ana: User) -> None:
-    """Hosts are kept as they are compared; a choice that the model does not take is refused."""
+    """Hosts are normalized; a reasoning choice that the model does not support is refused."""
     models = {"plain": {"reasoning_efforts": []}, "thinker": {"reasoning_efforts": ["low", "high"]}}
     config = {"providers": {"demo": {"type": "demo", "models": models}}, "agents": {"assistant": {}}}
     agents_setup.install(Registry(Config.model_validate(config), {}))
@@ -109,7 +109,7 @@ def test_agent_limits_its_hosts_and_chooses_its_reasoning(root: Client, ana: Use
 
 
 def test_one_of_the_file_is_copied_to_be_changed(root: Client) -> None:
-    """The list shows those of the file, and which of them a row stands before."""
+    """The list shows the agents of the configuration file, and which of them a row overrides."""
     assert "Assistant assistant Change it here" in said(root.get(LIST))
     form = form_in(root.get(ADD + "?like=assistant"), "agentpreset_form")
     assert (form["name"], form["title"], form["max_rounds"]) == ("assistant", "Assistant", "25")
@@ -131,7 +131,7 @@ def test_list_hides_and_moves_agents(root: Client) -> None:
 
 @pytest.mark.both_databases
 def test_row_with_odd_values_still_opens(root: Client) -> None:
-    """MSG-10: tools that are no more, lists that are none."""
+    """MSG-10: rows may have tools that no longer exist, or other values where lists belong."""
     odds: tuple[dict[str, Any], ...] = (
         {"tools": ["gone"]},
         {"tools": "x", "prompts": {}},

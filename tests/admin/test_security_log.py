@@ -30,7 +30,7 @@ ENTRIES = reverse("admin:admin_logentry_changelist")
 
 @pytest.fixture
 def watcher(staff_with: Callable[..., User]) -> Client:
-    """The browser of staff who may read the security log, and nothing else."""
+    """The browser of a staff user who may read the security log and nothing else."""
     client = signed_in(staff_with("view_securityevent", name="wat"))
     SecurityEvent.objects.all().delete()
     return client
@@ -53,7 +53,7 @@ def test_log_is_read_and_never_written(watcher: Client, ana: User, bo: User, ses
 
 
 def test_log_is_for_those_who_were_given_the_right(staff_with: Callable[..., User], mia: User) -> None:
-    """A session manager has not; nor does it open anything else to who has."""
+    """Session managers have no access; the right to read the log gives no other access."""
     assert signed_in(mia).get(EVENTS).status_code == 403
     watcher = signed_in(staff_with("view_securityevent", name="wat"))
     assert (watcher.get(EVENTS).status_code, watcher.get(ENTRIES).status_code) == (200, 403)
@@ -74,7 +74,7 @@ def test_log_is_for_those_who_were_given_the_right(staff_with: Callable[..., Use
     ],
 )
 def test_events_are_found(watcher: Client, ana: User, bo: User, query: dict[str, str], found: set[int]) -> None:
-    """By kind, way, person, address and time."""
+    """The log can be filtered by kind, interface, user, address and time."""
     with acting_from(Origin(Face.PAGE, "192.0.2.1")):
         record(Kind.SIGN_IN, actor=ana, person=ana)
     with acting_from(Origin(Face.API, "192.0.2.2", token_id=7)):
@@ -88,7 +88,7 @@ def test_events_are_found(watcher: Client, ana: User, bo: User, query: dict[str,
 
 
 def test_event_outlives_the_account(watcher: Client, bo: User) -> None:
-    """MSG-11: nobody takes their traces along."""
+    """MSG-11: deleting an account keeps its events."""
     record(Kind.SIGN_IN, actor=bo, person=bo)
     number = bo.pk
     bo.delete()
@@ -116,12 +116,12 @@ def test_every_kind_and_way_has_a_name() -> None:
 
 
 def test_secrets_of_second_factors_have_no_page() -> None:
-    """allauth would register one that shows them."""
+    """allauth would register a page that shows them."""
     assert Authenticator not in django_admin.site._registry
 
 
 def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, session: Session) -> None:
-    """ADM-01: each opening once; each search, with its words, and not again for its further pages."""
+    """ADM-01: one event per opening; one per search, with its terms, but none for its further pages."""
     SecurityEvent.objects.all().delete()
     admin.get(page_of(session))
     admin.get(page_of(session), {"p": "1"})
@@ -137,7 +137,7 @@ def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, ses
 
 @pytest.mark.parametrize("paging", [{"p": "1"}, {"p": "2"}, {"p": "2", "all": ""}])
 def test_search_that_begins_at_a_page_is_an_event_too(admin: Client, session: Session, paging: dict[str, str]) -> None:
-    """ADM-01: once, by whichever address."""
+    """ADM-01: one event, whatever page the address asks for first."""
     SecurityEvent.objects.all().delete()
     sessions = reverse("admin:chat_session_changelist")
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_search_that_begins_at_a_page_is_an_event_too(admin: Client, session: Se
 
 
 def test_each_session_of_an_archive_is_an_event_of_the_admin(admin: Client, ana: User, session: Session) -> None:
-    """ADM-03: the archive is written while it is sent, which is after the request."""
+    """ADM-03: the archive is written while it is sent, after the request has ended."""
     other = create_session(owner=ana, title="Other")
     SecurityEvent.objects.all().delete()
     fields = {"action": "export_json", "_selected_action": [session.pk, other.pk]}
@@ -169,7 +169,7 @@ def test_own_sessions_and_shared_ones_are_no_reading(admin: Client, mia: User, s
 def test_admin_log_is_seen_across_sessions_and_by_person(
     admin: Client, mia: User, session: Session, staff_with: Callable[..., User]
 ) -> None:
-    """ADM-01: what staff did, whatever it was done with."""
+    """ADM-01: all actions of staff, on any object."""
     admin.get(page_of(session))
     auditor = staff_with(name="aud")
     auditor.user_permissions.add(Permission.objects.get(codename="view_logentry"))
@@ -182,7 +182,7 @@ def test_admin_log_is_seen_across_sessions_and_by_person(
 
 
 def test_search_with_odd_characters_is_kept_as_far_as_it_can_be(admin: Client) -> None:
-    """MSG-12: PostgreSQL keeps no NUL."""
+    """MSG-12: PostgreSQL cannot store NUL."""
     SecurityEvent.objects.all().delete()
     assert admin.get(reverse("admin:chat_session_changelist"), {"q": "a\0b" + "x" * 500}).status_code == 200
     assert [len(event.details["words"]) for event in SecurityEvent.objects.all()] in ([], [200])

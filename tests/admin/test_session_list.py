@@ -1,4 +1,4 @@
-"""The list of all sessions in the admin: what it finds, what it shows, what it costs."""
+"""The list of all sessions in the admin: search, content and cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST = "/admin/chat/session/"
 
 
 def listed(client: Client, **asked: str) -> list[str]:
-    """The titles that the list shows."""
+    """Return the titles in the list."""
     page = client.get(LIST, asked)
     assert page.status_code == 200, page.get("Location")
     return [cell.get_text() for cell in soup_of(page).select("#result_list :is(.field-named, .field-numbered)")]
@@ -29,7 +29,7 @@ def listed(client: Client, **asked: str) -> list[str]:
 
 @pytest.fixture
 def several(ana: User, bo: User) -> dict[str, Session]:
-    """Sessions that differ in all that can be asked for; later ones were active later."""
+    """Sessions that differ in every filter; later ones were active later."""
     made = {
         "Plan": create_session(owner=ana, title="Plan", provider="p", model="one"),
         "Élan vital": create_session(owner=ana, title="Élan vital", provider="p", model="two"),
@@ -44,7 +44,7 @@ def several(ana: User, bo: User) -> dict[str, Session]:
 
 
 def test_list_has_all_sessions_the_latest_first(admin: Client, several: dict[str, Session]) -> None:
-    """ADM-01: of whomever, deleted ones too, with what they are and have."""
+    """ADM-01: sessions of all users, deleted ones too, with their properties."""
     assert listed(admin) == ["Gone", "周报", "Élan vital", "Plan"]
     page = soup_of(admin.get(LIST))
     rows = [[cell.get_text() for cell in row.select("td, th")][2:6] for row in page.select("#result_list tbody tr")]
@@ -81,7 +81,7 @@ def test_list_has_all_sessions_the_latest_first(admin: Client, several: dict[str
 def test_search_looks_into_titles_owners_and_words(
     admin: Client, several: dict[str, Session], query: str, found: list[str]
 ) -> None:
-    """ADM-01, MSG-12: every term, in any script, whatever signs it holds."""
+    """ADM-01, MSG-12: every term, in any script, with any punctuation."""
     assert listed(admin, q=query) == found
 
 
@@ -96,12 +96,12 @@ def test_search_tells_nothing_of_words_that_one_may_not_read(
 
 
 def test_search_knows_ids(admin: Client, several: dict[str, Session]) -> None:
-    """ADM-01: as they stand in addresses and logs."""
+    """ADM-01: the search finds ids as they appear in addresses and logs."""
     assert listed(admin, q=several["周报"].pk) == ["周报"]
 
 
 def test_filters_narrow_the_list(admin: Client, several: dict[str, Session], ana: User) -> None:
-    """ADM-01: workspace, owner, status, run state, model, date; together with each other and the search."""
+    """ADM-01: workspace, owner, status, run state, model, date; combined with each other and with the search."""
     everything = ["Gone", "周报", "Élan vital", "Plan"]
     assert listed(admin, status="archived") == ["周报"]
     assert listed(admin, run="running") == ["Plan"]
@@ -132,12 +132,12 @@ def test_filters_narrow_the_list(admin: Client, several: dict[str, Session], ana
     ],
 )
 def test_odd_questions_have_an_answer(admin: Client, several: dict[str, Session], asked: dict[str, str]) -> None:
-    """MSG-12: never a failure of ours, and nothing about people that is not shown."""
+    """MSG-12: odd parameters cause no server error, and reveal nothing about users that the list does not show."""
     assert admin.get(LIST, asked).status_code in (200, 302, 400)
 
 
 def test_list_costs_the_same_however_long_it_is(admin: Client, ana: User) -> None:
-    """ADM-01: no query for each row, its messages and its run included."""
+    """ADM-01: no query per row, not for messages or runs either."""
 
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -161,7 +161,7 @@ def test_list_is_paged(admin: Client, ana: User) -> None:
 
 
 def test_what_may_be_done_is_offered(staff_with: Callable[..., User], several: dict[str, Session]) -> None:
-    """ADM-03: by what somebody may do."""
+    """ADM-03: the actions depend on the user's permissions."""
 
     def offered(user: User) -> set[Any]:
         page = soup_of(signed_in(user).get(LIST))
@@ -176,7 +176,7 @@ def test_what_may_be_done_is_offered(staff_with: Callable[..., User], several: d
 
 
 def test_nothing_is_added_or_deleted_here(session: Session) -> None:
-    """ADM-01: sessions begin on the page, and go where they can come back from; superusers are no exception."""
+    """ADM-01: sessions are created and deleted on the main pages, where deletion can be undone; also by superusers."""
     root = signed_in(User.objects.create_superuser("root"))
     assert root.get(f"{LIST}add/").status_code == 403
     assert root.get(f"{LIST}{session.pk.replace('_', '_5F')}/delete/").status_code == 403

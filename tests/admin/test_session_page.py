@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def save(client: Client, session: Session, **changed: str) -> Any:
-    """Change fields of the page as it is now, and save."""
+    """Change fields of the page in its current state, and save it."""
     form = form_in(client.get(page_of(session)), "session_form")
     return client.post(page_of(session), {**form, **changed})
 
@@ -44,7 +44,7 @@ def test_page_shows_what_a_session_is(admin: Client, session: Session) -> None:
 
 
 def test_saving_goes_through_the_services(admin: Client, mia: User, session: Session) -> None:
-    """ADM-02, MSG-11: only what was changed, with a revision, and written down for the staff."""
+    """ADM-02, MSG-11: only changed fields are saved, with a revision and a log entry."""
     before = session.revision
     save(admin, session, system_prompt="Be\r\nbrief.", title="Plan B")
     session.refresh_from_db()
@@ -56,7 +56,7 @@ def test_saving_goes_through_the_services(admin: Client, mia: User, session: Ses
 
 
 def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None:
-    """MSG-12: lines that end as some systems end them are no change."""
+    """MSG-12: line ends of other systems are no change."""
     Session.objects.filter(pk=session.pk).update(system_prompt="\r\nOne\r\ntwo\n")
     save(admin, session)
     after = Session.objects.get()
@@ -65,7 +65,7 @@ def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None
 
 
 def test_stale_form_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
-    """ADM-02: both texts are there; who saves again knows what they replace."""
+    """ADM-02: the page shows both texts; saving again replaces the other user's text."""
     form = form_in(admin.get(page_of(session)), "session_form")
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Ana's")
     page = admin.post(page_of(session), {**form, "system_prompt": "Mia's", "title": "New"})
@@ -79,7 +79,7 @@ def test_stale_form_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 
 
 def test_what_others_have_changed_elsewhere_stays(admin: Client, ana: User, session: Session) -> None:
-    """ADM-02: a form that was opened before does not undo it."""
+    """ADM-02: a form opened before a change does not undo it."""
     form = form_in(admin.get(page_of(session)), "session_form")
     lifecycle.rename(session=session, author=ana, title="Ana's title")
     admin.post(page_of(session), {**form, "system_prompt": "Mia's"})
@@ -92,7 +92,7 @@ def test_what_others_have_changed_elsewhere_stays(admin: Client, ana: User, sess
     [{"title": "x" * 201}, {"system_prompt": "a\0"}, {"model": "demo/none"}, {"agent": "nobody"}, {"title": "\0"}],
 )
 def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong: dict[str, str]) -> None:
-    """MSG-12: a clear error, nothing saved, nothing lost."""
+    """MSG-12: a clear error; nothing is saved, and what was typed stays."""
     page = save(admin, session, **{"title": "New", "system_prompt": "Mia's", **wrong})
     assert page.status_code == 200
     assert "Nothing has been saved" in said(page)
@@ -102,7 +102,7 @@ def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong:
 
 @pytest.fixture
 def thinkers() -> None:
-    """Replace the agents: one model takes effort levels, the other one a thinking budget."""
+    """Replace the agents: one model takes effort levels, the other a thinking budget."""
     models = {
         "house": {
             "type": "openai",
@@ -116,7 +116,7 @@ def thinkers() -> None:
 
 
 def test_reasoning_is_chosen(thinkers: None, admin: Client, mia: User, session: Session) -> None:
-    """ADM-02, MSG-11: the effort alone, then another model with a budget at one go, then the defaults again."""
+    """ADM-02, MSG-11: first the effort alone, then another model with a budget in one step, then the defaults again."""
     save(admin, session, reasoning_effort="high")
     assert Reasoning.of(Session.objects.get().config) == Reasoning("high")
     assert list(SessionRevision.objects.values_list("kind", "user")) == [("reasoning", mia.pk)]
@@ -154,7 +154,7 @@ def test_reasoning_that_the_model_does_not_take_is_refused(
 
 
 def test_long_session_is_paged(admin: Client, session: Session, django_assert_max_num_queries: Any) -> None:
-    """ADM-01: the last page first, each as quick as the other, whatever the session's length."""
+    """ADM-01: the last page comes first; each page takes the same time, however long the session is."""
     rows = [
         ChatMessage(session=session, sequence=n, revision=n, type="reasoning", text=f"No. {n}")
         for n in range(1, 10_001)
@@ -177,7 +177,7 @@ def test_odd_page_numbers_show_a_page(admin: Client, session: Session, number: s
 
 
 def test_page_costs_the_same_with_many_messages(admin: Client, session: Session) -> None:
-    """ADM-01: no query for each."""
+    """ADM-01: no query per message."""
     fill(session, START, HI, DONE)
     admin.get(page_of(session))
     with CaptureQueriesContext(connection) as few:
@@ -189,19 +189,19 @@ def test_page_costs_the_same_with_many_messages(admin: Client, session: Session)
 
 
 def test_huge_texts_are_not_read_for_the_list(admin: Client, session: Session) -> None:
-    """MSG-12, ADM-01: how they begin is enough."""
+    """MSG-12, ADM-01: the list reads only the beginning of each text."""
     fill(session, START, {**HI, "text": "a" * 2_000_000}, {**TOOL, "result": "b" * 2_000_000}, DONE)
     assert len(admin.get(page_of(session)).content) < 60_000
 
 
 def test_hand_written_rows_are_shown(admin: Client, session: Session) -> None:
-    """MSG-10: whatever is missing in them."""
+    """MSG-10: the page shows rows written by hand, whatever they lack."""
     fill(session, {"role": ""}, {"type": "tool_group"}, {"type": "tool_group", "arguments": ["x"]}, {"role": "robot"})
     assert len(soup_of(admin.get(page_of(session))).select(".message-row")) == 4
 
 
 def test_state_tells_of_the_run(admin: Client, session: Session) -> None:
-    """ADM-01, RUN-03: live, by what the page's script asks for."""
+    """ADM-01, RUN-03: the page's script polls it."""
     address = soup_of(admin.get(page_of(session))).select_one("#session-facts")["data-state-url"]  # type: ignore[index]  # there is one
     assert admin.get(str(address)).json()["works"] is False
     SessionRun.objects.update(state="running", turn_id="t_1")
@@ -211,7 +211,7 @@ def test_state_tells_of_the_run(admin: Client, session: Session) -> None:
 
 @pytest.mark.parametrize("status", ["archived", "deleted"])
 def test_archived_and_deleted_sessions_can_be_looked_at(admin: Client, session: Session, status: str) -> None:
-    """ADM-01: nothing can be done with the messages of an archived one, a deleted one can be brought back."""
+    """ADM-01: messages of an archived session have no actions; a deleted session can be restored."""
     fill(session, START, HI, DONE)
     form = form_in(admin.get(page_of(session)), "session_form")
     Session.objects.update(status=status)
@@ -224,13 +224,13 @@ def test_archived_and_deleted_sessions_can_be_looked_at(admin: Client, session: 
 
 
 def test_anonymous_and_people_are_sent_to_sign_in(ana: User, session: Session) -> None:
-    """LIVE-06: also the session's owner, who has a page of their own."""
+    """LIVE-06: the session's owner is also sent to sign in; the owner has the session's own page."""
     for client in (Client(), signed_in(ana)):
         assert client.get(page_of(session))["Location"].startswith("/admin/login/")
 
 
 def test_configuration_is_changed(admin: Client, session: Session) -> None:
-    """ADM-01, MSG-09: tools, rounds and mode, within what is offered; on record and in the log."""
+    """ADM-01, MSG-09: tools, rounds and mode, among the offered values; in the history and in the log."""
     page = admin.get(page_of(session))
     form = form_in(page, "session_form")
     assert (form["tools"], form["max_rounds"], form["mode"]) == ("current_time, calculator, web_fetch", "25", "agent")

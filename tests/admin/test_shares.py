@@ -1,4 +1,4 @@
-"""Invitations in the admin: which of them still let somebody in."""
+"""Invitations in the admin: which of them still work."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.django_db
 
 
 def working(keeper: Client) -> list[str]:
-    """What the list says of each, the newest first."""
+    """Return the list's status of each, the newest first."""
     page = soup_of(keeper.get(reverse("admin:chat_invitation_changelist")))
     return [str(mark["alt"]) for mark in page.select(".field-works img")]
 
 
 def test_list_says_which_still_let_somebody_in(staff_with: Callable[..., User], ana: User, session: Session) -> None:
-    """LIVE-06: not those that are over, nor those of somebody who has left the workspace; as many queries for all."""
+    """LIVE-06: expired invitations, and those of users who left the workspace, do not. Queries are constant."""
     keeper = signed_in(staff_with("view_invitation"))
     for _ in range(2):
         sharing.invite(session=session, author=ana, role="viewer")

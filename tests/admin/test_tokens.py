@@ -1,4 +1,4 @@
-"""API tokens in the admin: what staff see of them, and how they end one."""
+"""API tokens in the admin: what staff see of them, and how they revoke one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def revoke(client: Client, *tokens: ApiToken) -> str:
 
 
 def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana: User, token: ApiToken) -> None:
-    """LIVE-06: never what it is; from the person's page to the list; who did it stands in the person's log."""
+    """LIVE-06: staff never see the token; the user's page links to the list, and the user's log names the revoker."""
     keeper = signed_in(staff_with("view_apitoken", "change_apitoken", "view_user"))
     secret = api_tokens.create(user=ana, name="Other", scope="read", days=0)[1]
     person = reverse("admin:chat_user_change", args=[ana.pk])
@@ -48,7 +48,7 @@ def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana:
 
 
 def test_superuser_s_tokens_are_for_superusers(staff_with: Callable[..., User]) -> None:
-    """LIVE-06: staff do not shut the programs out of those who have more rights than they have."""
+    """LIVE-06: staff cannot stop the programs of users with more rights than their own."""
     boss = User.objects.create_superuser("root", display_name="Root")
     token, _secret = api_tokens.create(user=boss, name="Deploy", scope="write", days=0)
     keeper = signed_in(staff_with("view_apitoken", "change_apitoken"))
@@ -59,7 +59,7 @@ def test_superuser_s_tokens_are_for_superusers(staff_with: Callable[..., User]) 
 
 
 def test_tokens_are_for_those_who_were_given_the_right(staff_with: Callable[..., User], token: ApiToken) -> None:
-    """LIVE-06: who may look does not revoke; who looks after people sees none."""
+    """LIVE-06: viewing does not allow revoking, and managing users does not allow viewing."""
     looker = signed_in(staff_with("view_apitoken"))
     assert "Backup" in said(looker.get(LIST))
     revoke(looker, token)
@@ -70,7 +70,7 @@ def test_tokens_are_for_those_who_were_given_the_right(staff_with: Callable[...,
 
 
 def test_tokens_stop_and_go_with_their_person(staff_with: Callable[..., User], ana: User, token: ApiToken) -> None:
-    """LIVE-06: nobody deletes one, and yet it keeps nobody from being deleted."""
+    """LIVE-06: tokens cannot be deleted, but do not prevent deleting their user."""
     clerk = signed_in(staff_with("view_user", "change_user", "delete_user"))
     User.objects.filter(pk=ana.pk).update(is_active=False)
     assert api_tokens.alive([token.pk]) == set()

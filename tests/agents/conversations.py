@@ -70,7 +70,7 @@ def remembered(draw: st.DrawFn) -> list[Message]:
 
 
 def _edited(part: Part) -> Part:
-    """A part that somebody has changed: it is no longer what the model made."""
+    """A part that a user has changed: it is no longer what the model made."""
     return replace(part, data={}) if isinstance(part, Text | Thinking | ToolCall) else part
 
 

@@ -35,7 +35,7 @@ SERVER = ProviderConfig(type="openai", base_url="http://localhost:11434/v1")
     ],
 )
 def test_known_models(model: str, provider: ProviderConfig, taken: Capabilities) -> None:
-    """CTX-02: as vendors say; whoever is not known gets text alone."""
+    """CTX-02: as vendors say; a user who is not known gets text alone."""
     assert takes(model, provider) == taken
 
 

@@ -51,7 +51,7 @@ async def test_listed_models_are_asked_for_once_in_ten_minutes() -> None:
 
 
 async def test_listed_models_stay_while_the_server_is_asked_again() -> None:
-    """Nobody waits for a list that is known, and a failure forgets nothing."""
+    """No one waits for a list that is known, and a failure forgets nothing."""
     server, gate = Server(), asyncio.Event()
     models = listing(server, ["a"], gate, ConnectionLost("It is gone."), ["c"])
     await models.refresh()

@@ -61,7 +61,7 @@ async def collect(
 
 
 def never_twice(events: Sequence[AgentEvent]) -> None:
-    """CTX-03: every call that was told has exactly one result."""
+    """CTX-03: every reported call has exactly one result."""
     calls = [event.part.id for event in events if isinstance(event, PartDone) and isinstance(event.part, ToolCall)]
     results = [event.result.call_id for event in events if isinstance(event, ToolReturned)]
     assert sorted(calls) == sorted(results)

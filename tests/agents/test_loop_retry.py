@@ -60,7 +60,7 @@ async def test_transient_failure_before_any_text_is_asked_again(error: ProviderE
 
 
 async def test_waiting_grows_and_ends() -> None:
-    """RUN-10: exponential back-off with jitter; after the last attempt the error is told."""
+    """RUN-10: exponential back-off with jitter; after the last attempt the error is reported."""
     error = Overloaded("busy")
     provider = ScriptedProvider([[error]] * MAX_ATTEMPTS)
     events, waits = await play(provider)
@@ -111,7 +111,7 @@ async def test_nothing_is_asked_again_once_something_was_shown(shown: Step) -> N
 
 
 async def test_retry_asks_the_agent_as_it_is_by_then() -> None:
-    """RUN-10, RUN-16: while it waits somebody may have chosen another model."""
+    """RUN-10, RUN-16: while it waits a user may have chosen another model."""
     provider = ScriptedProvider([[Overloaded("busy")]])
     other = ScriptedProvider([["here"]], name="other")
 

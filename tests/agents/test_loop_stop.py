@@ -133,7 +133,7 @@ async def test_turn_is_closed_after_every_event_and_leaves_nothing() -> None:
 
 
 async def test_calls_started_before_a_stop_are_known() -> None:
-    """RUN-08: at any moment, what was told says which calls are open, and none has two results."""
+    """RUN-08: at any moment, what was reported says which calls are open, and none has two results."""
     for ticks in range(100):
         hit, seen = await stopped_after(ticks)
         said = [event.part.id for event in seen if isinstance(event, PartDone) and isinstance(event.part, ToolCall)]

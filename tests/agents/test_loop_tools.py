@@ -1,4 +1,4 @@
-"""Tool rounds: what runs together, what waits, and in which order it is told."""
+"""Tool rounds: what runs together, what waits, and in which order it is reported."""
 
 from __future__ import annotations
 

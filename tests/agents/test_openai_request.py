@@ -79,7 +79,7 @@ def test_whole_request() -> None:
 
 
 def test_results_come_directly_after_their_calls() -> None:
-    """CTX-02: notes and texts that came between wait until the results are told."""
+    """CTX-02: notes and texts that came between wait until the results are reported."""
     calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
     results = (user("And?", ToolResult("b", "2")), user(ToolResult("a", "")))
     assert said(model("Well: ", *calls), note("Two minutes left."), *results)[1:] == [

@@ -127,7 +127,7 @@ def test_a_closed_iterator_kills_the_process(pool: ProcessPool) -> None:
 
 
 async def test_cancelling_a_coroutine_kills_the_process(pool: ProcessPool) -> None:
-    """Nothing goes on when nobody waits for it; the place in the pool is free at once."""
+    """Nothing goes on when no one waits for it; the place in the pool is free at once."""
     process = pid(pool)
     work = asyncio.create_task(pool.run_async("sleep_after", "x"))
     while pool._idle:  # noqa: ASYNC110  # a thread takes it

@@ -208,7 +208,7 @@ def test_phase_goes_back_with_its_text() -> None:
 
 
 def test_results_come_before_words() -> None:
-    """CTX-02, CTX-03: notes and texts that came between wait until the results are told."""
+    """CTX-02, CTX-03: notes and texts that came between wait until the results are reported."""
     calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
     results = (user("And?", ToolResult("b", "2")), user(ToolResult("a", "")))
     assert sent(model("Well: ", *calls), note("Two minutes left."), *results)[1:] == [

@@ -164,7 +164,7 @@ async def test_cancellation_from_within_is_the_tools_own_failure() -> None:
 
     @tool()
     async def wait() -> None:
-        """Wait for what nobody will do."""
+        """Wait for what no one will do."""
         future = asyncio.get_running_loop().create_future()
         future.cancel()
         await future
@@ -220,7 +220,7 @@ async def test_blocking_tool_sees_the_context_of_its_turn() -> None:
 
 
 async def test_thread_that_ends_after_its_waiter_is_not_missed(caplog: pytest.LogCaptureFixture) -> None:
-    """A cancelled wait leaves the thread alone, and its late result disturbs nobody."""
+    """A cancelled wait leaves the thread alone, and its late result disturbs no one."""
     started, release = threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 

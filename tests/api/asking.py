@@ -44,7 +44,7 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 
 
 def token_of(user: User, scope: str = "write") -> str:
-    """Make a token of somebody; returns its secret."""
+    """Make a token of a user; returns its secret."""
     return api_tokens.create(user=user, name="Script", scope=scope, days=0)[1]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chat.api.api import api
-from chat.api.problems import STATUS
+from chat.api.errors import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"
 CELL = re.compile(r"`([A-Z]+)(?: ([^`]+))?`")

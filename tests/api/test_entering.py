@@ -1,4 +1,4 @@
-"""Who is let in to the API, and how others are told."""
+"""Who is let in to the API, and what the others get."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def client_of(user: User) -> Client:
 
 
 def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None:
-    """MSG-04: uploaded, sent, and read by whoever sees the session."""
+    """MSG-04: uploaded, sent, and read by a user who sees the session."""
     let_in(session, bo, SessionRole.VIEWER)
     mine, his = client_of(ana), client_of(bo)
     data = files.picture()
@@ -60,7 +60,7 @@ def test_what_is_no_file_is_refused(session: Session, ana: User, settings: Setti
 
 
 def test_parts_of_a_file_are_read(session: Session, ana: User) -> None:
-    """MSG-12: one range at a time, bound to what the client has; others get the whole file, or are told its size."""
+    """MSG-12: one range at a time, bound to what the client has; others get the whole file, or its size."""
     client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
     url = client.post(address, {"file": SimpleUploadedFile("a.txt", b"0123456789")}).json()["url"]
     whole = client.get(url)

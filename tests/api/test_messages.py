@@ -78,7 +78,7 @@ def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> Non
 
 
 def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User) -> None:
-    """MSG-11: the second is told what there is now; by tag or by revision."""
+    """MSG-11: the second gets the current state; by tag or by revision."""
     row = fill(session, *TURN)[3]
     let_in(session, bo, SessionRole.EDITOR)
     seen = asker.get(path(session, row))
@@ -102,7 +102,7 @@ def test_removed_message_comes_back(asker: Asker, session: Session) -> None:
 
 
 def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
-    """RUN-12, RUN-13: a fork runs unless it is told not to; its key makes one of it."""
+    """RUN-12, RUN-13: a fork runs unless `run` is false; its key makes one of it."""
     rows = fill(session, *TURN)
     body = {"key": "k1"}
     first, again = (asker.post(path(session, rows[1], "/fork"), body) for _ in range(2))
@@ -154,7 +154,7 @@ def test_others_suggest_edits(asker: Asker, session: Session, ana: User, bo: Use
 
 
 def test_held_messages_are_sent(asker: Asker, session: Session) -> None:
-    """RUN-06: what a stop has held goes when somebody says so."""
+    """RUN-06: what a stop has held goes when a user says so."""
     asker.post(path(session), {"text": "Hi"})
     asker.post(path(session), {"text": "And?"})
     asker.post(f"/api/sessions/{session.pk}/cancel")

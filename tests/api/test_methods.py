@@ -43,7 +43,7 @@ def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
 
 
 def test_options_says_what_there_is(session: Session) -> None:
-    """MSG-12: to everybody, as the description does; nothing of what is there."""
+    """MSG-12: to everyone, as the description does; nothing of what is there."""
     allowed = "DELETE, GET, HEAD, OPTIONS, PATCH"
     for session_id in (session.pk, "s_none"):
         answer = Client().options(f"/api/sessions/{session_id}")

@@ -42,6 +42,7 @@ from chat.services import import_uploads
 from chat.services.people import sharing
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import token_of
+from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import let_in, person
 from tests.support.rows import say
@@ -49,7 +50,7 @@ from tests.transfer.samples import chatgpt
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 # More of them for a long look: PARLEY_REQUESTS=200 pytest tests/api/test_schema.py
-REQUESTS = int(os.environ.get("PARLEY_REQUESTS", "4"))
+REQUESTS = int(os.environ.get("PARLEY_REQUESTS", cases(4)))
 CHECKS: list[Any] = [
     not_a_server_error,
     status_code_conformance,
@@ -87,7 +88,7 @@ def planted(owner: User, word: str) -> dict[str, Any]:
     said = {**HI, "text": f"Said {word}", "sender": word}
     tool = {**TOOL, "result": f"Result {word}", "arguments": {"word": word}}
     rows = fill(session, START, said, tool, {**ANSWER, "text": f"Answer {word}"}, DONE)
-    # The file itself is lost, which is told and no failure.
+    # The file itself is lost, which is reported and is no failure.
     file = Attachment.objects.create(
         session=session,
         user=owner,
@@ -146,7 +147,7 @@ def requests_of(operation: Any, places: dict[str, dict[str, str]]) -> Iterator[s
 @pytest.mark.parametrize("label", OPERATIONS)
 @pytest.mark.parametrize(("name", "other"), [("Ana", "Bo"), ("Bo", "Ana")])
 def test_requests_of_the_description(places: dict[str, dict[str, str]], name: str, other: str, label: str) -> None:
-    """MSG-12, LIVE-06: they are answered as it says, never by a failure, and never with a word of somebody else."""
+    """MSG-12, LIVE-06: they are answered as it says, never by a failure, and never with a word of another user."""
     headers = {"Authorization": f"Bearer {token_of(User.objects.get(username=name.lower()))}"}
     secret = f"secret-of-{other}".encode()
 
@@ -175,7 +176,7 @@ def test_requests_of_the_description(places: dict[str, dict[str, str]], name: st
 
 @pytest.mark.parametrize("name", ["Ana", "Bo"])
 def test_own_words_would_be_found(places: dict[str, dict[str, str]], name: str) -> None:
-    """LIVE-06: what is looked for stands in what its owner reads."""
+    """LIVE-06: what is looked for is in what its owner reads."""
     headers = {"Authorization": f"Bearer {token_of(User.objects.get(username=name.lower()))}"}
     assert len(FOUND) == len(list(SCHEMA.get_all_operations()))
     for label in ("GET /api/sessions", "GET /api/sessions/{session_id}", "GET /api/sessions/{session_id}/messages"):

@@ -56,7 +56,7 @@ def test_begun_session_has_what_was_asked_for(asker: Asker, ana: User) -> None:
 
 @pytest.mark.both_databases
 def test_key_makes_one_session(asker: Asker, bo: User) -> None:
-    """MSG-02: a repeated request is told of what the first has made; somebody else's key is another one."""
+    """MSG-02: a repeated request returns what the first made; another user's key is another one."""
     body = {"text": "Hi", "key": "k1"}
     first, again = asker.post(SESSIONS, body), asker.post(SESSIONS, body)
     assert (first.status_code, again.status_code, again.json()["id"]) == (201, 200, first.json()["id"])

@@ -62,7 +62,7 @@ def test_odd_pages_are_refused(asker: Asker, session: Session, what: str, query:
 
 
 def test_stream_of_another_history_is_refused(asker: Asker, session: Session) -> None:
-    """LIVE-03: who knows more than there is begins anew; the answer says how far the session is."""
+    """LIVE-03: who knows more than there is begins again; the answer says how far the session is."""
     fill(session, *TURN)
     answer = asker.get(f"/api/sessions/{session.pk}/steps/stream", last_event_id="6")
     assert code(answer) == (409, "stale")

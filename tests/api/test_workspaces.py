@@ -77,7 +77,7 @@ def test_lists_are_of_one_or_of_all(asker: Asker, ana: User, workspace: Workspac
 
 
 def test_those_of_others_are_not_there(asker: Asker, ana: User) -> None:
-    """LIVE-06: nobody learns which there are."""
+    """LIVE-06: no one learns which there are."""
     theirs = person("Cy").memberships.get().workspace_id
     for workspace_id in (theirs, 10**6, 10**30, -1, 0):
         answers = [

@@ -1,1 +1,1 @@
-"""Proofs of what happens to a connection before Django sees it."""
+"""Tests of what happens to a connection before Django sees it."""

@@ -25,7 +25,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 async def reading(scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
-    """Read the whole body, as Django does, and answer with its size and what the headers say of it."""
+    """Read the whole body, as Django does, and answer with its size and the headers about it."""
     size = 0
     while True:
         message = await receive()
@@ -38,7 +38,7 @@ async def reading(scope: Message, receive: Callable[[], Awaitable[Message]], sen
 
 
 async def ask(path: str, *parts: bytes, headers: Headers | None = None, pause: asyncio.Event | None = None) -> Any:
-    """Send a body in parts, without its length unless the headers tell it; return the status and the answer."""
+    """Send a body in parts, without its length unless the headers give it; return the status and the answer."""
     waiting = list(parts)
     sent: list[Message] = []
 
@@ -61,7 +61,7 @@ def declared(size: int, *more: tuple[bytes, bytes]) -> Headers:
 
 
 async def test_small_body_passes_and_its_length_is_told() -> None:
-    """Django takes a form in chunks for empty where nobody says how long it is."""
+    """Django takes a form in chunks for empty without a Content-Length."""
     assert await ask("/api/sessions", b"12345", b"67890") == (200, [10, "10"])
 
 
@@ -73,7 +73,7 @@ async def test_lengths_that_make_no_sense_are_refused(headers: Headers) -> None:
 
 
 async def test_body_that_stops_coming_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its pace and not by a total: who sends for long, at a good pace, is waited for."""
+    """The limit is on the pace, not on the total time: a client that sends for long at a good pace can finish."""
     monkeypatch.setattr(bodies, "GRACE_SECONDS", 0.01)
 
     status, problem = await ask("/api/sessions", b"1", b"2", pause=asyncio.Event())
@@ -128,7 +128,7 @@ def test_limits_are_those_of_the_address(settings: Any, ana: User) -> None:
 
 
 def test_every_operation_that_takes_a_file_has_a_limit() -> None:
-    """One that is added to the API, and to no limits, is refused above the size of a message."""
+    """An operation that is added to the API without a limit is refused above the size of a message."""
     takes_files = {
         resolve(re.sub(r"{\w+}", "s_0", path)).view_name
         for path, operations in api.get_openapi_schema()["paths"].items()

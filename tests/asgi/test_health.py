@@ -1,4 +1,4 @@
-"""What load balancers and service managers are told."""
+"""The answers to load balancers and service managers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_runner_without_a_lease_is_not_ready(health: Health, house: House)
 async def test_runner_whose_lease_has_run_out_is_not_ready(
     health: Health, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "renew", lambda worker_id: True)  # a heartbeat that does not get through
+    monkeypatch.setattr(lease, "renew", lambda worker_id: True)  # a heartbeat that does not reach the database
     past = timezone.now() - timedelta(seconds=1)
     await house.do(Worker.objects.update, lease_until=past)
 
@@ -94,7 +94,7 @@ async def test_broken_layer_is_not_ready(health: Health, monkeypatch: pytest.Mon
 
 
 async def test_hanging_database_holds_one_thread_and_no_probe(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many ask: each is answered in time, and the first check is the only one that waits."""
+    """Each of many probes is answered in time, and only the first check waits for the database."""
     checks: list[int] = []
     answers = threading.Event()
 

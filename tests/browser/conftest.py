@@ -1,4 +1,4 @@
-"""Fixtures for tests in a real Chromium against a real Parley, whose model is a server that speaks OpenAI's format."""
+"""Fixtures for tests in a real Chromium, on a real Parley whose model is a server that speaks OpenAI's format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ model = "wire/wire-large"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One loop for all of these tests, as there is one Chromium: its start would be most of each one's time."""
+    """Run all of these tests on one loop, with one Chromium: its start would take most of each test's time."""
     one_loop = pytest.mark.asyncio(loop_scope="session")
     for item in items:
         if item.path.is_relative_to(HERE):
@@ -59,7 +59,7 @@ async def servers(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """The server of this test process, as after its first start. Tests of other settings have their own fixture."""
+    """The server of this test process, freshly reset. Tests of other settings have their own fixture."""
     async with servers.use(CONFIG, LEASE_SECONDS="2") as server:
         yield server
 
@@ -74,7 +74,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def browser(chromium: Browser) -> AsyncIterator[Browser]:
-    """A browser in which nobody is yet."""
+    """A browser without a signed-in user."""
     yield chromium
     for context in chromium.contexts:
         await context.close()
@@ -82,7 +82,7 @@ async def browser(chromium: Browser) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
-    """The administrator, signed in by the printed link, in a session in which nothing has been said."""
+    """The administrator, signed in by the printed link, in an empty session."""
     person = await Person.in_a_session(browser, server.link)
     yield person
     person.complain()
@@ -90,6 +90,6 @@ async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def house(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    """A server with the rows of tests/support/showcase.py, for tests that only look."""
+    """A server with the rows of tests/support/showcase.py, for tests that only read."""
     async with open_house(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as house:
         yield house

@@ -1,12 +1,12 @@
-"""What a browser complains of while somebody uses the page: errors, warnings, and what the CSP refuses."""
+"""What a browser reports while a user works on the page: errors, warnings, and CSP violations."""
 
 from __future__ import annotations
 
 from playwright.async_api import ConsoleMessage, Page
 
-# The browser itself reports a lost connection; the page's own words about it are tested.
+# The browser itself reports a lost connection; other tests check the page's own notice of it.
 EXPECTED = ("ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket connection to")
-# Seen before any module has run: what scripts give an element later is no part of what was served.
+# Checked before any module has run: what scripts add to an element later was not part of the served page.
 AS_SERVED = """document.addEventListener("readystatechange", () => {
     const isInline = ({ name, value }) => name === "style" || name.startsWith("on") || /^\\s*javascript:/i.test(value);
     const check = (root) => {
@@ -22,7 +22,7 @@ AS_SERVED = """document.addEventListener("readystatechange", () => {
 
 
 def heed(page: Page, *expected: str) -> list[str]:
-    """The list that everything goes into that this page's console complains of, but for words that are expected."""
+    """Return a list that collects what the page's console and scripts report, except for expected texts."""
     complaints: list[str] = []
     known = (*EXPECTED, *expected)
 

@@ -1,6 +1,6 @@
-"""Every screen of Parley in a lived-in house, to be looked at and checked.
+"""Every screen of Parley with the rows of the showcase, for screenshots and checks.
 
-`python -m tests.browser.gallery FOLDER [screen …]` takes pictures: desktop and phone, light and dark.
+`python -m tests.browser.gallery FOLDER [screen …]` takes screenshots: desktop and phone, light and dark.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def open_house(data: Path) -> AsyncIterator[House]:
 
 
 async def visit(browser: Browser, house: House, *, phone: bool = False, dark: bool = False, who: str = "ana") -> Page:
-    """Open a browser of somebody's who is signed in."""
+    """Open a browser context in which a user is signed in."""
     look: Json = {"color_scheme": "dark" if dark else "light", "reduced_motion": "reduce"}
     context = await browser.new_context(base_url=house.address, **(PHONE if phone else DESKTOP), **look)
     context.set_default_timeout(PATIENCE)
@@ -80,7 +80,7 @@ async def visit(browser: Browser, house: House, *, phone: bool = False, dark: bo
 
 
 async def take(browser: Browser, house: House, name: str, folder: str) -> None:
-    """Take the four pictures of a screen."""
+    """Take the four screenshots of a screen."""
     for phone in (False, True):
         for dark in (False, True):
             page = await visit(browser, house, phone=phone, dark=dark)

@@ -1,4 +1,4 @@
-"""Where Chromium is, and how it is started."""
+"""Find and start Chromium."""
 
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
-"""A person at a browser: what they do and see, by roles and names, and everything that their console says."""
+"""A user at a browser: their actions and what they see, by roles and names, and everything in their console."""
 
 from __future__ import annotations
 
 from urllib.parse import urljoin
 
-from playwright.async_api import Browser, Locator, Page, ViewportSize, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
+from agents.messages import Json
 from tests.browser.console import heed
 from tests.support.entering import token_in
 
 PATIENCE = 30_000
-VIEWPORT: ViewportSize = {"width": 1200, "height": 800}
+# Transitions would take a tenth of the tests' time.
+WINDOW: Json = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
 expect.set_options(timeout=PATIENCE)
 
 
 class Person:
-    """One browser context with one page."""
+    """One browser context with one page, and the user who works in it."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -24,7 +26,7 @@ class Person:
 
     @classmethod
     async def enter(cls, browser: Browser, address: str) -> Person:
-        context = await browser.new_context(viewport=VIEWPORT)
+        context = await browser.new_context(**WINDOW)
         person = cls(await context.new_page())
         await person.page.goto(address)
         button = person.page.get_by_role("button", name="Sign in", exact=True)
@@ -34,8 +36,8 @@ class Person:
 
     @classmethod
     async def in_a_session(cls, browser: Browser, link: str) -> Person:
-        """Sign in and open a fresh session, as `enter` and `begin` do, without drawing the pages before it."""
-        context = await browser.new_context(viewport=VIEWPORT)
+        """Sign in and open a new session, as `enter` and `begin` do, without rendering the pages before it."""
+        context = await browser.new_context(**WINDOW)
         person = cls(await context.new_page())
         asked = await context.request.get(link)
         home = await context.request.post(link, form={"csrfmiddlewaretoken": token_in(await asked.text())})
@@ -43,7 +45,7 @@ class Person:
         return person
 
     async def begin(self) -> None:
-        """Open a fresh session, from any page."""
+        """Open a new session, from any page."""
         token = await self.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
         await self._open_new(self.page.url, token)
 
@@ -53,7 +55,7 @@ class Person:
         await self.page.goto(urljoin(address, (await begun.json())["address"]))
 
     def complain(self) -> None:
-        """Fail on anything that the console complained of: script errors, CSP violations, missing files."""
+        """Fail on anything that the console reported: script errors, CSP violations, missing files."""
         assert not self.complaints, self.complaints
 
     @property
@@ -82,14 +84,14 @@ class Person:
         await self.composer.press("Enter")
 
     async def sees_state(self, status: str) -> None:
-        """The agent's status as the page has it: idle, thinking, tool_calling."""
+        """Wait for the agent's status on the page: idle, thinking, tool_calling."""
         await expect(self.page.locator("main.session")).to_have_attribute("data-status", status)
 
     async def sees_connection(self, words: str) -> None:
         await expect(self.page.locator("#connection")).to_contain_text(words)
 
     async def transcript(self) -> list[str]:
-        """Each message as it stands: speaker, status and text of its body, without what differs between viewers."""
+        """Return the sender, status and body text of each message, without what differs between viewers."""
         script = """articles => articles.map(article => [
             article.querySelector('.who')?.textContent,
             article.dataset.status,
@@ -99,7 +101,7 @@ class Person:
         return result
 
     async def bodies(self) -> list[str]:
-        """The HTML of the answers' blocks: live and after a reload it must be the same."""
+        """Return the HTML of the answers' blocks, which must be the same live and after a reload."""
         result: list[str] = await self.page.locator("#messages [data-body]").evaluate_all(
             "bodies => bodies.map(body => [...body.children].map(part => part.innerHTML).join(''))"
         )

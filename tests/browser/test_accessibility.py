@@ -1,4 +1,4 @@
-"""On every screen axe-core finds nothing (WCAG 2.2 AA), and the console says nothing."""
+"""Check every screen with axe-core (WCAG 2.2 AA), and its console for errors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RULES: dict[str, object] = {
 COLOUR_RULES = RULES | {"runOnly": ["color-contrast", "link-in-text-block"]}
 AT_ONCE = 2
 SCREENS_IN_A_TEST = 25  # few enough for several processes to share the work
-# What a reader would have to scroll sideways for; what may scroll so is a box of its own inside these.
+# Elements that make a reader scroll sideways; content that may scroll is in a box of its own inside these.
 SIDEWAYS = """() => [...document.querySelectorAll("html, body, main, nav, aside, dialog[open], main > :not(.sr-only)")]
   .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
     && (each.matches("html") || getComputedStyle(each).overflowX !== "visible"))
   .map((each) => `wider than its place: ${each.outerHTML.slice(0, 80)}`)"""
-# `make test` looks at these on a phone, where their parts are elsewhere, and at all others on a desktop.
+# `make test` checks these screens on a phone, where their layout differs, and all others on a desktop.
 ON_PHONE = [
     "find",
     "home",
@@ -62,7 +62,7 @@ ON_PHONE = [
     "uploads",
     "workspaces-menu",
 ]
-# The browser's own words about an answer that the screen is about.
+# The browser reports these statuses in its console; the screen is about the response.
 ANSWERS = {
     "broken": 500,
     "importing": 422,
@@ -86,7 +86,7 @@ async def violations(page: Page, rules: dict[str, object] = RULES) -> list[str]:
 
 
 def looks() -> Iterator[Any]:
-    """Give each screen one look by light, and mark the others: at the other size, and in the dark at both."""
+    """Yield one light check per screen, and marked checks for the other size and for dark at both sizes."""
     sizes = {"phone": set(ON_PHONE), "desktop": set(SCREENS) - set(ON_PHONE)}
     for size, here in sizes.items():
         elsewhere = set(SCREENS) - here
@@ -106,9 +106,9 @@ def looks() -> Iterator[Any]:
 async def test_nothing_is_wrong_on_any_screen(
     browser: Browser, house: House, names: list[str], phone: bool, themes: list[str]
 ) -> None:
-    """UI-01 to UI-11: names, roles, contrast, landmarks, sizes of what is pressed, on every screen in every state.
+    """UI-01 to UI-11: names, roles, contrast, landmarks and target sizes, on every screen in every state.
 
-    No script fails there, nothing is missing, and nothing that was served needs what the CSP forbids.
+    No script fails, no file is missing, and no served markup needs what the CSP forbids.
     """
     found = {}
     hands = asyncio.Semaphore(AT_ONCE)

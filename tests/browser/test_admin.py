@@ -1,4 +1,4 @@
-"""Staff at work on a session in the admin, in a real browser, while somebody else watches the session."""
+"""Staff change a session in the admin, in a real browser, while another user watches the session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.wire.server import WireServer
 
 
 class Desk:
-    """The admin's page of the session in which a person is, opened beside it."""
+    """The admin's page of the session, opened next to a user's page."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -33,7 +33,7 @@ class Desk:
         return self.page.locator(".message-row").filter(has_text=text)
 
     async def press(self, text: str, name: str) -> None:
-        """Press a button, or follow a link, of the message that says something."""
+        """Press a button or follow a link of the message with this text."""
         row = self.row(text)
         await row.get_by_role("button", name=name).or_(row.get_by_role("link", name=name)).click()
 
@@ -45,7 +45,7 @@ class Desk:
 
 
 async def test_watcher_and_model_follow_what_staff_change(ana: Person, browser: Browser, model: WireServer) -> None:
-    """ADM-01, ADM-02, MSG-11: words, system prompt, place and context: every open page at once, then the model."""
+    """ADM-01, ADM-02, MSG-11: text, system prompt, order and context reach every open page at once, then the model."""
     bo = await invited(ana, browser, "Bo")
     await talk(ana, model, "First answer", "Second answer")
     await expect(bo.messages).to_have_count(4)
@@ -82,7 +82,7 @@ async def test_watcher_and_model_follow_what_staff_change(ana: Person, browser: 
 
 
 async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model: WireServer) -> None:
-    """ADM-02: somebody on the session's page has been quicker; nothing typed is lost, and the state is live."""
+    """ADM-02: a user on the session's page was faster; nothing typed is lost, and the state is live."""
     await talk(ana, model, "An answer")
     desk = await Desk.of(ana)
     await expect(desk.page.locator("#session-moved")).to_be_hidden()
@@ -113,7 +113,7 @@ async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model:
 
 
 async def test_pages_are_accessible_and_quiet(ana: Person, server: Server, model: WireServer) -> None:
-    """ADM-01: axe finds nothing, the console says nothing, in both themes and on a phone."""
+    """ADM-01: axe and the console report nothing, in both themes and on a phone."""
     await talk(ana, model, "An answer")
     desk = await Desk.of(ana)
     for scheme in ("light", "dark"):

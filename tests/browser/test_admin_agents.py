@@ -1,4 +1,4 @@
-"""Agents that staff keep, in a real browser: made in the admin, chosen at home, and a session that its model names."""
+"""Agents that staff manage, in a real browser: created in the admin, chosen at home, naming their session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 async def test_agent_of_the_admin_answers_and_names_its_session(
     model: WireServer, server: Server, browser: Browser
 ) -> None:
-    """ADM-01, UI-11: home offers it at once; who else is there sees the title come, and one that is given stays."""
+    """ADM-01, UI-11: home offers it at once; all viewers see the generated title, and a title set by a user stays."""
     gate = asyncio.Event()
     model.script(reply("Roses are red."), reply("“Red ", gate=gate, rest=("roses”",)), reply("Violets are blue."))
     ana = await Person.enter(browser, server.link)

@@ -1,4 +1,4 @@
-"""The page where the browser or the network gives less than it should: nothing fails unheard, nothing is lost."""
+"""The page with a restricted browser or a bad network: every failure is shown, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ for (const name of ["localStorage", "sessionStorage"]) {
 
 
 async def test_page_works_where_the_browser_keeps_nothing(ana: Person, model: WireServer) -> None:
-    """UI-09, UI-11: with storage forbidden, as strict browsers do, one writes, is answered, and opens the panel."""
+    """UI-09, UI-11: with storage blocked, as in strict browsers, the user can chat and open the panel."""
     model.script(reply("Heard"))
     await ana.page.add_init_script(FORBIDDEN)
     await ana.page.reload()
@@ -30,7 +30,7 @@ async def test_page_works_where_the_browser_keeps_nothing(ana: Person, model: Wi
 
 
 async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) -> None:
-    """LIVE-04: a part of the page that is loaded late, without a network and with one."""
+    """LIVE-04: a module that is loaded on demand, first without a network and then with one."""
     picker = ana.page.locator("#model")
     await ana.sees_connection("Connected")
     await ana.page.context.set_offline(True)
@@ -42,7 +42,7 @@ async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) ->
 
 
 async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, server: Server) -> None:
-    """A page of signing in is no answer to anything; what was written is there afterwards."""
+    """A redirect to sign-in is not shown as a response; the text that the user wrote is kept."""
     await ana.page.goto(server.address)
     field = ana.page.get_by_role("textbox", name="First message")
     await field.fill("Not lost")
@@ -53,7 +53,7 @@ async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, ser
 
 
 async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
-    """UI-08, UI-11: by press and by key; one at a time; Escape closes what is on top and gives the focus back."""
+    """UI-08, UI-11: popovers open by mouse and key, one at a time; Escape closes the topmost and restores the focus."""
     page = ana.page
     model, more = page.locator("#model"), page.locator("#more")
     for button, role in ((model, "dialog"), (more, "menu")):
@@ -83,7 +83,7 @@ async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
 
 
 async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
-    """UI-08, UI-11: what has been opened since stays open."""
+    """UI-08, UI-11: a popover opened in the meantime stays open."""
     held: list[Route] = []
     await ana.page.route("**/model_picker*", lambda route: held.append(route))
     model, menu = ana.page.locator("#model"), ana.page.locator(".menu")
@@ -101,7 +101,7 @@ async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
 
 
 async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
-    """UI-11: the palette over the drawer of a phone; a page that becomes wide is never left behind its drawer."""
+    """UI-11: the palette is above a phone's drawer; when the page becomes wide, the drawer and its backdrop close."""
     page = ana.page
     await page.set_viewport_size({"width": 390, "height": 700})
     drawer = page.locator(".drawer-open")
@@ -120,7 +120,7 @@ async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
 
 
 async def test_help_names_every_key_of_a_message(ana: Person) -> None:
-    """UI-11: the list of keys is made of what the keys do; those who only read see what they can do."""
+    """UI-11: the dialog lists the actual shortcuts, each once."""
     await ana.page.keyboard.press("Shift+Tab")
     await ana.page.keyboard.press("?")
     keys = ana.page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -134,7 +134,7 @@ async def test_help_names_every_key_of_a_message(ana: Person) -> None:
 
 
 async def test_what_htmx_does_not_get_is_told(ana: Person) -> None:
-    """UI-11: the dialog of sharing says that it could not be loaded, and is there the next time."""
+    """UI-11: the share dialog reports that it could not be loaded, and loads when it is opened again."""
     page = ana.page
     await page.route("**/share", lambda route: route.fulfill(status=500, body="broken"))
     await page.get_by_role("button", name="Share").click()
@@ -152,7 +152,7 @@ async def test_what_htmx_does_not_get_is_told(ana: Person) -> None:
 
 
 async def test_full_date_of_a_message_is_seen_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-02: who goes through the messages by keys sees what the pointer finds as a title."""
+    """UI-02: users who walk the messages by keys see the date that the pointer shows as a tooltip."""
     model.script(reply("Heard"))
     await ana.say("Hello")
     await expect(ana.answers.first).to_contain_text("Heard")

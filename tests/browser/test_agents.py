@@ -1,4 +1,4 @@
-"""Choosing an agent in a real browser, where a configuration has several: at home, and in a session."""
+"""Choose an agent in a real browser, with a configuration that has several: at home, and in a session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 
 
 async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server: Server, browser: Browser) -> None:
-    """UI-08: with its model and its instructions, which the session keeps; its page speaks of it by its title."""
+    """UI-08: a new session keeps the agent's model and instructions; the page shows the agent's title."""
     model.script(reply("Fine"))
     ana = await Person.enter(browser, server.link)
     await ana.page.get_by_label("Agent", exact=True).select_option("Reviewer")
@@ -43,7 +43,7 @@ async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server:
 
 
 async def test_agent_is_changed_in_a_session(model: WireServer, server: Server, browser: Browser) -> None:
-    """UI-08, RUN-16: everybody sees it, and the next answer is the new agent's: its model and its instructions."""
+    """UI-08, RUN-16: all users see it, and the next answer uses the new agent's model and instructions."""
     model.script(reply("Hello"), reply("Fine"))
     ana = await Person.enter(browser, server.link)
     await ana.begin()
@@ -68,7 +68,7 @@ async def test_agent_is_changed_in_a_session(model: WireServer, server: Server, 
 
 
 async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -> None:
-    """UI-09, RUN-16: by its title or a part of it; a name that is none is said so and stays in the composer."""
+    """UI-09, RUN-16: /agent takes a title or a part of it; an unknown name is reported and stays in the composer."""
     ana = await Person.enter(browser, server.link)
     await ana.begin()
     await ana.composer.press_sequentially("/agent rev")

@@ -1,4 +1,4 @@
-"""Files in messages in a real browser: in their place before they load, and large by a click."""
+"""Files in messages in a real browser: space reserved before they load, and full size on a click."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pictures(person: Person) -> Locator:
 
 
 async def test_everybody_sees_the_files_of_a_message(ana: Person, browser: Browser, model: WireServer) -> None:
-    """LIVE-01, UI-01: live and after a reload, pictures and documents; the model's server got the text of the PDF."""
+    """LIVE-01, UI-01: images and documents, live and after a reload; the model gets the text of the PDF."""
     model.script(reply("I see"))
     bo = await invited(ana, browser, "Bo")
     await send(ana, "Look", RED, PAPER)
@@ -43,7 +43,7 @@ async def test_everybody_sees_the_files_of_a_message(ana: Person, browser: Brows
 
 
 async def test_a_picture_has_its_place_before_it_comes(ana: Person, model: WireServer) -> None:
-    """UI-01: what is below it does not jump."""
+    """UI-01: content below it does not jump."""
     model.script(reply("I see"))
     held: list[Route] = []
     await send(ana, "Look", RED)
@@ -64,7 +64,7 @@ async def test_a_picture_has_its_place_before_it_comes(ana: Person, model: WireS
 
 
 async def test_pictures_open_large_and_are_turned_by_keys(ana: Person, model: WireServer) -> None:
-    """UI-01: Enter opens, arrows go round, Escape closes, and the focus is where one left."""
+    """UI-01: Enter opens, the arrow keys wrap around, Escape closes and restores the focus."""
     model.script(reply("I see"))
     await send(ana, "", RED, BLUE)
     await pictures(ana).first.press("Enter")
@@ -82,7 +82,7 @@ async def test_pictures_open_large_and_are_turned_by_keys(ana: Person, model: Wi
 
 
 async def test_a_file_cannot_run_in_the_page_s_name(ana: Person, model: WireServer) -> None:
-    """MSG-12: a page that somebody attached is a download, and its script never runs."""
+    """MSG-12: an attached HTML page is a download, and its script never runs."""
     model.script(reply("I see"))
     evil: FilePayload = {"name": "a.html", "mimeType": "text/html", "buffer": b"<script>alert(1)</script>"}
     await send(ana, "Open it", evil)

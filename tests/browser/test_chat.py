@@ -1,4 +1,4 @@
-"""The whole way in a real browser: sign in, talk, reload, stop, queue, lose the network, together with somebody."""
+"""The main flow in a real browser: sign in, chat, reload, stop, queue, lose the network, with a second user."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.wire.server import WireServer
 
 
 def reply(*pieces: str, gate: asyncio.Event | None = None, rest: tuple[str, ...] = ()) -> Reply:
-    """A streamed answer; what stands in `rest` waits for the gate."""
+    """Return a streamed answer; `rest` waits for the gate."""
     begin = openai.sse(openai.role(), *openai.text(*pieces), done=False)
     end = openai.sse(*openai.text(*rest), openai.finish(), openai.usage())
     return Reply([*begin, *([gate] if gate else []), *end])
 
 
 async def test_printed_link_leads_to_where_one_begins(model: WireServer, server: Server, browser: Browser) -> None:
-    """UI-08: it signs in once and lands at home, ready to type; what is written is a session that is named after it.
+    """UI-08: the link signs in once and opens home with the focus in the field; a message names its new session.
 
-    A second use says how to get a new link.
+    A second use explains how to get a new link.
     """
     model.script(reply("With pleasure"))
     ana = await Person.enter(browser, server.link)
@@ -41,7 +41,7 @@ async def test_printed_link_leads_to_where_one_begins(model: WireServer, server:
 
 
 async def test_sent_message_is_answered_live(ana: Person, model: WireServer) -> None:
-    """RUN-01, UI-06, UI-07: the status shows at once, the text streams under the right model, then all is at rest."""
+    """RUN-01, UI-06, UI-07: the status shows at once, the text streams under the right model, then the agent idles."""
     gate = asyncio.Event()
     model.script(reply("Hello ", gate=gate, rest=("**world**.",)))
     await ana.say("Hi there")
@@ -56,7 +56,7 @@ async def test_sent_message_is_answered_live(ana: Person, model: WireServer) -> 
 
 
 async def test_reload_shows_the_same_page(ana: Person, model: WireServer) -> None:
-    """LIVE-01: in the middle and at the end of an answer, the page after a reload is the page before it."""
+    """LIVE-01: in the middle and at the end of an answer, a reload shows the same page."""
     gate = asyncio.Event()
     text = ("# Title\n\nOne *two*\n\n- a\n- b\n\n```python\nprint(", "1)\n```\n\nThree")
     model.script(
@@ -79,7 +79,7 @@ async def test_reload_shows_the_same_page(ana: Person, model: WireServer) -> Non
 
 
 async def test_stop_keeps_what_is_on_the_screen(ana: Person, model: WireServer) -> None:
-    """RUN-07, RUN-08: Stop ends the answer where it stands, and the next message works."""
+    """RUN-07, RUN-08: Stop keeps the text so far, and the next message works."""
     model.script(reply("So far", gate=asyncio.Event()), reply("Fine."))
     await expect(ana.stop).to_be_disabled()
     await ana.say("Talk")
@@ -94,7 +94,7 @@ async def test_stop_keeps_what_is_on_the_screen(ana: Person, model: WireServer) 
 
 
 async def test_message_sent_while_it_works_is_queued(ana: Person, model: WireServer) -> None:
-    """RUN-06, UI-09: it shows as queued, can be edited, and is delivered when the turn is done."""
+    """RUN-06, UI-09: the message shows as queued, can be edited, and is delivered when the turn is done."""
     gate = asyncio.Event()
     model.script(reply("Busy", gate=gate), reply("Second answer"))
     await ana.say("First")
@@ -118,7 +118,7 @@ async def test_message_sent_while_it_works_is_queued(ana: Person, model: WireSer
 async def test_second_person_sees_the_same_text_live(
     ana: Person, model: WireServer, browser: Browser, server: Server
 ) -> None:
-    """LIVE-01, CTX-06, MSG-04: by an invitation another person joins, sees the stream, speaks and is told apart."""
+    """LIVE-01, CTX-06, MSG-04: a second user joins by invitation, sees the stream, and the model gets their name."""
     gate = asyncio.Event()
     model.script(reply("Shared ", gate=gate, rest=("words",)), reply("Hello Bo"))
     bo = await invited(ana, browser, "Bo")
@@ -139,7 +139,7 @@ async def test_second_person_sees_the_same_text_live(
 
 
 async def test_unshared_person_is_cut_off_at_once(ana: Person, browser: Browser) -> None:
-    """LIVE-06: whoever is removed loses the open page, and finds it gone after a reload."""
+    """LIVE-06: a removed user loses the open page, and gets "not found" after a reload."""
     bo = await invited(ana, browser, "Bo")
     await bo.sees_connection("Connected")
     await ana.page.reload()
@@ -152,7 +152,7 @@ async def test_unshared_person_is_cut_off_at_once(ana: Person, browser: Browser)
 
 
 async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> None:
-    """LIVE-02, LIVE-04: what streams meanwhile is caught up, what is typed meanwhile is sent once."""
+    """LIVE-02, LIVE-04: the page catches up on text streamed in the meantime, and sends what was typed once."""
     gate = asyncio.Event()
     model.script(reply("Before ", gate=gate, rest=("after",)), reply("Got it"))
     await ana.say("Go")
@@ -174,7 +174,7 @@ async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> Non
 async def test_model_and_effort_are_switched_for_the_next_answer(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """RUN-16, MSG-04: the next answer comes from the model with the effort; earlier ones keep theirs; others see it."""
+    """RUN-16, MSG-04: the next answer uses the model and the effort; earlier ones keep theirs; other users see it."""
     model.script(reply("One"), reply("Two"))
     bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("First")
@@ -196,7 +196,7 @@ async def test_model_and_effort_are_switched_for_the_next_answer(
 
 
 async def test_error_is_explained_and_retried(ana: Person, model: WireServer) -> None:
-    """RUN-10: words that a person can act on, another model to choose, and a Retry from the last kept row."""
+    """RUN-10: an error that a user can act on, another model to choose, and a Retry from the last kept row."""
     model.script(openai.error(401, "Incorrect API key provided"), reply("Now it works"))
     await ana.say("Try")
     problem = ana.page.locator("article.error")
@@ -231,7 +231,7 @@ async def test_tools_and_figures_are_shown(ana: Person, model: WireServer) -> No
 
 
 async def test_selection_survives_streaming(ana: Person, model: WireServer) -> None:
-    """Text that somebody has selected stays selected while the answer grows and when it ends."""
+    """Text that the user has selected stays selected while the answer grows and when it ends."""
     gate = asyncio.Event()
     model.script(reply("First paragraph stays.\n\nSecond ", gate=gate, rest=("grows.\n\n", "Third.\n")))
     await ana.say("Write")
@@ -247,7 +247,7 @@ async def test_selection_survives_streaming(ana: Person, model: WireServer) -> N
 
 
 async def test_kill_in_mid_answer_heals_after_a_restart(ana: Person, model: WireServer, server: Server) -> None:
-    """RUN-14, RUN-15: after kill -9 and a start the open page comes back, keeps the text, and the session goes on."""
+    """RUN-14, RUN-15: after kill -9 and a start, the open page reconnects and keeps the text; the session continues."""
     model.script(reply("Half an ", "answer", gate=asyncio.Event()), reply(" and the rest."), reply("Next."))
     await ana.say("Talk")
     await expect(ana.answers.first).to_contain_text("Half an answer")
@@ -262,7 +262,7 @@ async def test_kill_in_mid_answer_heals_after_a_restart(ana: Person, model: Wire
 
 
 async def written(server: Server, text: str) -> None:
-    """Wait until the rows hold a text, as far as the deltas bring it."""
+    """Wait until a message's text and its deltas contain a text."""
     deltas = "(select group_concat(text, '') from chat_messagedelta d where d.message_id = m.id)"
     query = f"select m.text || coalesce({deltas}, '') from chat_chatmessage m"  # noqa: S608  # of constants
     async with asyncio.timeout(10):
@@ -274,7 +274,7 @@ async def written(server: Server, text: str) -> None:
 
 
 async def invited(host: Person, browser: Browser, name: str, *, member: bool = False) -> Person:
-    """Invite somebody by link, as an editor, and let them make an account: as a guest, or then made a `member`."""
+    """Invite a user by link as an editor, who creates an account as a guest; `member` makes them a member."""
     await host.page.get_by_role("button", name="Share").click()
     dialog = host.page.get_by_role("dialog")
     await dialog.get_by_label("Role for this link").select_option("editor")
@@ -295,7 +295,7 @@ async def invited(host: Person, browser: Browser, name: str, *, member: bool = F
 
 
 async def make_member(host: Person) -> None:
-    """Let the host make the guest of their workspace a member."""
+    """Let the host make the guest a member of their workspace."""
     request, address = host.page.request, urljoin(host.page.url, "/api/")
     (guest,) = (await (await request.get(f"{address}guests")).json())["guests"]
     headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}

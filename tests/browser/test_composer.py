@@ -1,4 +1,4 @@
-"""Writing in a real browser: drafts everywhere, one's own words again, commands, names, the queue."""
+"""Write in a real browser: drafts on all devices, sent messages again, commands, mentions, the queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def suggestions(person: Person) -> Locator:
 
 
 async def beside(person: Person, browser: Browser, *, is_new_device: bool = False) -> Person:
-    """The same person again: in another tab, or on another device."""
+    """Open the person's session again: in another tab, or on another device."""
     context = person.page.context
     if is_new_device:
         state = await context.storage_state()
@@ -30,7 +30,7 @@ async def beside(person: Person, browser: Browser, *, is_new_device: bool = Fals
 
 
 async def draft_saved(person: Person) -> asyncio.Event:
-    """Set when the server has said, after a reload, that it keeps a draft."""
+    """Reload, and return an event that is set when the server has confirmed a draft."""
     refs: set[str] = set()
     saved = asyncio.Event()
 
@@ -53,7 +53,7 @@ async def draft_saved(person: Person) -> asyncio.Event:
 
 
 async def busy(ana: Person, model: WireServer) -> asyncio.Event:
-    """The agent is in the middle of an answer until the gate opens."""
+    """Start an answer that stays unfinished until the returned gate opens."""
     gate = asyncio.Event()
     model.script(reply("Busy", gate=gate), reply("Then this"), reply("And this"))
     await ana.say("First")
@@ -62,7 +62,7 @@ async def busy(ana: Person, model: WireServer) -> asyncio.Event:
 
 
 async def test_draft_follows_to_another_device(ana: Person, browser: Browser) -> None:
-    """UI-09, MSG-12: what is half written here stands there too, exactly; what was written last is what counts."""
+    """UI-09, MSG-12: the other device shows the exact text; the last change wins."""
     draft = "\n Half a <thought> & \n\n“two”  "
     saved = await draft_saved(ana)
     await ana.composer.fill(draft)
@@ -77,7 +77,7 @@ async def test_draft_follows_to_another_device(ana: Person, browser: Browser) ->
 
 
 async def test_what_was_sent_is_no_draft_any_more(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-09: on no other device, not even while the draft was on its way; words of one's own stay where they are."""
+    """UI-09: no device keeps it, not even while the draft was on its way; text typed on another device stays."""
     model.script(reply("Yes"), reply("Good"))
     saved = await draft_saved(ana)
     await ana.composer.fill("Is it")
@@ -93,7 +93,7 @@ async def test_what_was_sent_is_no_draft_any_more(ana: Person, model: WireServer
     await tablet.composer.fill("")
     await expect(phone.answers.first).to_contain_text("Yes")
     await phone.sees_state("idle")
-    await phone.composer.press_sequentially("At once")  # its first letter is told, and the rest waits
+    await phone.composer.press_sequentially("At once")  # the draft has its first letter, and the rest waits
     await phone.composer.press("Enter")
     await expect(phone.answers).to_have_count(2)
     new = await beside(ana, browser, is_new_device=True)
@@ -101,7 +101,7 @@ async def test_what_was_sent_is_no_draft_any_more(ana: Person, model: WireServer
 
 
 async def test_two_tabs_do_not_fight_over_a_draft(ana: Person, browser: Browser) -> None:
-    """UI-09: a tab without words of its own follows the one that is written in; a message that was sent leaves both."""
+    """UI-09: a tab without text of its own follows the other one; sending the message clears both."""
     other = await beside(ana, browser)
     await ana.composer.fill("Written here")
     await expect(other.composer).to_have_value("Written here")
@@ -112,7 +112,7 @@ async def test_two_tabs_do_not_fight_over_a_draft(ana: Person, browser: Browser)
 
 
 async def test_tab_that_follows_goes_on_following(ana: Person, browser: Browser) -> None:
-    """UI-09: tabs write to the storage at the same time, and may find older words there than those in their fields."""
+    """UI-09: tabs write to the storage at the same time, and may find older text there than in their fields."""
     other = await beside(ana, browser)
     await other.composer.fill("Written")
     await expect(ana.composer).to_have_value("Written")
@@ -130,7 +130,7 @@ async def test_tab_that_follows_goes_on_following(ana: Person, browser: Browser)
 
 
 async def test_arrow_up_brings_back_what_was_sent(ana: Person, model: WireServer) -> None:
-    """UI-09: the newest first, and down again to the empty field; words that are being written are left alone."""
+    """UI-09: the newest first, and down again to the empty field; text being written is left alone."""
     model.script(reply("A"), reply("B"))
     for number, text in enumerate(("One", "Two\nlines")):
         await ana.say(text)
@@ -146,7 +146,7 @@ async def test_arrow_up_brings_back_what_was_sent(ana: Person, model: WireServer
 
 
 async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer) -> None:
-    """RUN-07, UI-09: with words in it, it does not; the field says what becomes of a message meanwhile."""
+    """RUN-07, UI-09: a composer with text does not; its placeholder says what happens to a message sent now."""
     await expect(ana.composer).to_have_attribute("placeholder", "Message assistant…")
     await busy(ana, model)
     await expect(ana.composer).to_have_attribute("placeholder", "Your message will be queued…")
@@ -161,7 +161,7 @@ async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer)
 
 
 async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireServer) -> None:
-    """UI-09: then Enter breaks the line."""
+    """UI-09: Enter then inserts a new line."""
     model.script(reply("Yes"))
     await ana.page.evaluate("document.documentElement.dataset.sendKey = 'ctrl_enter'")
     await expect(ana.page.get_by_text("Ctrl+Enter sends, Enter breaks the line")).to_be_visible()
@@ -174,7 +174,7 @@ async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireSe
 
 
 async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: WireServer) -> None:
-    """RUN-06: unless something else stands there; then it can be had back."""
+    """RUN-06: the text returns unless the composer has other text; Undo then adds the message above it."""
     gate = await busy(ana, model)
     await ana.say("Second thoughts")
     await ana.queue.first.get_by_role("button", name="Remove").click()
@@ -191,7 +191,7 @@ async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: W
 
 
 async def test_withdrawn_message_gives_its_files_back(ana: Person, model: WireServer) -> None:
-    """RUN-06: to where they were attached, to be sent again."""
+    """RUN-06: the files are attached again, ready to be sent."""
     gate = await busy(ana, model)
     await attach(ana, NOTES)
     await expect(chips(ana).first).to_have_attribute("data-state", "ready")
@@ -209,7 +209,7 @@ async def test_withdrawn_message_gives_its_files_back(ana: Person, model: WireSe
 async def test_many_queued_messages_are_folded_and_seen_by_all(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """RUN-06: in their order, with who says it; from three on the next one and a count; one changes one's own."""
+    """RUN-06: messages are in order, with senders who can edit them; three or more show the next one and a count."""
     bo = await invited(ana, browser, "Bo")
     gate = await busy(ana, model)
     for number, person in enumerate((ana, bo, ana)):
@@ -230,10 +230,10 @@ async def test_many_queued_messages_are_folded_and_seen_by_all(
 
 
 async def test_slash_lists_what_can_be_done_and_does_it(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-11: found by a few letters, chosen by the keyboard, told by ARIA; nothing of it is sent."""
+    """UI-11: commands are found by a few letters, chosen by keyboard, announced by ARIA; nothing of them is sent."""
     await ana.composer.press_sequentially("/")
     await expect(suggestions(ana).filter(has_text="/rename")).to_be_visible()
-    await ana.composer.press("Enter")  # nothing is chosen yet
+    await ana.composer.press("Enter")  # nothing is selected yet
     await expect(ana.composer).to_have_value("/")
     await ana.composer.press_sequentially("ren")
     await expect(suggestions(ana).first).to_contain_text("/rename")
@@ -259,7 +259,7 @@ async def test_slash_lists_what_can_be_done_and_does_it(ana: Person, model: Wire
 
 
 async def test_what_only_looks_like_a_command_is_sent(ana: Person, model: WireServer) -> None:
-    """MSG-12: exactly as it was written; a second slash sends what would have been a command."""
+    """MSG-12: the text is sent exactly; a second slash sends what would have been a command."""
     model.script(reply("A"), reply("B"), reply("C"))
     texts = {"/usr/bin/python is missing": "/usr/bin/python is missing", "// so?": "// so?", "//stop": "/stop"}
     for number, (written, sent) in enumerate(texts.items()):
@@ -272,7 +272,7 @@ async def test_what_only_looks_like_a_command_is_sent(ana: Person, model: WireSe
 
 
 async def test_people_are_called_by_name(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-09: "@" completes those who are here, and who is called sees it; nobody else does."""
+    """UI-09: "@" completes the users in the session; only the mentioned user sees the mention marked."""
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Hi"))
     await ana.page.keyboard.press("Escape")
@@ -291,7 +291,7 @@ async def test_people_are_called_by_name(ana: Person, model: WireServer, browser
 
 
 async def test_typing_is_told_while_a_message_is_written(ana: Person) -> None:
-    """LIVE-05: once for a burst, and not for a command."""
+    """LIVE-05: typing is announced once per burst, and not for a command."""
     await ana.page.evaluate("window.told = 0; document.addEventListener('parley:typing', () => told += 1)")
     await ana.composer.press_sequentially("/stop")
     assert await ana.page.evaluate("told") == 0
@@ -301,7 +301,7 @@ async def test_typing_is_told_while_a_message_is_written(ana: Person) -> None:
 
 
 async def test_archived_session_can_be_read_and_restored(ana: Person, browser: Browser) -> None:
-    """UI-09: everybody sees at once that nothing can be added; the owner brings it back where the composer was."""
+    """UI-09: all users see at once that it is closed to messages; the owner restores it where the composer was."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.keyboard.press("Escape")
     await ana.say("/archive")

@@ -1,4 +1,4 @@
-"""The context in the panel, in real browsers: looked through, switched by hand and key, and followed by another."""
+"""The context in the panel, in real browsers: browsed, switched by mouse and key, and followed by another user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Session.objects.update(revision=400)
 
 
 def fill(server: Server) -> None:
-    """Put 400 messages into the only session: more than are sent one by one to a page that has missed them."""
+    """Add 400 messages to the only session: too many for a page that missed them to get one by one."""
     run_in(server, FILL)
 
 
@@ -56,7 +56,7 @@ async def talk(person: Person, model: WireServer, *turns: tuple[str, str]) -> No
 async def test_what_is_left_out_is_not_sent_and_everybody_sees_it(
     ana: Person, browser: Browser, model: WireServer
 ) -> None:
-    """MSG-09, CTX-01, UI-11: by mouse and by key; the request is what the panel shows, and both panels follow."""
+    """MSG-09, CTX-01, UI-11: switches work by mouse and key; the request matches the panel, and both panels follow."""
     await talk(ana, model, ("First question", "First answer"), ("Second question", "Second answer"))
     bo = await invited(ana, browser, "Bo")
     await opened(ana)
@@ -82,7 +82,7 @@ async def test_what_is_left_out_is_not_sent_and_everybody_sees_it(
 
 
 async def test_all_before_a_message_goes_and_comes_back(ana: Person, model: WireServer) -> None:
-    """MSG-09, UI-11: from the message's menu in the panel, with a way back that leaves alone what was out before."""
+    """MSG-09, UI-11: the message's menu in the panel excludes them; Undo keeps those that were excluded before."""
     await talk(ana, model, ("One", "Eins"), ("Two", "Zwei"))
     await opened(ana)
     await switch(ana, "One").uncheck()
@@ -101,7 +101,7 @@ async def test_all_before_a_message_goes_and_comes_back(ana: Person, model: Wire
 
 
 async def test_undo_outlives_a_change_of_hundreds(ana: Person, server: Server) -> None:
-    """MSG-09, MSG-11, LIVE-01: the page follows in place, is what a reload would show, and keeps the way back."""
+    """MSG-09, MSG-11, LIVE-01: the page updates in place, matches a reload, and keeps Undo."""
     address = ana.page.url
     await ana.page.goto("about:blank")
     await asyncio.to_thread(fill, server)
@@ -122,7 +122,7 @@ async def test_undo_outlives_a_change_of_hundreds(ana: Person, server: Server) -
 
 
 async def test_what_was_sent_for_an_answer_is_compared_with_now(ana: Person, model: WireServer) -> None:
-    """MSG-11, UI-11: from the answer's details, by keyboard; it follows what is edited while it is looked at."""
+    """MSG-11, UI-11: the answer's details lead there by keyboard; edits show up in the open comparison."""
     await talk(ana, model, ("What is it?", "It is this."))
     await ana.answers.first.press("d")
     await ana.page.get_by_role("button", name="What the model was sent").press("Enter")
@@ -142,7 +142,7 @@ async def test_what_was_sent_for_an_answer_is_compared_with_now(ana: Person, mod
 
 
 async def test_tabs_are_changed_by_arrows_and_a_phone_goes_to_the_message(ana: Person, model: WireServer) -> None:
-    """UI-11: at 360 px the panel makes way for the message that is gone to."""
+    """UI-11: at 360 px the panel closes to show the message."""
     await talk(ana, model, ("Hi", "Ho"))
     await ana.page.set_viewport_size({"width": 360, "height": 700})
     await ana.page.keyboard.press("Control+.")

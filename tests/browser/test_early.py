@@ -1,4 +1,4 @@
-"""What somebody does on a page before its modules are there: none of it is lost, and no dialog waits for ever."""
+"""Input on a page before its modules have loaded: none of it is lost, and no dialog waits forever."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ async def slow(person: Person, address: str) -> AsyncIterator[None]:
 
 
 async def keeps(person: Person, words: str) -> None:
-    """Wait until the browser has kept these words."""
+    """Wait until the browser has stored this text."""
     kept = "words => Object.values(localStorage).some(value => value.includes(words))"
     await person.page.wait_for_function(kept, arg=words)
 
 
 async def test_what_is_pressed_early_is_done(ana: Person) -> None:
-    """UI-09: a button that is pressed before the modules came does what it says; of two the last one."""
+    """UI-09: a button pressed before the modules load does its action; of two, the last one counts."""
     async with slow(ana, ana.page.url):
         await ana.page.get_by_role("button", name="More", exact=True).click()
         await ana.page.get_by_role("button", name="Share").click()
@@ -48,7 +48,7 @@ async def test_what_is_pressed_early_is_done(ana: Person) -> None:
 
 
 async def test_what_is_sent_early_goes_out_once(ana: Person) -> None:
-    """LIVE-04: words that are written and sent before the modules came are a message, and only one."""
+    """LIVE-04: text that is sent before the modules load becomes one message."""
     async with slow(ana, ana.page.url):
         await ana.composer.fill("help")
         await ana.page.get_by_role("button", name="Send").click()
@@ -60,12 +60,12 @@ async def test_what_is_sent_early_goes_out_once(ana: Person) -> None:
 
 
 async def test_what_is_written_early_joins_the_draft(ana: Person) -> None:
-    """UI-09: a draft that only this browser has does not take the place of what is written meanwhile, or fall to it."""
+    """UI-09: neither the draft stored in this browser nor the text typed in the meantime replaces the other."""
 
     async def cut(route: WebSocketRoute) -> None:
         await route.close()
 
-    await ana.page.route_web_socket("**/ws/**", cut)  # so that the server learns of no draft
+    await ana.page.route_web_socket("**/ws/**", cut)  # so that the server gets no draft
     await ana.page.reload()
     await ana.sees_connection("Reconnecting")
     await ana.composer.fill("Kept before.")
@@ -78,7 +78,7 @@ async def test_what_is_written_early_joins_the_draft(ana: Person) -> None:
 
 
 async def test_what_is_asked_before_the_first_connection_is_done(ana: Person) -> None:
-    """LIVE-04, UI-11: a page that still connects keeps what is asked of the session, and refuses none of it."""
+    """LIVE-04, UI-11: a page that is still connecting keeps commands for the session, and rejects none."""
     gate = asyncio.Event()
 
     async def late(route: WebSocketRoute) -> None:
@@ -97,7 +97,7 @@ async def test_what_is_asked_before_the_first_connection_is_done(ana: Person) ->
 
 
 async def test_home_takes_what_is_written_early(ana: Person, server: Server) -> None:
-    """UI-09: what was kept on the home page and what is written before its modules came stand there both."""
+    """UI-09: the stored text of the home page and the text typed before its modules load are both kept."""
     await ana.page.goto(f"{server.address}/")
     field = ana.page.get_by_label("First message")
     await field.fill("Kept before.")
@@ -110,7 +110,7 @@ async def test_home_takes_what_is_written_early(ana: Person, server: Server) -> 
 
 
 async def test_what_is_chosen_early_holds(ana: Person, server: Server) -> None:
-    """UI-01: a setting that is chosen before the modules came is kept."""
+    """UI-01: a setting that is chosen before the modules load is saved."""
     await ana.page.goto(f"{server.address}/settings/")
     async with slow(ana, ana.page.url):
         await ana.page.get_by_role("radio", name="Dark").check()

@@ -1,4 +1,4 @@
-"""Finding words in a session, by keyboard, also where it is not loaded."""
+"""Find text in a session, by keyboard, also in messages that are not loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKED = "words => [...new Set([...(CSS.highlights.get('found-now') ?? [])].map(
 
 
 async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server) -> None:
-    """Ctrl+F opens ours: hits in the whole session, marked, the next and the one before; Escape goes back to read."""
+    """Ctrl+F searches the whole session: marked matches, next and previous; Escape returns to the message."""
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(ana.page.get_by_text("Number 180").first).to_be_in_viewport()
@@ -28,7 +28,7 @@ async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server
     await expect(found).to_contain_text("of 11")  # 17 and 170 to 179
     await expect(ana.messages.filter(has_text="Number 17")).to_have_count(10)
     begin = int((await found.inner_text()).split()[0])
-    assert begin > 1  # from where the reader is
+    assert begin > 1  # from the reader's position
     for number in range(begin - 1, 0, -1):
         await field.press("Shift+Enter")
         await expect(found).to_have_text(f"{number} of 11")

@@ -1,4 +1,4 @@
-"""Guests, the export of one's data, erasing and signing out, in a real browser."""
+"""Guests, the export of a user's own data, erasing and signing out, in a real browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.browser.test_chat import invited
 
 
 async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) -> None:
-    """LIVE-06: until somebody makes them a member; the owner sees who is a guest, and how often a link still works."""
+    """LIVE-06: until they are made a member; the owner sees who is a guest, and how many uses a link has left."""
     gil = await invited(ana, browser, "Gil")
     page = gil.page
     await expect(page.locator("#rail-new")).to_have_count(0)
@@ -33,7 +33,7 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
     await ana.page.get_by_role("button", name="Share").click()
     dialog = ana.page.get_by_role("dialog")
     await expect(dialog.locator(".people")).to_contain_text("gil · Guest")
-    await expect(dialog.locator(".links")).to_have_count(0)  # the link was for one person
+    await expect(dialog.locator(".links")).to_have_count(0)  # the link was for one user
     await dialog.get_by_label("Invite", exact=True).select_option("5")
     await dialog.get_by_role("button", name="Create link").click()
     await expect(dialog.locator(".links")).to_contain_text("Viewer · 5 of 5 uses left")
@@ -48,7 +48,7 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
 
 
 async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person, tmp_path: Path) -> None:
-    """Export in the settings; drafts and unsent messages go from the browser at sign-out, after a question."""
+    """Export in the settings; signing out asks, and then deletes drafts and unsent messages from the browser."""
     page = ana.page
     session = page.url.rstrip("/").rpartition("/")[2]
     await ana.composer.fill("A secret draft")
@@ -82,7 +82,7 @@ async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person,
 
 
 async def test_erased_session_closes_where_it_is_open(ana: Person, browser: Browser) -> None:
-    """LIVE-06: the admin asks once, says what goes, and every open page of it ends."""
+    """LIVE-06: the admin asks once, says what is erased, and closes every open page of the session."""
     gil = await invited(ana, browser, "Gil")
     await gil.say("Hello")
     await expect(gil.messages.first).to_be_visible()

@@ -1,4 +1,4 @@
-"""The header in a real browser: title, model, figures, people, and the menu of all that can be done."""
+"""The header in a real browser: title, model, usage, users, and the menu of all actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.wire.server import WireServer
 
 
 async def test_model_is_chosen_by_keyboard(ana: Person, browser: Browser) -> None:
-    """RUN-16, UI-11: arrows, letters and Enter choose; Escape leaves it as it was; everybody in the session sees it."""
+    """RUN-16, UI-11: arrows, letters and Enter choose; Escape changes nothing; all users in the session see it."""
     bo = await invited(ana, browser, "Bo", member=True)
     page = ana.page
     button = page.get_by_role("button", name="Model:")
@@ -70,7 +70,7 @@ async def test_menu_offers_what_can_be_done(ana: Person) -> None:
 
 
 async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> None:
-    """LIVE-06: who joins while the dialog is open appears in it; who was let in can see that, and leave."""
+    """LIVE-06: a user who joins while the dialog is open appears in it, sees the other users, and can leave."""
     page = ana.page
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share this session")
@@ -96,7 +96,7 @@ async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> 
 
 
 async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
-    """UI-11: chosen and ready to be copied, with the role that it gives; no press loses the focus."""
+    """UI-11: the new link is selected, ready to be copied, with the role that it gives; no click loses the focus."""
     page = ana.page
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share this session")
@@ -111,7 +111,7 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
 
 
 async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, model: WireServer) -> None:
-    """LIVE-06: a banner says what has happened and leads home; the words on the page stay."""
+    """LIVE-06: a banner says what happened and links home; the text on the page stays."""
     model.script(reply("Read this"))
     bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("Hello")
@@ -126,7 +126,7 @@ async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, mo
 
 
 async def test_toast_is_reached_and_dismissed_by_keyboard(ana: Person) -> None:
-    """Short words wait while somebody is at them, and give the focus back."""
+    """A toast stays while the user has the focus in it, and gives the focus back."""
     page = ana.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.get_by_role("button", name="More", exact=True).click()
@@ -143,7 +143,7 @@ async def test_toast_is_reached_and_dismissed_by_keyboard(ana: Person) -> None:
 
 
 async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser) -> None:
-    """LIVE-05: at once, on pages that were open before."""
+    """LIVE-05: pages that were already open show the avatar at once."""
     bo = await invited(ana, browser, "Bo")
     await bo.page.goto(urljoin(bo.page.url, "/settings/"))
     form: dict[str, Any] = {

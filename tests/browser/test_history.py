@@ -1,5 +1,7 @@
-"""What messages were, what was removed, two people at one text, and what the agent's work is in the way of: in real
-browsers, with somebody else watching."""
+"""Message history, removed messages, concurrent edits, and actions that the agent's work blocks.
+
+All in real browsers, with another user watching.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ async def change(person: Person, message: Locator, text: str) -> None:
 async def test_history_says_who_changed_what_and_brings_it_back(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """MSG-11, UI-11: from the mark, by key and from the menu; followed live; a version is restored for everybody."""
+    """MSG-11, UI-11: it opens from the mark, by key and from the menu; it updates live; all users see a restore."""
     await talk(ana, model, "Be brief and kind.")
     bo = await invited(ana, browser, "Bo")
     answer, theirs = ana.answers.first, bo.answers.first
@@ -71,7 +73,7 @@ async def test_history_says_who_changed_what_and_brings_it_back(
 
 
 async def test_removed_messages_are_found_and_restored(ana: Person, model: WireServer, browser: Browser) -> None:
-    """MSG-11, RUN-12, UI-11: what was removed comes back in its place; what a retry replaced is there to be read."""
+    """MSG-11, RUN-12, UI-11: removed messages are restored in their place; those that a retry replaced can be read."""
     await talk(ana, model, "First", "Second", "Third")
     bo = await invited(ana, browser, "Bo")
     await key(bo.answers.first, "Delete")
@@ -103,7 +105,7 @@ async def test_removed_messages_are_found_and_restored(ana: Person, model: WireS
 
 
 async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServer, browser: Browser) -> None:
-    """MSG-11: the second is told at once and chooses; nothing is written over unseen, and a reload changes nothing."""
+    """MSG-11: the second user is notified at once and chooses; no text is overwritten unseen, and a reload keeps it."""
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     answer, theirs = ana.answers.first, bo.answers.first
@@ -137,7 +139,7 @@ async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServe
 
 
 async def test_queued_message_is_changed_on_two_devices(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-06, MSG-11: the same person is told, too; what they write outlasts a reload."""
+    """RUN-06, MSG-11: the same user is notified, too; their text survives a reload."""
     gate = asyncio.Event()
     model.script(reply("Wor", gate=gate, rest=("king",)), reply("Done"))
     await ana.say("Go")
@@ -168,7 +170,7 @@ async def test_queued_message_is_changed_on_two_devices(ana: Person, model: Wire
 
 
 async def test_system_prompt_has_a_history(ana: Person, browser: Browser) -> None:
-    """UI-11, MSG-11: in the panel; a version of it is restored for everybody."""
+    """UI-11, MSG-11: the history opens from the panel; all users see a restored version."""
     bo = await invited(ana, browser, "Bo")
     await opened(bo)
     await prompt(bo).fill("Be kind.")
@@ -190,7 +192,7 @@ async def test_system_prompt_has_a_history(ana: Person, browser: Browser) -> Non
 async def test_what_the_agent_s_work_is_in_the_way_of_is_offered_with_a_stop(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """RUN-12, MSG-11, UI-11: retry, removal and edits of the running turn: one press stops it and does them."""
+    """RUN-12, MSG-11, UI-11: retry, removal and edits during a turn: one click stops the turn and does them."""
     await talk(ana, model, "First")
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Wor", gate=asyncio.Event()), reply("Anew"))

@@ -1,4 +1,4 @@
-"""Nothing is lost or garbled in a real browser: streams begun anew, full storage, texts too long or refused."""
+"""No text is lost or garbled in a real browser: recreated feeds, full storage, texts too long or rejected."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PROMPTS = 'prompts = ["What is new?", "Say <hello>"]\n'
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """A server that takes short messages only."""
+    """A server that accepts only short messages."""
     async with servers.use(CONFIG + PROMPTS, LEASE_SECONDS="2", MAX_MESSAGE_CHARS=str(LIMIT)) as server:
         yield server
 
 
 class Network:
-    """The page's way to the server, which can be cut."""
+    """The page's connection to the server, which a test can cut."""
 
     def __init__(self) -> None:
         self.is_up = True
@@ -51,7 +51,7 @@ class Network:
 
 
 async def test_stream_goes_on_after_the_server_has_begun_it_anew(ana: Person, model: WireServer) -> None:
-    """LIVE-02: whoever comes back to a feed made anew, whose frames count from one, sees the text as the rows are."""
+    """LIVE-02: a page that reconnects to a new feed, whose frames count from one, shows the text of the rows."""
     network = Network()
     await ana.page.route_web_socket("**/ws/**", network.lead)
     await ana.page.reload()
@@ -70,7 +70,7 @@ async def test_stream_goes_on_after_the_server_has_begun_it_anew(ana: Person, mo
         await expect(ana.answers.first).to_contain_text(words)
     await network.cut()
     await ana.sees_connection("Reconnecting")
-    await asyncio.sleep(LINGER + 1)  # the server forgets the feed by the clock, and tells nobody
+    await asyncio.sleep(LINGER + 1)  # the server drops the feed after a time, without an event
     network.is_up = True
     gates[4].set()
     await expect(ana.answers.first).to_contain_text("five")
@@ -93,7 +93,7 @@ def chunk(text: str) -> list[bytes]:
 
 @pytest.mark.parametrize("refusal", ["throw new DOMException('full', 'QuotaExceededError')", "return"])
 async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServer, refusal: str) -> None:
-    """LIVE-04: storage is for the next page; what this one sends does not depend on it."""
+    """LIVE-04: storage is for the next page; the current page can send without it."""
     model.script(reply("Got it"))
     network = Network()
     await ana.page.route_web_socket("**/ws/**", network.lead)
@@ -111,7 +111,7 @@ async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServ
 
 
 async def test_message_is_shown_once_where_its_answer_is_late(ana: Person, model: WireServer) -> None:
-    """LIVE-04: it has come as a message, and its command has not been answered yet."""
+    """LIVE-04: the message arrives before the response to its command."""
     model.script(reply("Got it"))
 
     async def without_answers(route: WebSocketRoute) -> None:
@@ -131,7 +131,7 @@ async def test_message_is_shown_once_where_its_answer_is_late(ana: Person, model
 
 
 async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: WireServer) -> None:
-    """MSG-12: said before it is sent, counted in characters as the server does; what just fits goes out."""
+    """MSG-12: a text is rejected before it is sent, counted in characters as on the server; the longest one is sent."""
     model.script(reply("Read"))
     fits, too_long = "😀" * LIMIT, "😀" * (LIMIT + 1)
     await ana.say(too_long)
@@ -144,7 +144,7 @@ async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: W
 
 
 async def test_change_of_a_queued_message_is_kept_until_it_is_taken(ana: Person, model: WireServer) -> None:
-    """RUN-06, MSG-12: what is too long or refused stays in its field; what is taken closes it."""
+    """RUN-06, MSG-12: text that is too long or rejected stays in its field; accepted text closes it."""
     gate = asyncio.Event()
     model.script(reply("Busy", gate=gate), reply("Done"))
     await ana.say("First")
@@ -169,7 +169,7 @@ async def test_change_of_a_queued_message_is_kept_until_it_is_taken(ana: Person,
 
 
 async def test_empty_session_offers_the_presets_prompts(ana: Person, model: WireServer) -> None:
-    """By keyboard too: a prompt goes into the composer, another takes its place, one's own words are kept."""
+    """Prompts work by keyboard, too: one fills the composer, another replaces it, text of the user's own is kept."""
     model.script(reply("News"))
     offered = ana.page.get_by_role("list", name="Suggestions").get_by_role("button")
     await expect(offered).to_have_text(["What is new?", "Say <hello>"])
@@ -187,7 +187,7 @@ async def test_empty_session_offers_the_presets_prompts(ana: Person, model: Wire
 
 
 async def test_stop_is_read_out(ana: Person, model: WireServer) -> None:
-    """RUN-07, UI: whoever cannot see the page hears that the agent was stopped."""
+    """RUN-07: a screen reader announces that the agent was stopped."""
     model.script(reply("So far", gate=asyncio.Event()))
     await ana.page.evaluate("""() => {
         window.heard = [];

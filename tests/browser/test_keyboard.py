@@ -1,4 +1,4 @@
-"""The whole way through the page without a mouse: the focus is always somewhere, and always seen."""
+"""The main flow without a mouse: the focus is always somewhere, and always visible."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ FOCUS = """() => {
 
 
 async def keeps_focus(person: Person) -> None:
-    """The focus is on something that can be seen, and is drawn."""
-    for _frame in range(2):  # the browser takes the focus off what is gone when it draws the page
+    """Check that the focus is on an element in view, and that it matches :focus-visible."""
+    for _frame in range(2):  # the browser moves the focus off a removed element when it draws the page
         await person.page.evaluate("() => new Promise(requestAnimationFrame)")
     try:
-        await person.page.wait_for_function(f"() => !({FOCUS})()")  # Alpine gives it back a moment later
+        await person.page.wait_for_function(f"() => !({FOCUS})()")  # Alpine restores it a moment later
     except TooLate:
         assert await person.page.evaluate(FOCUS) == ""
 
@@ -43,7 +43,7 @@ async def press(person: Person, *keys: str) -> None:
 
 
 async def reach(person: Person, goal: Locator, key: str = "Tab") -> None:
-    """Go from where the focus is to an element, by Tab alone."""
+    """Move the focus to an element, by Tab alone."""
     await expect(goal).to_be_visible()
     for _step in range(FARTHEST):
         if await goal.evaluate("element => element === document.activeElement"):
@@ -53,7 +53,7 @@ async def reach(person: Person, goal: Locator, key: str = "Tab") -> None:
 
 
 async def test_everything_is_done_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-09, UI-11, RUN-06, RUN-07, RUN-10: write, stop, queue, change, withdraw, and try again."""
+    """UI-09, UI-11, RUN-06, RUN-07, RUN-10: write, stop, queue, edit, withdraw, and retry."""
     page = ana.page
     gate = asyncio.Event()
     model.script(
@@ -107,7 +107,7 @@ async def test_everything_is_done_by_keyboard(ana: Person, model: WireServer) ->
 
 
 async def test_session_is_set_up_by_keyboard(ana: Person) -> None:
-    """UI-11: model, title, sharing, theme and the help with the keys; Escape leads back to where one was."""
+    """UI-11: model, title, sharing, theme and the list of shortcuts; Escape returns to the previous focus."""
     page = ana.page
     picker = page.get_by_role("button", name=re.compile("^Model:"))
     await reach(ana, picker, "Shift+Tab")
@@ -146,7 +146,7 @@ async def test_session_is_set_up_by_keyboard(ana: Person) -> None:
 
 
 async def test_home_is_reached_and_used_by_keyboard(browser: Browser, server: Server) -> None:
-    """UI-09, UI-11, UI-13: sign in with a password, theme, settings, palette, the help with the keys, a session."""
+    """UI-09, UI-11, UI-13: sign in with a password, theme, settings, palette, the list of shortcuts, a session."""
     await asyncio.to_thread(run_in, server, BO)
     bo = await Person.enter(browser, f"{server.address}/accounts/sign-in/")
     page = bo.page

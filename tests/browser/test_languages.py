@@ -1,4 +1,4 @@
-"""The page in the reader's language: on arrival, and in all that is pushed into it."""
+"""The page in the reader's language: at first, and in all updates pushed to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.server import Server
 
 
 async def reader(browser: Browser, locale: str, link: str, name: str) -> Person:
-    """Somebody whose browser speaks a language, in a session by invitation; nothing is found here by its words."""
+    """A user whose browser has this language, in a session by invitation; the helper finds nothing by its text."""
     context = await browser.new_context(locale=locale, viewport={"width": 1200, "height": 800})
     context.set_default_timeout(PATIENCE)
     person = Person(await context.new_page())
@@ -25,7 +25,7 @@ async def reader(browser: Browser, locale: str, link: str, name: str) -> Person:
 
 
 async def drawn(person: Person) -> str:
-    """All that the server has drawn of the conversation, without what the page's scripts add to it."""
+    """Return what the server has rendered of the conversation, without what the page's scripts add."""
     script = """root => {
         const copy = root.cloneNode(true);
         for (const element of copy.querySelectorAll('.tools, .day, img, time')) element.remove();
@@ -59,7 +59,7 @@ async def test_live_page_speaks_as_its_reload_does(
 
 
 async def test_own_choice_goes_before_the_browser_s(browser: Browser, server: Server, ana: Person) -> None:
-    """UI-13: chosen in the settings, kept for the account."""
+    """UI-13: a language chosen in the settings is saved with the account."""
     await ana.page.goto(f"{server.address}/settings/")
     await ana.page.locator("select[name=language]").select_option("zh-hant")
     await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")

@@ -1,4 +1,4 @@
-"""What people do with single messages, by mouse, keyboard and finger, and what each says of itself."""
+"""Actions on single messages, by mouse, keyboard and touch, and the details shown with each message."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ Session.objects.update(revision=8)
 
 
 async def talk(person: Person, model: WireServer, *answers: str) -> None:
-    """Ask a question for each answer, and wait until all is at rest."""
+    """Ask a question for each answer, and wait until the agent is idle."""
     model.script(*(reply(answer) for answer in answers))
     for number, answer in enumerate(answers):
         await person.say(f"Question {number + 1}")
-        await expect(person.answers.nth(number)).to_contain_text(re.findall(r"\w+", answer)[-1])  # its marks are drawn
+        await expect(person.answers.nth(number)).to_contain_text(re.findall(r"\w+", answer)[-1])  # it is rendered
         await person.sees_state("idle")
 
 
@@ -49,7 +49,7 @@ def menu(person: Person) -> Locator:
 
 
 async def stands_above(upper: Locator, lower: Locator, apart: int = 0) -> None:
-    """Wait until the end of the one is before the beginning of the other, by so many pixels; the page may scroll."""
+    """Wait until one element ends this many pixels above the start of the other; the page may scroll."""
     places = "([one, two, apart]) => one.getBoundingClientRect().bottom + apart <= two.getBoundingClientRect().top"
     both = [await upper.element_handle(), await lower.element_handle(), apart]
     await upper.page.wait_for_function(places, arg=both)
@@ -62,7 +62,7 @@ async def choose(person: Person, message: Locator, item: str) -> None:
 
 
 async def test_every_message_says_who_when_and_how_long(ana: Person, server: Server) -> None:
-    """UI-02, UI-04, UI-05, UI-06: forms of time and duration, runs of one sender, names, the line of a long turn."""
+    """UI-02, UI-04, UI-05, UI-06: formats of time and duration, grouping by sender, names, the line of a long turn."""
     await asyncio.to_thread(run_in, server, HISTORY)
     await ana.page.reload()
     await expect(ana.messages).to_have_count(6)
@@ -101,7 +101,7 @@ async def test_how_long_a_tool_took_is_said_below_its_card(ana: Person, server: 
 
 
 async def test_days_are_told_apart_in_the_reader_s_zone(ana: Person, server: Server) -> None:
-    """A line before the first message of each day; after midnight "Today" is "Yesterday"."""
+    """A line before the first message of each day; after midnight "Today" becomes "Yesterday"."""
     await asyncio.to_thread(run_in, server, HISTORY)
     await ana.page.reload()
     days = ana.page.locator("#messages > .day")
@@ -120,14 +120,14 @@ async def test_days_are_told_apart_in_the_reader_s_zone(ana: Person, server: Ser
 
 
 async def test_those_who_read_by_twelve_hours_see_them(ana: Person, model: WireServer) -> None:
-    """UI-02: by the reader's own clock."""
+    """UI-02: according to the reader's own setting."""
     await ana.page.evaluate("document.documentElement.dataset.clock = '12'")
     await talk(ana, model, "Fine")
     await expect(ana.page.locator(".meta time").first).to_have_text(re.compile(r"^\d{1,2}:\d\d\s[AP]M$"))
 
 
 async def test_actions_are_at_hand_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-11: k and j walk the messages, m opens the menu, its keys choose, Escape gives the focus back."""
+    """UI-11: k and j move between messages, m opens the menu, its keys choose, Escape restores the focus."""
     await talk(ana, model, "First", "Second")
     await ana.page.keyboard.press("Alt+ArrowUp")
     last = ana.answers.nth(1)
@@ -152,7 +152,7 @@ async def test_actions_are_at_hand_by_keyboard(ana: Person, model: WireServer) -
 
 
 async def test_last_message_has_its_actions_once(ana: Person, model: WireServer) -> None:
-    """UI-11: below it at rest, at it while the keyboard is there."""
+    """UI-11: below it when idle, at it while it has the keyboard's focus."""
     await talk(ana, model, "First")
     bars = ana.page.get_by_role("group", name="Message actions")
     await expect(bars).to_have_count(1)
@@ -170,7 +170,7 @@ async def test_last_message_has_its_actions_once(ana: Person, model: WireServer)
 
 
 async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, model: WireServer) -> None:
-    """UI-11: what the server sends takes neither the state of the button nor the way back to it."""
+    """UI-11: updates from the server keep the state of the button and the focus to return to."""
     gate = asyncio.Event()
     model.script(reply("So far", " and no further", gate=gate))
     await ana.say("Go on")
@@ -189,7 +189,7 @@ async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, mo
 
 
 async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -> None:
-    """MSG-12, UI-11: as Markdown, whatever the page makes of it; its link leads to it."""
+    """MSG-12, UI-11: the copy is the Markdown source, however the page renders it; the message's link leads to it."""
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await talk(ana, model, "**Bold**\n\n- [x] done\n")
     answer = ana.answers.first
@@ -204,7 +204,7 @@ async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -
 
 
 async def test_source_and_details_move_nothing_else(ana: Person, model: WireServer) -> None:
-    """MSG-06, UI-11: the message as it was written, in its place; model, tokens and id beside it."""
+    """MSG-06, UI-11: the source replaces the message in place; model, tokens and id are next to it."""
     await talk(ana, model, "**Bold**")
     answer = ana.answers.first
     await answer.focus()
@@ -225,7 +225,7 @@ async def test_source_and_details_move_nothing_else(ana: Person, model: WireServ
 
 
 async def test_question_is_changed_and_answered_again(ana: Person, model: WireServer) -> None:
-    """MSG-11, RUN-12, ADM-02: "Save and answer again" gives the model the new words and replaces the answer."""
+    """MSG-11, RUN-12, ADM-02: "Save and answer again" gives the model the new text and replaces the answer."""
     await talk(ana, model, "Old answer")
     question = ana.messages.first
     await question.focus()
@@ -244,7 +244,7 @@ async def test_question_is_changed_and_answered_again(ana: Person, model: WireSe
 
 
 async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: WireServer) -> None:
-    """MSG-11: Escape can be taken back, a reload keeps it, Ctrl+Enter saves."""
+    """MSG-11: Escape can be undone, a reload keeps the text, Ctrl+Enter saves."""
     await talk(ana, model, "An answer")
     answer = ana.answers.first
     field = ana.page.get_by_role("textbox", name="Edit the message")
@@ -268,7 +268,7 @@ async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: W
 async def test_change_of_a_deleted_message_goes_to_the_composer(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """MSG-11: somebody else deletes what one is changing."""
+    """MSG-11: another user deletes the message while it is being edited."""
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     await ana.answers.first.focus()
@@ -282,7 +282,7 @@ async def test_change_of_a_deleted_message_goes_to_the_composer(
 
 
 async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: WireServer) -> None:
-    """MSG-09, MSG-11, UI-11: what is left out is marked and the model does not get it; a deletion is undone."""
+    """MSG-09, MSG-11, UI-11: an excluded message is marked and not sent to the model; a deletion is undone."""
     await talk(ana, model, "First", "Second")
     await choose(ana, ana.answers.first, "Leave out of the context")
     await expect(ana.answers.first.locator(".meta")).to_contain_text("not sent to the model")
@@ -298,7 +298,7 @@ async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: 
 
 
 async def test_fork_begins_a_session_of_its_own(ana: Person, model: WireServer) -> None:
-    """RUN-13: with the messages up to this one; the original stays as it is."""
+    """RUN-13: the fork has the messages up to this one; the original is unchanged."""
     await talk(ana, model, "First", "Second")
     original = ana.page.url
     await choose(ana, ana.answers.first, "Fork from here")
@@ -311,8 +311,10 @@ async def test_fork_begins_a_session_of_its_own(ana: Person, model: WireServer) 
 async def test_nothing_that_comes_up_hides_what_is_read_or_written(
     ana: Person, model: WireServer, server: Server
 ) -> None:
-    """UI-11: not the toolbar how a tool call went, nor on a phone the way back what one writes in; four times as
-    large as usual, the page keeps room for messages."""
+    """UI-11: the toolbar does not hide a tool's result, nor the Undo toast a phone's input field.
+
+    At 400% zoom the page keeps room for messages.
+    """
     run_in(server, HISTORY)
     page = ana.page
     await page.reload()
@@ -338,7 +340,7 @@ async def test_nothing_that_comes_up_hides_what_is_read_or_written(
 async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """UI-11: on a phone; the finger that is lifted chooses nothing, a tap beside the sheet only closes it."""
+    """UI-11: lifting the finger of a long press chooses nothing, a tap outside the sheet only closes it."""
     await talk(ana, model, "An answer")
     state = await ana.page.context.storage_state()
     size: ViewportSize = {"width": 375, "height": 740}
@@ -365,7 +367,7 @@ async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(
 
 
 async def test_answers_are_read_out_once_and_short(ana: Person, model: WireServer) -> None:
-    """Live regions speak sentences: that the agent thinks, then its finished answer, name first and shortened."""
+    """Live regions announce whole sentences: that the agent thinks, then its finished answer, name first, shortened."""
     await ana.page.evaluate("""() => {
         window.heard = [];
         const announcer = document.getElementById("announcer");
@@ -382,7 +384,7 @@ async def test_answers_are_read_out_once_and_short(ana: Person, model: WireServe
 
 
 async def test_what_a_person_writes_is_dressed_and_not_changed(ana: Person, model: WireServer) -> None:
-    """MSG-12: addresses are links, code stands out, markup is text."""
+    """MSG-12: addresses are links, code is highlighted, markup is text."""
     model.script(reply("Ok"))
     text = "See https://example.org/a. Run `ls`:\n```sh\nls -l\n```\n<img src=x onerror=alert(1)>"
     await ana.say(text)

@@ -1,4 +1,4 @@
-"""What tells somebody who looks elsewhere: the tab's title and icon, and the browser's notifications."""
+"""Notices to a user in another tab: the tab's title and icon, and the browser's notifications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.browser.test_chat import reply
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
-# A headless browser shows no notifications: this one keeps what it would show, and says that nobody looks.
+# A headless browser shows no notifications: this stub records them, and reports the page as unfocused.
 BROWSER = """
 globalThis.shown = [];
 class Kept extends EventTarget {
@@ -27,7 +27,7 @@ document.hasFocus = () => globalThis.looking ?? false;
 
 
 async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
-    """Have a turn that takes so long by the page's clock."""
+    """Run a turn that takes this long by the page's clock."""
     gate = asyncio.Event()
     model.script(reply("Well", gate=gate, rest=(" done",)))
     await ana.say("Take your time")
@@ -40,7 +40,7 @@ async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
 
 
 async def wanting(ana: Person, server: Server) -> None:
-    """Switch notifications on, and come back to the session."""
+    """Switch notifications on, and return to the session."""
     session = ana.page.url
     await ana.page.add_init_script(BROWSER)
     await ana.page.clock.install()
@@ -59,7 +59,7 @@ async def shown(ana: Person) -> list[list[str]]:
 async def test_end_of_a_long_turn_is_told_to_who_looks_elsewhere(
     ana: Person, model: WireServer, server: Server
 ) -> None:
-    """RUN-03: the tab's icon follows the agent; after more than 20 seconds the browser says that it is done."""
+    """RUN-03: the tab's icon shows the agent's status; the browser notifies of the end of a turn over 20 seconds."""
     await wanting(ana, server)
     await long_turn(ana, model, 25)
     assert await shown(ana) == [["Take your time", "The agent is done."]]
@@ -78,7 +78,7 @@ async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model:
 
 
 async def test_unread_messages_stand_in_the_title(ana: Person) -> None:
-    """The tab counts, and its icon has a dot, until they are read."""
+    """The tab's title has a count, and its icon a dot, until they are read."""
     tell = "count => document.dispatchEvent(new CustomEvent('parley:unread', { detail: { count } }))"
     await ana.sees_connection("Connected")
     await ana.page.evaluate(tell, 2)
@@ -89,7 +89,7 @@ async def test_unread_messages_stand_in_the_title(ana: Person) -> None:
 
 
 async def test_icon_tells_of_a_lost_connection(ana: Person) -> None:
-    """LIVE-04: also to who looks at the tab alone."""
+    """LIVE-04: the tab's icon shows it also to a user who sees only the tab."""
     await ana.sees_connection("Connected")
     await ana.page.context.set_offline(True)
     await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")

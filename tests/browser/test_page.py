@@ -1,4 +1,4 @@
-"""What the page does by itself in a real browser: it keeps the reader's place, folds, drafts and unsent messages."""
+"""The page's own behaviour in a real browser: scroll position, folding, drafts and unsent messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Session.objects.update(revision=180)
 
 
 def fill(server: Server) -> None:
-    """Put 180 messages of different heights into the only session."""
+    """Add 180 messages of different heights to the only session."""
     run_in(server, FILL)
 
 
@@ -71,7 +71,7 @@ async def test_reasoning_is_open_while_it_streams_and_folds_when_done(ana: Perso
 
 
 async def test_reader_who_scrolled_up_keeps_the_place(ana: Person, model: WireServer) -> None:
-    """At the end the page follows the stream; anywhere else it leaves the reader alone."""
+    """At the end the page follows the stream; anywhere else it keeps its scroll position."""
     gate = asyncio.Event()
     lines = "".join(f"Line {number}\n\n" for number in range(80))
     model.script(reply(lines, gate=gate, rest=(lines, "The end.")))
@@ -99,13 +99,13 @@ async def test_reader_who_scrolled_up_keeps_the_place(ana: Person, model: WireSe
 
 
 async def test_older_messages_load_above_without_a_jump(ana: Person, server: Server) -> None:
-    """Pages of 50 come as the reader scrolls up; what is being read does not move, nothing is missing or doubled."""
+    """Pages of 50 load as the reader scrolls up; what is being read does not move, nothing is missing or repeated."""
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(ana.page.get_by_text("Number 180").first).to_be_in_viewport()
     await expect(ana.messages).to_have_count(50)
     log = ana.page.locator("#log")
-    await log.evaluate("log => log.scrollTop = 2500")  # too far down for the next page to load by itself
+    await log.evaluate("log => log.scrollTop = 2500")  # too far down for the next page to load automatically
     place = """async log => {
         for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);  // the layout has settled
         const edge = log.getBoundingClientRect().top;
@@ -118,7 +118,7 @@ async def test_older_messages_load_above_without_a_jump(ana: Person, server: Ser
     await expect(ana.messages).to_have_count(100)
     assert abs(await log.evaluate(place) - before) <= 1
     for count in (150, 180):
-        await expect(log).not_to_contain_class("holding")  # while it holds the place, the page undoes a scroll
+        await expect(log).not_to_contain_class("holding")  # while it holds the position, the page undoes a scroll
         await log.evaluate("log => log.scrollTop = 0")
         await expect(ana.messages).to_have_count(count)
     numbers = await ana.messages.evaluate_all("all => all.map(one => Number(one.dataset.sequence))")
@@ -126,7 +126,7 @@ async def test_older_messages_load_above_without_a_jump(ana: Person, server: Ser
 
 
 async def test_unsent_message_survives_a_reload(ana: Person, model: WireServer) -> None:
-    """LIVE-04, MSG-02: what was sent into a dead connection is kept over a reload and said once."""
+    """LIVE-04, MSG-02: a message sent into a dead connection survives a reload and is delivered once."""
     model.script(reply("Got it"))
     dead: list[bool] = [True]
 
@@ -158,13 +158,13 @@ async def test_draft_survives_a_reload(ana: Person) -> None:
 
 @pytest.mark.parametrize(("said_at", "shown"), [("Date.now()", "Half a thought"), ("Date.now() - 60_000", "")])
 async def test_draft_survives_a_page_that_was_made_before_it(ana: Person, said_at: str, shown: str) -> None:
-    """MSG-12: the server learnt of it while the page was loaded again; of an older one it knows better."""
+    """MSG-12: the server received the draft while the page was loading; an older draft yields to the server's."""
     name = "() => Object.keys(localStorage).find(each => each.startsWith('parley:draft:'))"
     await ana.composer.fill("Half")
     await ana.page.wait_for_function(name)
     key = await ana.page.evaluate(name)
     await ana.composer.fill("")
-    await ana.page.wait_for_function(f"() => !({name})()")  # the server knows that, too
+    await ana.page.wait_for_function(f"() => !({name})()")  # the server has the empty draft, too
     await ana.page.add_init_script(f"""
         const told = {{ text: "Half a thought", said: "Half a thought", at: 1, saidAt: {said_at} }};
         localStorage.setItem("{key}", JSON.stringify(told));
@@ -175,7 +175,7 @@ async def test_draft_survives_a_page_that_was_made_before_it(ana: Person, said_a
 
 
 async def test_refused_message_comes_back_to_the_composer(ana: Person, server: Server) -> None:
-    """MSG-12: nothing that somebody wrote is lost when it cannot be taken."""
+    """MSG-12: the text of a rejected message is kept."""
     await ana.composer.fill("x\0y")
     await ana.composer.press("Enter")
     await expect(ana.page.get_by_role("alert")).to_contain_text("NUL")
@@ -185,7 +185,7 @@ async def test_refused_message_comes_back_to_the_composer(ana: Person, server: S
 
 
 async def test_enter_sends_but_not_in_the_middle_of_a_character(ana: Person, model: WireServer) -> None:
-    """Enter sends, Shift+Enter breaks the line, Enter that ends an IME's composition does neither."""
+    """Enter sends, Shift+Enter inserts a new line, Enter that ends an IME's composition does neither."""
     model.script(reply("Yes"))
     await ana.composer.fill("你好")
     await ana.composer.dispatch_event("keydown", {"key": "Enter", "isComposing": True, "bubbles": True})
@@ -198,7 +198,7 @@ async def test_enter_sends_but_not_in_the_middle_of_a_character(ana: Person, mod
 
 
 async def test_title_is_changed_by_keyboard_for_everybody(ana: Person, browser: Browser) -> None:
-    """UI-11: Enter on the title edits it, Enter keeps it, Escape does not; other pages follow."""
+    """UI-11: Enter on the title edits it, Enter saves it, Escape does not; other pages follow."""
     state = await ana.page.context.storage_state()
     other = await (await browser.new_context(storage_state=state)).new_page()
     await other.goto(ana.page.url)

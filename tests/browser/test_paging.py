@@ -1,4 +1,4 @@
-"""A long session of which a page shows a part, while messages before, in and after that part go and come back."""
+"""Page through a long session while messages before, in and after the loaded part are removed and restored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Shown = list[list[int]]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def reader(ana: Person, server: Server) -> Person:
-    """Somebody in the middle of 180 messages."""
+    """A user in the middle of 180 messages."""
     await asyncio.to_thread(fill, server)
     await go_to(ana, f"{ana.page.url}#{await id_of(server, 90)}")
     await expect(numbered(ana, 90)).to_be_in_viewport()
@@ -29,7 +29,7 @@ async def reader(ana: Person, server: Server) -> Person:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def other(reader: Person, server: Server) -> AsyncIterator[Person]:
-    """The same person in another browser, at the beginning of the session."""
+    """The same user in another browser, at the beginning of the session."""
     assert reader.page.context.browser is not None
     state = await reader.page.context.storage_state()
     person = Person(await (await reader.page.context.browser.new_context(storage_state=state)).new_page())
@@ -45,20 +45,20 @@ async def go_to(person: Person, address: str) -> None:
 
 
 async def remove(person: Person, number: int) -> None:
-    """Remove what stands at a place, from a page that shows it."""
+    """Remove the message at a position, from a page that shows it."""
     message = person.page.locator(f"#{await numbered(person, number).get_attribute('id')}")
     await choose(person, message, "Delete")
     await expect(message).to_have_count(0)
 
 
 async def shown(person: Person) -> Shown:
-    """(sequence, number in the text) of all messages on the page."""
+    """Return (sequence, number in the text) of all messages on the page."""
     found: Shown = await person.page.locator("#messages > [data-sequence]").evaluate_all(SHOWN)
     return found
 
 
 async def shown_from_end_to_end(person: Person) -> Shown:
-    """Scroll both ways until there is no more, and say what is there then."""
+    """Scroll both ways until everything is loaded, and return what is shown."""
     for edge, top in (("older", "0"), ("newer", "log.scrollHeight")):
         more = person.page.locator(f"#{edge}[hx-get]")
         async with asyncio.timeout(20):
@@ -75,7 +75,7 @@ def without(*removed: int) -> Shown:
 
 
 async def test_pages_follow_when_messages_have_moved(reader: Person, other: Person) -> None:
-    """MSG-03, LIVE-01: nothing is loaded twice or left out after one was removed, and after it was put back."""
+    """MSG-03, LIVE-01: no message is loaded twice or left out after one was removed, or restored."""
     assert await reader.page.locator("#older[hx-get], #newer[hx-get]").count() == 2
     await remove(other, 5)
     await expect(reader.page.locator("#messages")).to_contain_text("Number 90")
@@ -90,7 +90,7 @@ async def test_pages_follow_when_messages_have_moved(reader: Person, other: Pers
 
 
 async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(reader: Person, other: Person) -> None:
-    """LIVE-02, MSG-03: who comes back is told of the rows, not of how they moved."""
+    """LIVE-02, MSG-03: a page that reconnects gets the rows, not their moves."""
     await reader.page.context.set_offline(True)
     await reader.sees_connection("Offline")
     await remove(other, 5)
@@ -101,7 +101,7 @@ async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(re
 
 
 async def test_page_that_was_on_its_way_when_messages_moved(reader: Person, other: Person, server: Server) -> None:
-    """LIVE-01: it shows what was removed, and stands where it stood; what is told of that comes before it is there."""
+    """LIVE-01: the loading page still has the removed message and the old positions, and arrives after the event."""
     read, go_on = asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -123,7 +123,7 @@ async def test_page_that_was_on_its_way_when_messages_moved(reader: Person, othe
 
 
 async def test_move_is_told_after_a_page_that_shows_it(reader: Person, other: Person) -> None:
-    """LIVE-01: what was read from the rows after it had moved is not moved again."""
+    """LIVE-01: rows that were read after the move are not moved again."""
     line = HeldLine()
     await reader.page.route_web_socket("**/ws/**", line.lead)
     await reader.page.reload()
@@ -139,7 +139,7 @@ async def test_move_is_told_after_a_page_that_shows_it(reader: Person, other: Pe
 
 
 class HeldLine:
-    """The page's socket, on which what the server says can be held up."""
+    """The page's socket, on which the server's frames can be held back."""
 
     def __init__(self) -> None:
         self._held: list[str | bytes] | None = None

@@ -1,4 +1,4 @@
-"""The palette, by keyboard alone: sessions, messages and everything that can be done."""
+"""The palette, by keyboard alone: sessions, messages and all actions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def search(person: Person, words: str) -> None:
 
 
 async def test_a_message_is_found_and_opened_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-11: from a few letters within a word to the message, in any session, without a mouse."""
+    """UI-11: a few letters within a word find a message in any session, without a mouse."""
     model.script(reply("The 数据库 lacks an index."), reply("Nothing to see."))
     await begin(ana, "Why is it slow?")
     await expect(ana.answers.first).to_contain_text("index")
@@ -47,7 +47,7 @@ async def test_a_message_is_found_and_opened_by_keyboard(ana: Person, model: Wir
 
 
 async def test_everything_can_be_done_from_it(ana: Person, model: WireServer) -> None:
-    """UI-11: actions, sessions by title; arrows go round, the choice is announced."""
+    """UI-11: actions, sessions by title; the arrow keys wrap around, the choice is announced."""
     model.script(reply("Yes."))
     await begin(ana, "Quarterly numbers")
     await expect(ana.answers.first).to_contain_text("Yes.")
@@ -84,7 +84,7 @@ async def test_nothing_found_and_nothing_reached_are_said(ana: Person) -> None:
 
 
 async def test_a_late_answer_does_not_take_the_place_of_a_newer_one(ana: Person, model: WireServer) -> None:
-    """What was asked last is what is shown, whichever comes first."""
+    """The palette shows the results of the last query, whichever response arrives first."""
     model.script(reply("Alpha beta."))
     await begin(ana, "Words")
     await expect(ana.answers.first).to_contain_text("Alpha beta.")
@@ -102,7 +102,7 @@ async def test_a_late_answer_does_not_take_the_place_of_a_newer_one(ana: Person,
 
 
 async def test_nobody_finds_what_they_may_not_see(ana: Person, model: WireServer, browser: Browser) -> None:
-    """LIVE-06: what is shared is found, what is not is not."""
+    """LIVE-06: shared sessions are found, private ones are not."""
     bo = await invited(ana, browser, "Bo")
     model.script(reply("The shared secret."), reply("The private secret."))
     await ana.say("Go")

@@ -1,4 +1,4 @@
-"""The panel beside a session, in real browsers: opened and closed by hand and key, written in by two people."""
+"""The panel next to a session, in real browsers: opened and closed by mouse and key, edited by two users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def opened(person: Person) -> None:
 
 
 async def test_prompt_is_changed_for_everybody(ana: Person, browser: Browser, model: WireServer) -> None:
-    """UI-11, RUN-16: what one saves, the other sees at once, and the model is told it with its next answer."""
+    """UI-11, RUN-16: other users see a saved change at once, and the model gets it with its next answer."""
     bo = await invited(ana, browser, "Bo")
     await opened(ana)
     await opened(bo)
@@ -46,7 +46,7 @@ async def test_prompt_is_changed_for_everybody(ana: Person, browser: Browser, mo
 
 
 async def test_two_who_write_at_once_see_both_texts(ana: Person, browser: Browser) -> None:
-    """UI-11: nobody's words are written over unseen, and nobody's are lost; each decides with both before them."""
+    """UI-11: no text is overwritten unseen, and none is lost; each user decides with both texts in view."""
     bo = await invited(ana, browser, "Bo")
     await opened(ana)
     await opened(bo)
@@ -73,7 +73,7 @@ async def test_two_who_write_at_once_see_both_texts(ana: Person, browser: Browse
 
 
 async def test_panel_tells_of_people_tools_and_usage(ana: Person, browser: Browser, model: WireServer) -> None:
-    """UI-11, LIVE-05: who is in the session, who is here, and what it has cost, as it is now."""
+    """UI-11, LIVE-05: the session's users, who is present, and what it has cost, up to date."""
     await opened(ana)
     await expect(panel(ana)).to_contain_text("Nothing has been asked of a model yet.")
     bo = await invited(ana, browser, "Bo")
@@ -90,7 +90,7 @@ async def test_panel_tells_of_people_tools_and_usage(ana: Person, browser: Brows
 
 
 async def test_panel_is_opened_and_closed_by_keys_and_remembered(ana: Person) -> None:
-    """UI-11: Ctrl+. and Escape; the focus comes back to where it was, and a reload finds it as it was left."""
+    """UI-11: Ctrl+. and Escape; the focus returns to where it was, and a reload restores the panel."""
     await expect(panel(ana)).to_be_hidden()
     await ana.composer.focus()
     await opened(ana)
@@ -110,7 +110,7 @@ async def test_panel_is_opened_and_closed_by_keys_and_remembered(ana: Person) ->
 
 
 async def test_panel_covers_a_phone_and_nothing_else_can_be_reached(ana: Person) -> None:
-    """UI-11: at 360 px it is a drawer; behind it nothing takes the focus."""
+    """UI-11: at 360 px it is a drawer; nothing behind it can take the focus."""
     await ana.page.set_viewport_size({"width": 360, "height": 700})
     await opened(ana)
     box = await panel(ana).bounding_box()

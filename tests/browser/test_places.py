@@ -1,4 +1,4 @@
-"""Messages that go and come back in the middle of a conversation, on every page that is open."""
+"""Messages that are removed and restored in the middle of a conversation, on every open page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ def numbers(person: Person) -> Locator:
 
 
 async def places(person: Person) -> list[list[str]]:
-    """(id, sequence, revision) of every message on a page."""
+    """Return (id, sequence, revision) of every message on a page."""
     script = "rows => rows.map(row => [row.id, row.dataset.sequence, row.dataset.revision])"
     found: list[list[str]] = await numbers(person).evaluate_all(script)
     return found
 
 
 async def test_all_pages_close_up_and_make_room(ana: Person, browser: Browser, model: WireServer) -> None:
-    """MSG-03, MSG-11, LIVE-01: what follows moves on each page, so that what comes next finds its place; a reload
-    shows the same."""
+    """MSG-03, MSG-11, LIVE-01: the following messages move on each page, so that the next one gets its position.
+
+    A reload shows the same.
+    """
     await talk(ana, model, "One.", "Two.")
     bo = await invited(ana, browser, "Bo")
     await choose(ana, ana.answers.first, "Delete")

@@ -1,4 +1,4 @@
-"""Who is here and who is typing, seen by several people at once."""
+"""Who is present and who is typing, as seen by several users at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.server import Server
 
 
 async def invitation(host: Person, role: str = "editor") -> str:
-    """A link into the host's session."""
+    """Return a link into the host's session."""
     page = host.page
     await page.get_by_role("button", name="Share", exact=True).click()
     await page.locator("#invite-role").select_option(role)
@@ -41,13 +41,13 @@ async def mei(browser: Browser, ana: Person) -> AsyncIterator[Person]:
 
 
 async def test_people_come_and_go(ana: Person, mei: Person) -> None:
-    """LIVE-05: faces while somebody else is here, their names by a press, by mouse and keyboard; none when alone."""
+    """LIVE-05: avatars while other users are present, their names by mouse and keyboard; none when alone."""
     for person in (ana, mei):
         await expect(person.page.get_by_role("button", name="Online: Admin and Mei")).to_be_visible()
     button = ana.page.get_by_role("button", name="Online: Admin and Mei")
     await expect(button.locator(".face:visible")).to_have_text(["AD", "ME"])
     box = ana.page.get_by_role("dialog", name="Here now")
-    for _ in range(2):  # what opens once opens again
+    for _ in range(2):  # it opens again after it was closed
         await button.click()
         await expect(box.get_by_role("listitem")).to_have_text([re.compile("Admin"), re.compile("Mei")])
         await ana.page.keyboard.press("Escape")
@@ -61,7 +61,7 @@ async def test_people_come_and_go(ana: Person, mei: Person) -> None:
 
 
 async def test_typing_is_seen_by_others_alone(ana: Person, mei: Person) -> None:
-    """LIVE-05: nobody sees their own; nothing moves; it ends with the message."""
+    """LIVE-05: users do not see their own; nothing moves; it ends with the message."""
     line, own = ana.page.locator("#typing"), mei.page.locator("#typing")
     composer = ana.page.locator("#composer")
     await ana.sees_connection("Connected")
@@ -78,7 +78,7 @@ async def test_typing_is_seen_by_others_alone(ana: Person, mei: Person) -> None:
 
 
 async def test_viewers_see_who_is_typing_and_cannot_type(browser: Browser, ana: Person) -> None:
-    """LIVE-05, LIVE-06: a viewer is here as others are."""
+    """LIVE-05, LIVE-06: a viewer is shown as present like other users."""
     viewer = await guest(browser, await invitation(ana, "viewer"), "Vic")
     await expect(ana.page.get_by_role("button", name="Online: Admin and Vic")).to_be_visible()
     await ana.composer.press_sequentially("Hello")
@@ -88,7 +88,7 @@ async def test_viewers_see_who_is_typing_and_cannot_type(browser: Browser, ana: 
 
 
 async def test_page_follows_its_reader_s_role(ana: Person, mei: Person) -> None:
-    """LIVE-06: lowered and raised again, at once; the words that were being written are still there."""
+    """LIVE-06: the page follows a lowered and a raised role at once; the text that was being written is kept."""
     await mei.composer.fill("Not sent yet")
     share = ana.page.get_by_role("button", name="Share", exact=True)
     for role, count in (("viewer", 0), ("editor", 1)):
@@ -100,7 +100,7 @@ async def test_page_follows_its_reader_s_role(ana: Person, mei: Person) -> None:
 
 
 async def test_list_hears_of_other_sessions(server: Server, ana: Person, mei: Person) -> None:
-    """ui.md: a turn and a new title in a session that is not open show at once, on the home page too."""
+    """A turn and a new title in a session that is not open show at once, on the home page too."""
     await ana.page.goto(f"{server.address}/")
     await mei.say("What is the news?")
     row = ana.page.locator("#rail-list .rail-row").first

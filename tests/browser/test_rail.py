@@ -1,4 +1,4 @@
-"""The list of sessions beside the page, and home: beginning a session, putting many in order, together with others."""
+"""The session list and home: start a session, organize many, with other users."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def home(person: Person) -> None:
 
 
 async def begin(person: Person, text: str) -> None:
-    """Begin a session at home."""
+    """Start a session at home."""
     await home(person)
     field = person.page.get_by_role("textbox", name="First message")
     await field.fill(text)
@@ -38,15 +38,15 @@ async def begin(person: Person, text: str) -> None:
     await expect(person.messages.first).to_contain_text(text)
 
 
-async def choose(person: Person, title: str, *deed: str) -> None:
+async def choose(person: Person, title: str, *action: str) -> None:
     """Choose from the menu of a row."""
     await row(person, title).hover()
     await row(person, title).get_by_role("button").click()
-    await person.page.get_by_role("menuitem", name=deed[0], exact=True).click()
+    await person.page.get_by_role("menuitem", name=action[0], exact=True).click()
 
 
 async def test_a_session_begins_at_home_with_its_first_message(ana: Person, model: WireServer) -> None:
-    """RUN-01, UI-11: one Enter makes the session, sends the message and opens it; the list knows it by its words."""
+    """RUN-01, UI-11: one Enter creates the session, sends the message and opens it; the message becomes the title."""
     model.script(reply("It is the cache."))
     await begin(ana, "Why is checkout slow?")
     await expect(ana.answers.first).to_contain_text("It is the cache.")
@@ -54,7 +54,7 @@ async def test_a_session_begins_at_home_with_its_first_message(ana: Person, mode
 
 
 async def test_open_menu_of_a_row_outlasts_news(ana: Person, model: WireServer) -> None:
-    """UI-11: the list is brought up to date, and its button still says that the menu is open."""
+    """UI-11: the list is updated, and its button still reports an open menu."""
     model.script(reply("Yes."), reply("No."))
     await begin(ana, "The first")
     await home(ana)
@@ -73,7 +73,7 @@ async def test_open_menu_of_a_row_outlasts_news(ana: Person, model: WireServer) 
 
 
 async def test_page_that_is_too_old_says_so(ana: Person) -> None:
-    """LIVE-04: what is to be done is to load it again; the connection is not to blame, the words stay."""
+    """LIVE-04: the page asks for a reload instead of blaming the connection; the text is kept."""
     await home(ana)
     await ana.page.context.clear_cookies(name="parley_csrf")
     field = ana.page.get_by_role("textbox", name="First message")
@@ -89,7 +89,7 @@ async def test_page_that_is_too_old_says_so(ana: Person) -> None:
 
 
 async def test_home_loses_no_words(ana: Person, server: Server) -> None:
-    """LIVE-04: not when the page is loaded again, and not when the server is away."""
+    """LIVE-04: the text survives a reload, and a server that cannot be reached."""
     await home(ana)
     field = ana.page.get_by_role("textbox", name="First message")
     await field.fill("Half a thought")
@@ -109,7 +109,7 @@ async def test_home_loses_no_words(ana: Person, server: Server) -> None:
 async def test_a_deleted_session_is_gone_for_both_and_comes_back(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """LIVE-06, UI-11: deleted in one browser, closed in the other; Undo brings all of it back to both."""
+    """LIVE-06, UI-11: deleting a session in one browser closes it in the other; Undo restores it in both."""
     model.script(reply("Yes."))
     await ana.say("Keep this")
     await expect(ana.answers.first).to_contain_text("Yes.")
@@ -133,7 +133,7 @@ async def test_a_deleted_session_is_gone_for_both_and_comes_back(
 
 
 async def test_a_title_is_changed_in_place(ana: Person) -> None:
-    """UI-11: Enter keeps it, Escape does not; news of the list do not take the field away."""
+    """UI-11: Enter saves it, Escape does not; updates of the list keep the field."""
     await choose(ana, "New session", "Rename")
     field = rail(ana).get_by_role("textbox", name="Title")
     await field.fill("计划 A")
@@ -172,7 +172,7 @@ async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: 
 
 
 async def test_many_are_chosen_and_deleted_together(ana: Person, model: WireServer) -> None:
-    """UI-11: Shift takes all in between; one Undo brings all back."""
+    """UI-11: Shift selects all in between; one Undo restores all."""
     model.script(*[reply(f"{number}") for number in range(4)])
     for number in range(4):
         await begin(ana, f"Number {number}")
@@ -192,7 +192,7 @@ async def test_many_are_chosen_and_deleted_together(ana: Person, model: WireServ
 
 
 async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: WireServer, browser: Browser) -> None:
-    """LIVE-01: the session's name and the dot come without a reload; the dot goes when the session is opened."""
+    """LIVE-01: the session's title and the dot appear without a reload; opening the session removes the dot."""
     gate = asyncio.Event()
     model.script(reply("Yes.", gate=gate))
     bo = await invited(ana, browser, "Bo", member=True)

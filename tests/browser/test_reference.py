@@ -1,4 +1,4 @@
-"""The page that describes the API: public, under the strict policy, and readable on every screen."""
+"""The page that documents the API: public, under the strict policy, and readable on every screen."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FOCUSED = "() => document.activeElement.textContent.trim()"
 MOST_TABS = 12
 
 
-@pytest.mark.parametrize("size", VIEWPORTS)
+@pytest.mark.parametrize("size", ["desktop", pytest.param("phone", marks=pytest.mark.every_look)])
 async def test_reference_is_accessible_in_the_dark_and_keeps_to_the_policy(
     browser: Browser, server: Server, size: str
 ) -> None:
-    """LIVE-03, UI-11: with every group of operations open. In the light it is one of the gallery's screens."""
+    """LIVE-03, UI-11: the test opens every group of operations. The light theme is one of the gallery's screens."""
     context = await browser.new_context(
         base_url=server.address,
         viewport=VIEWPORTS[size],  # type: ignore[arg-type]  # a TypedDict of Playwright's
@@ -37,7 +37,7 @@ async def test_reference_is_accessible_in_the_dark_and_keeps_to_the_policy(
 
 
 async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> None:
-    """LIVE-03, UI-11: a group opens, an operation is reached from it, and from there the object that it returns."""
+    """LIVE-03, UI-11: open a group, go to an operation, and from there to the object that it returns."""
     page = await (
         await browser.new_context(base_url=server.address, viewport={"width": 1280, "height": 800})
     ).new_page()

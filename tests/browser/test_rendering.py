@@ -1,4 +1,4 @@
-"""What stands in messages, as a reader uses it: code, formulas, tables, pictures, thoughts, tools, terminals."""
+"""The content of messages as a reader uses it: code, formulas, tables, images, reasoning, tools, terminals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLE = "|" + "column |" * 20 + "\n|" + "---|" * 20 + "\n|" + "somewords |" * 20
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def told(ana: Person, model: WireServer) -> Person:
-    """Ana, before an answer with everything in it."""
+    """Ana, before an answer with all kinds of content."""
     model.script(reply("\n\n".join((LONG_LINE, FORMULA, TABLE, "![A chart](https://pictures.example/a.png)"))))
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
@@ -34,7 +34,7 @@ async def told(ana: Person, model: WireServer) -> Person:
 
 
 async def test_code_is_copied_and_said_so(told: Person) -> None:
-    """UI-11, UI-13: by a button that has its name from the page, with a mark to see and a word to hear."""
+    """UI-11, UI-13: the button is named in the page's language; copying shows a mark and is announced."""
     button = told.answers.get_by_role("button", name="Copy", exact=True)
     await button.click()
     await expect(button).to_have_class("copy copied")
@@ -44,7 +44,7 @@ async def test_code_is_copied_and_said_so(told: Person) -> None:
 
 
 async def test_long_lines_wrap_for_good_once_somebody_says_so(told: Person) -> None:
-    """UI-11: for all code and after a reload; the button says what it would do."""
+    """UI-11: wrapping applies to all code and after a reload; the button names its action."""
     code = told.answers.locator(".code pre")
     overflows = "pre => pre.scrollWidth > pre.clientWidth"
     assert await code.evaluate(overflows)
@@ -60,10 +60,10 @@ async def test_long_lines_wrap_for_good_once_somebody_says_so(told: Person) -> N
 
 
 async def test_formulas_are_drawn_live_as_on_the_page(told: Person) -> None:
-    """UI-01, LIVE-01: as MathML that the browser lays out, in the stream and after a reload; prices are text."""
+    """UI-01, LIVE-01: the browser lays formulas out as MathML, in the stream and after a reload; prices are text."""
     formulas = told.answers.locator("math")
     await expect(formulas).to_have_count(2)
-    # A block that costs more than its frame allows is drawn by another process, and shown as source until then.
+    # A block that costs more than its frame allows is rendered by another process, and shown as source until then.
     await expect(told.answers.locator(".code pre span").first).to_be_visible()
     namespaces = "all => all.map(math => math.querySelector('mi, mfrac').namespaceURI)"
     live, bodies = await formulas.evaluate_all(namespaces), await told.bodies()
@@ -85,7 +85,7 @@ async def test_wide_table_scrolls_within_its_bubble_by_keyboard(told: Person) ->
 
 
 async def test_keyboard_stops_only_at_what_scrolls(told: Person) -> None:
-    """UI-11: a formula and code that fit are passed over."""
+    """UI-11: formulas and code that fit are skipped."""
     await told.answers.locator("a").first.focus()
     await told.page.keyboard.press("Shift+Tab")
     await expect(told.answers.locator(".formula")).to_have_attribute("tabindex", "-1")
@@ -121,7 +121,7 @@ async def test_tool_cards_open_copy_and_colour(browser: Browser, house: House) -
 
 
 async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> None:
-    """UI-01: through Parley alone; what could not be loaded says so and can be asked for again."""
+    """UI-01: images load only through Parley; one that could not be loaded says so and can be requested again."""
     asked: list[str] = []
 
     async def answer(route: Route) -> None:
@@ -139,7 +139,7 @@ async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> N
 
 
 async def test_what_the_reader_chose_stays_while_more_comes(ana: Person, model: WireServer) -> None:
-    """UI-01, LIVE-01: selected text and a loaded picture outlive everything that streams after them."""
+    """UI-01, LIVE-01: selected text and a loaded image survive everything that streams after them."""
     gate = asyncio.Event()
     start = "![A chart](https://pictures.example/a.png)\n\nRemember these words.\n\nAnd "
     model.script(reply(start, gate=gate, rest=("more.\n\n" * 30, "The end.")))

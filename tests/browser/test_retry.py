@@ -1,4 +1,4 @@
-"""Retry with a way back, Stop that holds the queue, and whose words are whose: in real browsers, others watching."""
+"""Retry with Undo, Stop that holds the queue, and edits of other users' messages: in real browsers, with viewers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
-from tests.browser.person import VIEWPORT, Person
+from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_messages import choose, talk
@@ -28,8 +28,11 @@ def texts(*words: str) -> list[re.Pattern[str]]:
 
 
 async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-12, RUN-06: no key does it; it says how much goes, of how many others; a fork leaves all; Undo stops the
-    agent and puts everything back; the last answer goes at once, "Save and answer again" asks as well."""
+    """RUN-12, RUN-06: no key retries; the dialog says how many messages go, and how many of other users.
+
+    A fork keeps all. Undo stops the agent and restores everything. Retrying the last answer does not ask; "Save and
+    answer again" does.
+    """
     await talk(ana, model, "First", "Second")
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Third"))
@@ -99,8 +102,10 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
 async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """RUN-06, RUN-08, MSG-11: who stopped is named; held messages are sent, edited and removed by those who may; tools
-    run again; on a phone nothing takes the focus unasked."""
+    """RUN-06, RUN-08, MSG-11: the page names who stopped; users with the right send, edit and remove held messages.
+
+    Tools run again; on a phone nothing takes the focus unasked.
+    """
     bo = await invited(ana, browser, "Bo")
     model.script(reply("So far", gate=asyncio.Event()))
     await ana.say("Go")
@@ -154,8 +159,11 @@ async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
 
 
 async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: WireServer, browser: Browser) -> None:
-    """MSG-11: an editor cannot put words under somebody's name; the difference is shown at the message, live; accepted,
-    it says who suggested it; an answer says who edited it; notices leave with what they are about."""
+    """MSG-11: an editor cannot change a message in another user's name, only suggest an edit.
+
+    The difference is shown at the message, live. Once accepted, the message names who suggested it; an answer names who
+    edited it. Notices disappear with what they are about.
+    """
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     mine, theirs = ana.messages.first, bo.messages.first
@@ -172,7 +180,7 @@ async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: Wire
     await expect(mine.locator(".suggestion")).to_contain_text("Bo suggests this edit")
     await expect(mine.locator(".difference")).to_be_focused()
     await expect(mine.locator(".difference")).to_be_in_viewport(ratio=1)
-    await ana.page.set_viewport_size(VIEWPORT)
+    await ana.page.set_viewport_size(WINDOW["viewport"])
     await expect(mine.locator(".suggestion ins").first).to_be_visible()
     assert await violations(ana.page) == []
     await theirs.get_by_role("button", name="1 suggested edit").click()

@@ -1,4 +1,4 @@
-"""The reader's place in a long session: what is new below, links to messages that are not loaded, reloads."""
+"""The reader's position in a long session: new messages below, links to messages that are not loaded, reloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.test_page import fill
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
-# A keyboard that lies over the page, as Safari's does on phones: Chromium's makes the page smaller.
+# A keyboard that covers the page, as Safari's does on phones: Chromium's makes the page smaller.
 COVERED = """height => {
     Object.defineProperty(visualViewport, "height", { value: height, configurable: true });
     visualViewport.dispatchEvent(new Event("resize"));
@@ -47,7 +47,7 @@ async def sequences(person: Person) -> list[int]:
 
 
 async def test_new_messages_are_counted_below(ana: Person, model: WireServer, server: Server) -> None:
-    """The button tells how many have come and that the agent works; the reader is not moved."""
+    """The button shows how many arrived and that the agent works; the reader's position stays."""
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(numbered(ana, 180)).to_be_in_viewport()
@@ -77,7 +77,7 @@ async def test_new_messages_are_counted_below(ana: Person, model: WireServer, se
 
 
 async def test_keyboard_on_the_glass_covers_nothing(ana: Person, server: Server) -> None:
-    """UI-09: what is written in and the last message stay above it, also where it does not make the page smaller."""
+    """UI-09: the composer and the last message stay above it, also where it does not make the page smaller."""
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(numbered(ana, 180)).to_be_in_viewport()
@@ -90,7 +90,7 @@ async def test_keyboard_on_the_glass_covers_nothing(ana: Person, server: Server)
 
 
 async def test_link_leads_to_a_message_that_is_not_loaded(ana: Person, model: WireServer, server: Server) -> None:
-    """Around it, and on from there both ways without a gap; what comes meanwhile waits at the end."""
+    """The message loads with its surroundings, without a gap in both directions; messages sent since are at the end."""
     await asyncio.to_thread(fill, server)
     address = f"{ana.page.url}#{await id_of(server, 40)}"
     await ana.page.goto("about:blank")
@@ -125,7 +125,7 @@ async def test_link_leads_to_a_message_that_is_not_loaded(ana: Person, model: Wi
 async def test_message_that_came_while_reading_above_is_there_at_the_end(
     ana: Person, model: WireServer, server: Server
 ) -> None:
-    """LIVE-01: nothing is put behind a gap, and nothing is missing when the gap is closed."""
+    """LIVE-01: no message is added behind a gap, and none is missing when the gap is closed."""
     await asyncio.to_thread(fill, server)
     await ana.page.goto(f"{ana.page.url}#{await id_of(server, 20)}")
     await ana.page.reload()
@@ -150,11 +150,11 @@ async def test_message_that_came_while_reading_above_is_there_at_the_end(
 
 
 async def test_page_that_is_left_on_the_way_to_a_message_goes_on_to_it(ana: Person, server: Server) -> None:
-    """LIVE-01: loaded again before the message came, the page shows the message, not what was in view on the way."""
+    """LIVE-01: a reload before the message has loaded shows the message, not what was in view before."""
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(numbered(ana, 180)).to_be_in_viewport()
-    for _again in range(2):  # on the way there, and on the way back to it
+    for _again in range(2):  # on the way there, and after a reload on the way
         async with ana.page.expect_request("**/messages?around=*"):
             await ana.page.route("**/messages?around=*", lambda _route: None, times=1)
             if _again:
@@ -166,7 +166,7 @@ async def test_page_that_is_left_on_the_way_to_a_message_goes_on_to_it(ana: Pers
 
 
 async def test_link_to_nothing_says_so(ana: Person, model: WireServer) -> None:
-    """And goes on saying so: what ends by itself, as an answer does, took the notice away before it was read."""
+    """The notice stays: a live answer that ended used to remove it before it was read."""
     gate = asyncio.Event()
     model.script(reply("So far", gate=gate))
     await ana.say("Go")
@@ -176,11 +176,11 @@ async def test_link_to_nothing_says_so(ana: Person, model: WireServer) -> None:
     gate.set()
     await ana.sees_state("idle")
     await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
-    ana.complaints = [text for text in ana.complaints if "404" not in text]  # the browser's own word on it
+    ana.complaints = [text for text in ana.complaints if "404" not in text]  # the browser's own report of it
 
 
 async def test_reload_keeps_the_place(ana: Person, server: Server) -> None:
-    """Also one that the newest page does not have; at the end it is the end."""
+    """A reload restores the position, also at a message that the newest page does not have, and at the end."""
     await asyncio.to_thread(fill, server)
     await ana.page.goto(f"{ana.page.url}#{await id_of(server, 60)}")
     await ana.page.reload()

@@ -1,4 +1,4 @@
-"""Whatever people, models and tools write, in a real browser: it runs nothing, loads nothing, stays in its place."""
+"""Texts of users, models and tools in a real browser: they run nothing, load nothing, and stay in their place."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from chat.rendering.markdown.live_text import LiveText
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
 from tests.rendering.vectors import VECTORS
+from tests.support.effort import cases
 from tests.support.server import ROOT, Server, run_forked
 from tests.wire.server import WireServer
 
-PREFIXES = 25
+PREFIXES = cases(25)
 
 SCRIPT = (ROOT / "tests/browser/hostile.js").read_text()
 STREAM = f"(texts) => {{ {SCRIPT}\nreturn stream(texts); }}"
@@ -30,7 +31,7 @@ WATCH = """() => {
 
 
 class Watch:
-    """Collects what must not happen: dialogs, requests to anybody else, violations of the policy."""
+    """Collects what must not happen: dialogs, requests to other sites, violations of the policy."""
 
     def __init__(self, person: Person, server: Server) -> None:
         self.person, self.address = person, server.address
@@ -66,7 +67,7 @@ async def watch(ana: Person, server: Server) -> AsyncIterator[Watch]:
 
 
 def frames_of(text: str) -> list[Json]:
-    """The frames of a text that arrives in many small pieces."""
+    """Return the frames of a text that arrives in many small pieces."""
     live, frames = LiveText("m"), []
     step = max(1, len(text) // PREFIXES)
     for start in range(0, len(text), step):
@@ -78,7 +79,7 @@ def frames_of(text: str) -> list[Json]:
 
 @pytest.mark.usefixtures("watch")
 async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
-    """MSG-12, LIVE-01: at many moments of each text, in the page itself."""
+    """MSG-12, LIVE-01: checked in the page itself, at many moments of each text."""
     await ana.sees_connection("Connected")
     for start in range(0, len(VECTORS), 50):
         assert await ana.page.evaluate(STREAM, [frames_of(text) for text in VECTORS[start : start + 50]]) == []
@@ -86,7 +87,7 @@ async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
 
 @pytest.mark.usefixtures("watch")
 async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) -> None:
-    """MSG-12, MSG-10: in titles, names, messages, thoughts, errors, tools, their arguments and results."""
+    """MSG-12, MSG-10: the texts are in titles, names, messages, reasoning, errors, tools, arguments and results."""
     told = await asyncio.to_thread(run_forked, "tests/support/hostile.py", data=server.data)
     for session in json.loads(told):
         await ana.page.goto(f"{server.address}/sessions/{session}/")
@@ -97,7 +98,7 @@ async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) 
 
 @pytest.mark.usefixtures("watch")
 async def test_hostile_answer_does_nothing_live(ana: Person, model: WireServer) -> None:
-    """MSG-12, LIVE-01: from a model, through the server, as one answer and as somebody's own words."""
+    """MSG-12, LIVE-01: a model sends the texts through the server in one answer, and a user sends them as a message."""
     everything = "\n\n".join(text for text in VECTORS if len(text) < 300 and "\n" not in text and "\0" not in text)
     pieces = [everything[start : start + 97] for start in range(0, len(everything), 97)]
     model.script(reply(*pieces))

@@ -1,4 +1,4 @@
-"""The settings page in a real browser: what is chosen holds at once, and on every page."""
+"""The settings page in a real browser: each choice applies at once, and on every page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.server import Server
 
 
 def png(size: int = 16) -> bytes:
-    """A green picture."""
+    """Return a green image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -25,7 +25,7 @@ def png(size: int = 16) -> bytes:
 
 
 async def test_choices_hold_at_once_and_everywhere(ana: Person, server: Server) -> None:
-    """UI-13: theme, times and keys, by keyboard; said in words, and there again on every page."""
+    """UI-13: theme, times and keys, by keyboard; confirmed by a text, and kept on every page."""
     session = ana.page.url
     page = ana.page
     await page.goto(f"{server.address}/settings/")
@@ -42,7 +42,7 @@ async def test_choices_hold_at_once_and_everywhere(ana: Person, server: Server) 
 
 
 async def test_last_of_quick_choices_stays(ana: Person, server: Server) -> None:
-    """UI-13: however long the one before it takes on its way."""
+    """UI-13: the last choice wins, however long the request before it takes."""
     held: list[Route] = []
 
     async def hold_the_first(route: Route) -> None:
@@ -62,7 +62,7 @@ async def test_last_of_quick_choices_stays(ana: Person, server: Server) -> None:
 
 
 async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: Server) -> None:
-    """UI-13: also one that still waits for another to be kept."""
+    """UI-13: a choice is saved even if it still waits for another one when the page is left."""
 
     async def hold_the_first(route: Route) -> None:
         if "clock=12" not in (route.request.post_data or ""):
@@ -87,7 +87,7 @@ async def test_language_is_spoken_at_once(ana: Person, server: Server) -> None:
 
 
 async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, server: Server) -> None:
-    """A browser that does not allow them is told of in words, and nothing is kept."""
+    """If the browser does not allow them, the page says so and saves nothing."""
     await ana.page.goto(f"{server.address}/settings/")
     box = ana.page.get_by_role("switch", name="Browser notifications")
     await box.click()
@@ -101,7 +101,7 @@ async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, ser
 
 
 async def test_picture_is_shown_to_others(ana: Person, browser: Browser, server: Server) -> None:
-    """Uploading takes one step; people in a session see the face."""
+    """Uploading takes one step; users in a session see the avatar."""
     bo = await invited(ana, browser, "Bo")
     await bo.page.goto(f"{server.address}/settings/")
     await bo.page.get_by_label("Upload a picture").set_input_files(
@@ -117,7 +117,7 @@ async def test_picture_is_shown_to_others(ana: Person, browser: Browser, server:
 
 
 async def test_new_password_cuts_other_browsers_off(ana: Person, browser: Browser, server: Server) -> None:
-    """LIVE-06: their open pages end as well, and lead back to the session after signing in anew."""
+    """LIVE-06: their open pages ask to sign in again, and then return to the session with the draft."""
     bo = await invited(ana, browser, "Bo")
     session = bo.page.url
     other = Person(await (await browser.new_context()).new_page())
@@ -148,7 +148,7 @@ async def sign_in(person: Person, password: str) -> None:
 
 
 async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> None:
-    """LIVE-06: it works while it is there; loading the page again makes no second one, and shows it to nobody."""
+    """LIVE-06: a token works until it is revoked; a reload creates no second one, and does not show it again."""
     page = ana.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"{server.address}/settings/")

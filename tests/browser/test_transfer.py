@@ -1,4 +1,4 @@
-"""Sessions as files in a real browser: taken away, brought in, chosen from."""
+"""Sessions as files in a real browser: exported, imported, selected from a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DROP = """(dialog, text) => {
 
 
 async def test_session_is_taken_away_and_brought_in_again(ana: Person, model: WireServer, tmp_path: Path) -> None:
-    """MSG-01, UI-11: from the menu and the palette, by keyboard; what comes in is open at once, and goes on."""
+    """MSG-01, UI-11: export from the menu and by command, import from the palette; the import opens and continues."""
     model.script(reply("Hello"), reply("Welcome back"))
     page = ana.page
     await ana.say("Hi there")
@@ -54,7 +54,7 @@ async def test_session_is_taken_away_and_brought_in_again(ana: Person, model: Wi
 
 
 async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
-    """MSG-12, UI-11: found by title, counted, imported; what did not come along is said, and what is no such file."""
+    """MSG-12, UI-11: conversations are found by title, counted, imported; omissions are named, other files rejected."""
     page = ana.page
     many = [samples.chatgpt(f"Talk {number}") for number in range(8)] + [samples.claude("会议 notes")]
     await page.get_by_role("button", name="Import…").click()
@@ -78,5 +78,5 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     await dialog.get_by_role("link", name="会议 notes").click()
     await expect(page).to_have_title(re.compile("会议 notes"))
     await expect(ana.answers.last).to_contain_text("How about Ebb?")
-    # What the browser itself writes to the console about an answer that says no.
+    # The browser itself reports error responses in the console.
     ana.complaints[:] = [complaint for complaint in ana.complaints if "Failed to load resource" not in complaint]

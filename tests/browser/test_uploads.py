@@ -1,4 +1,4 @@
-"""Files in the composer in a real browser: by button, by paste, by drop; kept, refused, tried again, sent."""
+"""Files in the composer in a real browser: by button, paste and drop; kept, rejected, retried, sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.wire.server import WireServer
 NOTES: FilePayload = {"name": "notes <1>.txt", "mimeType": "text/plain", "buffer": b"Seven wells, one bridge."}
 TABLE: FilePayload = {"name": "table.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"}
 PROGRAM: FilePayload = {"name": "setup.exe", "mimeType": "application/x-msdownload", "buffer": b"MZ\0\0" * 64}
-# What the browser itself writes to the console about an answer that says no.
+# The browser itself reports error responses in the console.
 REFUSED = "Failed to load resource"
 DRAG = """([kind, text]) => {
     const data = new DataTransfer();
@@ -40,7 +40,7 @@ async def attach(person: Person, *files: FilePayload) -> None:
 
 
 async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer) -> None:
-    """LIVE-04: attached by the button, there after a reload, removed one by one, sent with the message."""
+    """LIVE-04: files are attached by the button, kept over a reload, removed one by one, sent with the message."""
     model.script(reply("I see"))
     await attach(ana, NOTES, TABLE)
     await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt", "table.csv"])
@@ -59,7 +59,7 @@ async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer
 
 
 async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> None:
-    """UI-09: nothing goes out without it unseen; removed, it is in nobody's way."""
+    """UI-09: the message is not sent without it unnoticed; once removed, it blocks nothing."""
     model.script(reply("Fine"))
     await attach(ana, PROGRAM)
     await expect(chips(ana).first).to_contain_text("Use images, PDF or text.")
@@ -74,7 +74,7 @@ async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> 
 
 
 async def test_failed_file_is_in_sight_on_a_phone(ana: Person) -> None:
-    """UI-09: the files of a message are one line there; the one that keeps it from going out is not beyond its end."""
+    """UI-09: a phone shows the files in one line; the failed one is not scrolled out of it."""
     await ana.page.set_viewport_size({"width": 375, "height": 740})
     await attach(ana, NOTES, TABLE, PROGRAM)
     await expect(chips(ana).last).to_contain_text("Use images, PDF or text.")
@@ -83,7 +83,7 @@ async def test_failed_file_is_in_sight_on_a_phone(ana: Person) -> None:
 
 
 async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> None:
-    """LIVE-04: Send says so and sends by itself when they are there; what broke off is tried again."""
+    """LIVE-04: Send says that it waits, and sends when they are uploaded; a broken upload is retried."""
     model.script(reply("Got both"))
     gate = asyncio.Event()
     tries = 0
@@ -110,7 +110,7 @@ async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> No
 
 
 async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
-    """UI-09: the page says where; what is no file is left alone."""
+    """UI-09: the page shows where; anything but a file is ignored."""
     cover = ana.page.get_by_text("Drop files to attach them")
     await ana.page.evaluate(DRAG, ["dragenter", ""])
     await expect(cover).to_have_count(0)
@@ -126,7 +126,7 @@ async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
 
 
 async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
-    """MSG-12: exactly, and it can be put into the message instead; shorter texts and pictures are as they were."""
+    """MSG-12: the file has the exact text and can be inserted again; shorter texts and images paste as usual."""
     long = "Line\t<one> & two 😀\n" * 700
     await ana.composer.evaluate(PASTE, {"text": long})
     await expect(chips(ana).locator(".chip-name")).to_have_text(["Pasted text.txt"])
@@ -139,9 +139,7 @@ async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
     await ana.page.get_by_role("button", name="Put the text into the message").click()
     await expect(ana.composer).to_have_value("Before: " + long)
     await expect(chips(ana)).to_have_count(0)
-    await ana.composer.evaluate(
-        PASTE, {"text": "a\tb", "file": "cells.png"}
-    )  # a spreadsheet: its text is what is meant
+    await ana.composer.evaluate(PASTE, {"text": "a\tb", "file": "cells.png"})  # a spreadsheet: the user means its text
     await expect(chips(ana)).to_have_count(0)
 
 

@@ -1,4 +1,4 @@
-"""Several workspaces: the switcher at the head of the list, by mouse, keyboard, palette and thumb."""
+"""Several workspaces: the switcher above the list, by mouse, keyboard, palette and touch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPS = "Ops 运维"
 
 
 def all_join(server: Server, name: str) -> None:
-    """Make a workspace of which everybody is a member, as staff would in the admin."""
+    """Create a workspace with all users as members, as staff would in the admin."""
     with closing(sqlite3.connect(server.data / "parley.sqlite3")) as database, database:
         made = database.execute("INSERT INTO chat_workspace (name, created_at) VALUES (?, datetime())", [name])
         database.execute(
@@ -45,7 +45,7 @@ def titles(page: Page) -> Locator:
 
 
 async def ring(page: Page) -> None:
-    """Let the list look for news."""
+    """Make the list check for updates."""
     await page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
 
 
@@ -58,9 +58,11 @@ async def go_by_palette(page: Page, name: str) -> None:
 
 
 async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, model: WireServer) -> None:
-    """ui.md: of one workspace nothing is drawn; with a second one there is a way there by mouse, keys and palette, new
-    sessions begin there, links lead into it, and each tab keeps its own list. An open home page goes on, elsewhere,
-    where somebody has lost theirs."""
+    """With one workspace, there is no switcher; with a second one, mouse, keys and palette switch to it.
+
+    New sessions are created in it, links lead into it, and each tab keeps its own list. A user who loses a workspace
+    can continue from its open home page, in another one.
+    """
     page, first = ana.page, ana.page.url
     await expect(titles(page)).to_have_text(["New session"])
     await expect(page.locator("#rail-switch")).to_be_hidden()
@@ -116,7 +118,7 @@ async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, mode
 async def test_news_of_another_workspace_reach_the_switcher(
     ana: Person, server: Server, browser: Browser, model: WireServer
 ) -> None:
-    """ui.md: the agent's answer for its owner, a shared session for somebody else; on a phone it is in the drawer."""
+    """The agent's answer for its owner, a shared session for another user; on a phone the switcher is in the drawer."""
     bo = await invited(ana, browser, "Bo", member=True)
     all_join(server, OPS)
     await ana.page.goto(urljoin(ana.page.url, "/"))

@@ -1,4 +1,4 @@
-"""Clients that generators make of the API's description, used against a server."""
+"""Use clients generated from the API's schema against a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from chat.models import User
 from chat.services.people.api_tokens import create
 print(create(user=User.objects.get(), name="Script", scope="write", days=0)[1])
 """
-# The generator would format its code, and nobody reads it here.
+# The generator would format its code, which no one reads here.
 PLAIN = "post_hooks: []\n"
 
 
@@ -54,14 +54,14 @@ def server(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a program to its end; return what it prints."""
+    """Run a program until it exits; return its output."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_description_is_valid(description: Path) -> None:
-    """LIVE-03: by the rules of OpenAPI 3.1; each schema is used, each tag described, each time a date-time."""
+    """LIVE-03: valid OpenAPI 3.1; each schema is used, each tag described, each time a date-time."""
     schema = json.loads(description.read_text())
     validate(schema)
     text = description.read_text()
@@ -103,7 +103,7 @@ def test_python_client_works(
 
 
 def use_python_client(address: str, token: str) -> Json:
-    """Do with the generated package what a script does."""
+    """Call the generated package as a script does."""
 
     def module(path: str) -> Any:
         return importlib.import_module(f"parley_client.{path}")
@@ -150,7 +150,7 @@ def use_python_client(address: str, token: str) -> Json:
 
 @pytest.mark.server
 def test_typescript_client_works(description: Path, server: tuple[str, str], tmp_path: Path) -> None:
-    """LIVE-03: openapi-typescript, compiled strictly, and run by node."""
+    """LIVE-03: openapi-typescript, compiled in strict mode and run by node."""
     assert NODE_MODULES.is_dir(), "scripts/test-needs installs what this test drives"
     for name in ("client.ts", "tsconfig.json", "package.json"):
         shutil.copy(HERE / name, tmp_path)

@@ -29,7 +29,7 @@ def signed_in(user: User) -> Client:
 
 
 def test_lost_second_factors_are_reset_by_the_operator(ana: User) -> None:
-    """The way back of the last administrator; it ends logins, is recorded, and the person is told."""
+    """The way back of the last administrator; it ends logins, is recorded, and the person is notified."""
     give_app(ana)
     client = signed_in(ana)
     assert "The two-step verification of ana is reset." in told("resettwostep", "ana")

@@ -118,7 +118,7 @@ async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(d
 def test_link_is_printed_where_there_is_no_other_way_in(
     settings: Settings, changes: dict[str, object], password: str | None, line: str
 ) -> None:
-    """Whoever reads the log of a service could sign in, at each start anew."""
+    """A user who reads the log of a service could sign in, at each start again."""
     User.objects.create_superuser("boss", password=password)
     for name, value in changes.items():
         setattr(settings, name, value)

@@ -1,4 +1,4 @@
-"""`manage.py signinlink`: a new link for the administrator or for somebody by name."""
+"""`manage.py signinlink`: a new link for the administrator or for a user by name."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ print(create(user=User.objects.get(), name="Script", scope="write", days=0)[1])
 
 
 async def read(person: ClientSession, server: Started, session: str, client: StepClient) -> None:
-    """Follow the stream until it ends, or nobody waits for it any more."""
+    """Follow the stream until it ends, or no one waits for it any more."""
     client.connected()
     resumes = {"Last-Event-ID": client.last_event_id} if client.last_event_id else {}
     async with person.get(f"{server.address}/api/sessions/{session}/steps/stream", headers=resumes) as answer:
@@ -59,7 +59,7 @@ async def until_said(client: StepClient, length: int) -> None:
 
 async def test_killed_server_costs_a_stream_nothing(data: Path) -> None:
     """LIVE-03, RUN-15: in mid-answer Daphne dies; the client comes again, to uvicorn, which can be stopped
-    while somebody listens."""
+    while a user listens."""
     client = StepClient()
     with serving(data, LEASE_SECONDS=LEASE) as server:
         made = manage("shell", "-c", MAKE_TOKEN, data=data)

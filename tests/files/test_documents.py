@@ -1,4 +1,4 @@
-"""PDF and text files, names, and what is neither."""
+"""PDF and text files, file names, and files that are neither."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support import files
 
 
 def test_a_pdf_is_counted_and_read() -> None:
-    """CTX-01: page by page."""
+    """CTX-01: one text per page."""
     data = files.pdf("Hello", "World")
     assert read(data) == Contents("pdf", "application/pdf", data, pages=2, text="[Page 1]\nHello\n\n[Page 2]\nWorld")
 
@@ -37,7 +37,7 @@ def test_a_broken_pdf_is_refused(data: bytes) -> None:
 
 
 def test_a_pdf_that_is_a_bomb_is_taken_without_its_text() -> None:
-    """MSG-12: 2 GB of spaces in 2 MB harm nobody."""
+    """MSG-12: 2 GB of spaces compressed to 2 MB do no harm."""
     bomb = zlib.compress(b" " * 200_000_000)
     body = b"<< /Length %d /Filter /FlateDecode >> stream\n%s\nendstream" % (len(bomb), bomb)
     plain_stream = b"<< /Length 33 >> stream\nBT /F 12 Tf 20 100 Td (x) Tj ET"
@@ -50,7 +50,7 @@ def test_a_pdf_that_is_a_bomb_is_taken_without_its_text() -> None:
 
 
 def test_a_pdf_that_takes_for_ever_is_taken_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: what is known by then stays known."""
+    """MSG-12: what was found before the time limit is kept."""
     limits = Limits(cpu_seconds=0.2, seconds=20, memory_mb=256, output_bytes=1000)
     monkeypatch.setattr(pdf, "_processes", ProcessPool("tests.support.slow_pdf", limits, size=1))
     assert read(files.pdf("x")).pages == 7
@@ -71,7 +71,7 @@ def test_a_pdf_that_takes_for_ever_is_taken_without_its_text(monkeypatch: pytest
     ],
 )
 def test_text_is_read_in_its_encoding(data: bytes, text: str) -> None:
-    """MSG-12: and is nothing but text, whatever language it is in."""
+    """MSG-12: the result is plain text in any language."""
     assert read(data) == Contents("text", "text/plain", data, text=text)
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_refused() -> None:
 
 
 def test_a_long_text_is_cut_for_models() -> None:
-    """CTX-01: and they are told."""
+    """CTX-01: the text for the model says that it was cut."""
     rest_is_out = "\n\n[The rest is left out.]"
     assert read(b"x" * (plain.MOST_CHARS + 5)).text == "x" * plain.MOST_CHARS + rest_is_out
     assert read("x😀".encode() * plain.MOST_CHARS).text == "x😀" * (plain.MOST_CHARS // 2) + rest_is_out
@@ -124,13 +124,13 @@ def test_names_are_names_and_no_paths(name: str, kept: str) -> None:
 
 
 def test_one_endless_page_is_cut_where_it_is_read() -> None:
-    """MSG-12: the server is not told of more than it keeps."""
+    """MSG-12: the reading process returns no more text than the server keeps."""
     said = "".join(pdf._pieces(files.pdf("a" * 2_000_000)))
     assert plain.MOST_CHARS < len(said) < plain.MOST_CHARS + 100
 
 
 def test_a_person_s_files_are_read_one_after_the_other_and_others_do_not_wait() -> None:
-    """Two uploads in a loop must not stop everybody's uploads."""
+    """One user who uploads files in a loop must not block the uploads of others."""
     places, order = OnePerPerson(), list[str]()
     with ThreadPoolExecutor() as threads, places.place(1):
         second = threads.submit(lambda: order.append("second") if _enters(places, 1) else None)

@@ -1,4 +1,4 @@
-"""Images: checked, measured, freed of what is not image, made small."""
+"""Images: validated, measured, stripped of other data, and scaled down."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def opened(data: bytes) -> Image.Image:
 
 
 def claimed(width: int, height: int) -> bytes:
-    """A PNG that says it is that large."""
+    """Return a PNG that claims this size."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -37,7 +37,7 @@ def claimed(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_image_is_measured_and_made_small(kind: str) -> None:
-    """UI-09: by what its bytes say."""
+    """UI-09: the size is read from its data."""
     contents = read(picture(kind, (1200, 900)))
     assert (contents.kind, contents.media_type) == ("image", KINDS[kind])
     assert (contents.width, contents.height) == (1200, 900)
@@ -47,7 +47,7 @@ def test_an_image_is_measured_and_made_small(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_not_image_is_taken_out_and_no_pixel_changes(kind: str) -> None:
-    """MSG-12: where a picture was taken, and whatever hangs on its end, stays with whoever took it."""
+    """MSG-12: the location and any data after the image are removed."""
     before = picture(kind)
     kept = read(before + b"<script>alert(1)</script>PK\x03\x04").data
     assert PLACE.encode() not in kept
@@ -67,7 +67,7 @@ def test_animations_go_on_moving(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP", "PNG"])
 def test_a_picture_taken_sideways_is_set_upright(kind: str) -> None:
-    """UI-09: for models and browsers alike."""
+    """UI-09: the pixels are turned, and the orientation is removed, so that models and browsers show the same."""
     contents = read(picture(kind, (80, 60), turned=6))
     kept = opened(contents.data)
     assert (contents.width, contents.height) == kept.size == (60, 80)
@@ -85,7 +85,7 @@ def test_models_get_a_smaller_form_of_what_is_large_or_unusual() -> None:
 
 
 def test_transparency_and_sixteen_bits_stay_visible() -> None:
-    """MSG-12: in what is made of an image."""
+    """MSG-12: derived forms show transparency as white, and scale sixteen bits down to eight."""
     out = BytesIO()
     Image.new("RGBA", (10, 10), (0, 0, 0, 0)).save(out, "WEBP", lossless=True)
     assert opened(read(out.getvalue()).model_image).convert("RGB").getpixel((5, 5)) == (255, 255, 255)
@@ -98,27 +98,27 @@ def test_transparency_and_sixteen_bits_stay_visible() -> None:
 
 @pytest.mark.parametrize("size", [(8000, 8000), (30_000, 30_000)])
 def test_an_image_that_would_fill_the_memory_is_refused(size: tuple[int, int]) -> None:
-    """MSG-12: before it is unpacked."""
+    """MSG-12: the image is refused before it is decoded."""
     with pytest.raises(Unusable, match="too_many_pixels"):
         read(claimed(*size))
 
 
 def test_an_image_that_would_keep_a_core_is_refused() -> None:
-    """MSG-12: two hundred times 49 million pixels take half a minute; what a large photograph takes is fine."""
+    """MSG-12: two hundred scans of 49 million pixels take half a minute; a large photograph's scans are accepted."""
     with pytest.raises(Unusable, match="too_many_pixels"):
         read(often(200))
     assert read(often(200, (300, 200))).width == 300
 
 
 def test_scans_are_not_hidden_behind_markers_that_mean_nothing() -> None:
-    """MSG-12: what decoders pass over is passed over."""
+    """MSG-12: markers that decoders skip are skipped."""
     data = often(30, (80, 60))
     at = data.index(b"\xff\xdb")
     assert (scans(data), scans(data[:at] + b"\xff\x01\x7f\xf0" + data[at:])) == (30, 30)
 
 
 def test_a_photograph_with_others_behind_it_is_a_photograph() -> None:
-    """UI-09: as telephones take them, with a picture for each eye, or of the depth."""
+    """UI-09: phones append further images, such as the other eye's view or a depth map."""
     out = BytesIO()
     Image.new("RGB", (80, 60), "red").save(out, "MPO", save_all=True, append_images=[Image.new("RGB", (80, 60))])
     contents = read(out.getvalue())
@@ -128,14 +128,14 @@ def test_a_photograph_with_others_behind_it_is_a_photograph() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_images_are_refused(kind: str) -> None:
-    """MSG-12: cut off anywhere, or with noise in their middle: refused or read, never an error of ours."""
+    """MSG-12: truncated or corrupted anywhere, an image is refused or read, but never causes another error."""
     whole = picture(kind, (300, 200))
     for place in range(12, len(whole) - 1, max(1, len(whole) // 60)):
         for broken in (whole[:place], whole[:place] + b"\xff\x00\x7f" + whole[place + 3 :]):
             try:
                 read(broken)
             except Unusable as error:
-                assert error.problem in {"broken_image", "too_many_pixels"}  # noqa: PT017  # either way is right
+                assert error.problem in {"broken_image", "too_many_pixels"}  # noqa: PT017  # both are correct
 
 
 def test_an_image_that_strippers_do_not_understand_is_written_anew() -> None:
@@ -149,7 +149,7 @@ def test_an_image_that_strippers_do_not_understand_is_written_anew() -> None:
 
 
 def test_an_image_that_reaches_the_limits_of_its_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: whatever a decoder does with it; the next one is read."""
+    """MSG-12: the image is refused, whatever a decoder does with it; the next image is read."""
     limits = Limits(cpu_seconds=5, seconds=20, memory_mb=100, output_bytes=1_000_000, queue_seconds=20)
     monkeypatch.setattr(image_processes, "_processes", ProcessPool("chat.files.images_child", limits, size=1))
     with pytest.raises(Unusable, match="too_many_pixels"):

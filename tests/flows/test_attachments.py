@@ -127,7 +127,7 @@ async def test_queued_files_are_delivered_with_their_message(house: House, ana: 
 
 
 async def test_the_demo_agent_says_what_reached_it(house: House, ana: User) -> None:
-    """UI-09: whoever tries Parley sees that files arrive."""
+    """UI-09: a user who tries Parley sees that files arrive."""
     agents_setup.install(ScriptedRegistry(DemoProvider("scripted", 0), {**CONFIG, "providers": SEEING}))
     session = await house.session(ana)
     ids = [

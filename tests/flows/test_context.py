@@ -21,7 +21,7 @@ from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.projections.context import context, system_prompt
 from chat.projections.context_view import blocks
 from chat.queries.model_requests import past_request
-from chat.runner.agent_input import agent_of, load_context_rows
+from chat.runner.agent_input import build_session_agent, load_context_rows
 from chat.services.messages import context_inclusion, editing
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
@@ -46,7 +46,7 @@ def expected(session_id: str, before: str) -> list[dict[str, Any]]:
     rows = load_context_rows(session)
     last = next(index for index, row in enumerate(rows) if row.pk == before)
     rows = rows[: last + 1]
-    agent = agent_of(session, rows)
+    agent = build_session_agent(session, rows)
     shown = tuple(Message(block.role, block.parts) for block in blocks(rows) if block.role)
     return body(shown, agent.system, agent.tools)
 
@@ -61,16 +61,16 @@ def body(messages: tuple[Message, ...], system: str, tools: Any) -> list[dict[st
 
 def last_words(session: Session) -> str | None:
     """The last message of a person that the model is sent, if there is one."""
-    rows = ChatMessage.objects.live(session.pk).filter(role="user", include_in_context=True).exclude(text="")
+    rows = ChatMessage.objects.in_conversation(session.pk).filter(role="user", include_in_context=True).exclude(text="")
     found = rows.order_by("sequence").last()
     return found.pk if found else None
 
 
 def change(chance: random.Random, session: Session, author: User) -> None:
     """Do something to some message, or to the prompt."""
-    rows = list(ChatMessage.objects.live(session.pk).exclude(type__startswith="turn").order_by("sequence"))
+    rows = list(ChatMessage.objects.in_conversation(session.pk).exclude(type__startswith="turn").order_by("sequence"))
     what: dict[str, Any] = {"session": session, "author": author, "message_id": chance.choice(rows).pk}
-    deeds: list[Callable[[], object]] = [
+    actions: list[Callable[[], object]] = [
         lambda: editing.edit(text=f"Edited {chance.random()}", **what),
         lambda: editing.include(included=chance.random() < 0.5, **what),
         lambda: editing.remove(**what),
@@ -78,7 +78,7 @@ def change(chance: random.Random, session: Session, author: User) -> None:
         lambda: lifecycle.set_system_prompt(session=session, author=author, system_prompt=f"Be {chance.random()}."),
     ]
     try:
-        chance.choice(deeds)()
+        chance.choice(actions)()
     except ServiceError:
         return
 
@@ -90,7 +90,7 @@ def rebuilt(session: Session) -> list[list[dict[str, Any]]]:
     for made in ModelRequest.objects.filter(session=session).order_by("revision"):
         past = past_request(present, made.pk)
         assert past is not None
-        agent = replace(agent_of(present, past.rows), system=system_prompt(past.rows, past.system_prompt))
+        agent = replace(build_session_agent(present, past.rows), system=system_prompt(past.rows, past.system_prompt))
         found.append(body(tuple(context(past.rows)), agent.system, agent.tools))
     return found
 

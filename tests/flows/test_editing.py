@@ -23,7 +23,7 @@ async def said(house: House, session: Session, text: str) -> str:
 
 
 async def test_next_answer_is_to_what_stands_there_now(house: House, ana: User) -> None:
-    """ADM-02, MSG-09, MSG-11: edited words are told, excluded and removed ones are not, restored ones are again."""
+    """ADM-02, MSG-09, MSG-11: the model gets edited texts and restored ones, not excluded and removed ones."""
     provider = house.script([["One."], ["Two."], ["Three."], ["Four."]])
     session = await house.session(ana)
     for text in ("First", "Second"):

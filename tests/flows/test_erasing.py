@@ -27,7 +27,7 @@ async def test_erasing_ends_the_run(house: House, ana: User, caplog: pytest.LogC
         erasure = await house.do(requests.request_session, session_id=session.pk, author=None)
         assert await house.do(requests.carry_out, erasure)
         gate.open()
-        node = runtime._node
+        node = runtime._runtime
         assert node is not None
         assert node.runner is not None
         running = node.runner._running

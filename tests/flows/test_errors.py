@@ -76,7 +76,7 @@ async def test_failure_says_what_a_person_can_do(
 
 
 async def test_transient_failure_before_any_text_is_tried_again(house: House, ana: User) -> None:
-    """RUN-10: as soon as the server said; nobody sees it."""
+    """RUN-10: as soon as the server said; no one sees it."""
     provider = house.script([[RateLimited("Slow.", retry_after=0.0)], ["Hello"]])
     session = await house.session(ana)
     await house.send(session, ana, "Hi")
@@ -133,7 +133,7 @@ async def test_retry_takes_the_place_of_the_error(house: House, ana: User) -> No
         (3, "text", "Hello"),
         (4, "turn_done", ""),
     ]
-    assert len({row.run_id for row in rows}) == 1
+    assert len({row.turn_id for row in rows}) == 1
     assert provider.requests[1].messages == provider.requests[0].messages
     await house.do(check_rest, session)
 
@@ -177,7 +177,7 @@ async def test_failing_tool_is_told_to_the_model(house: House, ana: User) -> Non
 
 
 async def test_round_limit_ends_with_a_summary(house: House, ana: User) -> None:
-    """RUN-09: at the limit the model is told so, may call no tools, and its words end the turn."""
+    """RUN-09: at the limit the model learns so, may call no tools, and its text ends the turn."""
     agents = {"agent": {"model": "scripted/one", "tools": ["calculator"], "max_rounds": 2}}
     sums = [[ToolCall(f"c{n}", "calculator", {"expression": "1+1"})] for n in range(2)]
     provider = house.script([*sums, ["So far: 2."]], {**CONFIG, "agents": agents})

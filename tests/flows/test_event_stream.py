@@ -57,14 +57,14 @@ async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User
 @pytest.mark.parametrize("seed", range(2))
 async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """LIVE-02: the stream finds the gaps for its client, who applies what comes."""
-    chance, hear = Random(seed), Hub._heard
+    chance, hear = Random(seed), Hub._handle_message
 
     def sometimes(hub: Hub, message: Json) -> None:
         if message["type"] != "session.events" or chance.random() < 0.7:
             hear(hub, message)
 
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
-    monkeypatch.setattr(Hub, "_heard", sometimes)
+    monkeypatch.setattr(Hub, "_handle_message", sometimes)
     await house.restart()
     session = await house.session(ana)
     viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
@@ -77,7 +77,7 @@ async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: p
 
 async def test_large_attempt_is_synced(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-12, LIVE-02: too many messages to tell one by one are read from the rows instead."""
-    monkeypatch.setattr(attempts, "MOST_TOLD", 1)
+    monkeypatch.setattr(attempts, "MOST_EVENTS", 1)
     house.script([["One."], ["Two."]])
     session = await house.session(ana)
     await house.send(session, ana, "Go")
@@ -168,7 +168,7 @@ async def test_error_queue_and_end_are_told(house: House, ana: User) -> None:
 async def test_lost_access_ends_the_stream_at_once(
     house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """LIVE-06: without waiting for the beacon; nothing is told after it."""
+    """LIVE-06: without waiting for the beacon; nothing is reported after it."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
     await house.restart()
     session = await house.session(ana)
@@ -189,7 +189,7 @@ async def test_lost_access_ends_the_stream_at_once(
 
 
 async def test_another_history_begins_again(house: House, ana: User) -> None:
-    """LIVE-02: after an older backup was restored the client is told that this is all there is."""
+    """LIVE-02: after an older backup was restored the client learns that nothing else exists."""
     session = await house.session(ana)
     viewer = await EventViewer(session, asked=await bearer(house, ana), since=999).open()
     await viewer.until(lambda: "changes" in viewer.client.types)

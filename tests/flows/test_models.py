@@ -1,4 +1,4 @@
-"""Which model answers, what it costs, and what it is told."""
+"""Which model answers, what it costs, and what it gets."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_large_paste_reaches_the_model_exactly(house: House, ana: User) ->
 
 
 async def test_run_goes_on_without_a_viewer(house: House, ana: User) -> None:
-    """RUN-14: whoever sent it has gone; nothing of the run belongs to their connection."""
+    """RUN-14: its sender may be gone; nothing of the run belongs to their connection."""
     gate = Gate()
     house.script([["Hel", gate, "lo"]])
     session = await house.session(ana)

@@ -96,7 +96,7 @@ async def test_queued_message_can_change_until_it_is_delivered(house: House, ana
 
 
 async def test_withdrawn_queue_lets_the_turn_go_on(house: House, ana: User) -> None:
-    """RUN-06: nobody waits any more: the round's results go back to the model in the same turn."""
+    """RUN-06: no one waits any more: the round's results go back to the model in the same turn."""
     bench = Workbench()
     provider = house.script([work(1), ["Done."]], tools=[bench.tool])
     session = await house.session(ana)

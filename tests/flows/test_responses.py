@@ -14,8 +14,7 @@ from chat.models import ChatMessage, Session, User
 from chat.projections.context_view import ExclusionReason, blocks
 from chat.runner.agent_input import load_context_rows
 from chat.services.messages.editing import edit
-from chat.services.sessions.lifecycle import set_model
-from chat.services.sessions.reasoning import set_reasoning
+from chat.services.sessions.lifecycle import set_model, set_reasoning
 from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.wire.responses import seal
@@ -87,7 +86,7 @@ async def test_edited_answer_goes_without_its_reasoning(house: House, ana: User)
 
 
 async def test_chosen_effort_is_asked_for(house: House, ana: User) -> None:
-    """RUN-16: from the next response on; everyone is told, and it is not asked of a model that does not take it."""
+    """RUN-16: from the next response on; everyone is notified, and it is not asked of a model that does not take it."""
     async with WireServer() as model:
         configure(model)
         session = await house.session(ana)

@@ -45,7 +45,7 @@ async def test_tools_run_again(house: House, ana: User) -> None:
 
 
 async def test_retry_is_taken_back_while_the_agent_answers(house: House, ana: User, bo: User) -> None:
-    """RUN-12, RUN-06: after a stop all is as it was; what somebody queued meanwhile waits; the next turn works."""
+    """RUN-12, RUN-06: after a stop all is as it was; what a user queued in the meantime waits; the next turn works."""
     gate = Gate()
     house.script([["One."], ["Two."], ["Otherwise", gate], ["Three."]])
     session = await house.session(ana)

@@ -147,7 +147,7 @@ async def test_late_joiner_gets_what_is_being_said(house: House, ana: User) -> N
 
 
 async def test_slow_client_gets_more_at_a_time(house: House, ana: User) -> None:
-    """LIVE-03: nothing piles up for it, nothing is lost, and who has lost access meanwhile is told no more."""
+    """LIVE-03: nothing piles up or is lost for it, and a user who lost access in the meantime gets nothing more."""
     house.script([["word "] * 300])
     session = await house.session(ana)
     asked = await bearer(house, ana)
@@ -215,7 +215,7 @@ async def test_signing_out_ends_the_stream_of_a_page(house: House, ana: User) ->
 
 
 async def test_server_that_stops_waits_for_no_stream(house: House, ana: User) -> None:
-    """LIVE-03: those that are there end, and those that come meanwhile."""
+    """LIVE-03: those that are there end, and those that come in the meantime."""
     viewer = await follow(house, await house.session(ana), ana)
     await viewer.until(lambda: viewer.client.last_event_id)
     runtime.end_streams()
@@ -253,7 +253,7 @@ async def test_stream_holds_no_thread_and_leaves_nothing(house: House, ana: User
     await asyncio.to_thread(lambda: None)
     assert threading.active_count() - threads < len(viewers)
     feed = runtime.hub().watch(session.pk, (probe := step_stream.StepStream(ana, 0, None)))
-    assert len(feed.listeners) == 12
+    assert len(feed.subscribers) == 12
     for viewer in (first, *viewers):
         await viewer.cut()
-    assert feed.listeners == [probe]
+    assert feed.subscribers == [probe]

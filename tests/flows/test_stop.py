@@ -129,7 +129,7 @@ async def test_stop_works_while_the_model_speaks(house: House, ana: User, point:
     ],
 )
 async def test_stop_works_while_tools_run(house: House, ana: User, finished: list[int], kept: Shown) -> None:
-    """RUN-07, RUN-08: finished results are kept, the others are told as interrupted; in any round."""
+    """RUN-07, RUN-08: finished results are kept, the others are reported as interrupted; in any round."""
     stage = Stage(house)
     stage.script(closed="nowhere")
     session = await house.session(ana)
@@ -145,7 +145,7 @@ async def test_stop_works_while_tools_run(house: House, ana: User, finished: lis
 
 
 async def test_stop_works_between_tools_that_must_not_meet(house: House, ana: User) -> None:
-    """RUN-08, RUN-11: the one that runs and those that have not begun are told alike; none begins afterwards."""
+    """RUN-08, RUN-11: the one that runs and those that have not begun are reported alike; none begins afterwards."""
     bench = Workbench()
     house.script([["Look", *work(1, 2, name="lone_work")]], tools=[bench.lone_tool])
     session = await house.session(ana)
@@ -180,7 +180,7 @@ class SlowRegistry(ScriptedRegistry):
 
 
 async def test_stop_works_while_the_context_is_read(house: House, ana: User) -> None:
-    """RUN-07: nobody waits for the database, and what comes of it is not used."""
+    """RUN-07: no one waits for the database, and what comes of it is not used."""
     registry = SlowRegistry(house)
     agents_setup.install(registry)
     session = await house.session(ana)
@@ -200,7 +200,7 @@ async def test_stop_works_while_the_context_is_read(house: House, ana: User) -> 
 async def test_stop_works_before_anybody_runs_the_turn(
     transactional_db: None, ana: User, settings: Settings, times: int
 ) -> None:
-    """RUN-07: it is a state: whoever claims the session finds it; the model is never asked."""
+    """RUN-07: it is a state: each worker that claims the session finds it; the model is never asked."""
     settings.RUNNER = "none"
     house = House()
     await house.start()
@@ -252,7 +252,7 @@ async def test_late_stop_does_not_stop_the_next_turn(house: House, ana: User) ->
 
 
 async def test_stop_holds_the_queue(house: House, ana: User, bo: User) -> None:
-    """RUN-06, RUN-07: what two people have queued waits until a person sends it, whoever stopped the turn.
+    """RUN-06, RUN-07: what two people have queued waits until a person sends it, no matter who stopped the turn.
 
     A new message begins a turn with itself alone; the held ones stay, over a restart too.
     """
@@ -327,7 +327,7 @@ async def test_message_sent_while_the_turn_stops_is_answered(house: House, ana: 
 
 
 async def test_first_person_to_stop_is_named(house: House, ana: User, bo: User) -> None:
-    """MSG-11: later stops of the same turn change nothing, and the next turn knows nobody."""
+    """MSG-11: later stops of the same turn change nothing, and the next turn knows no one."""
     gate = Gate()
     house.script([["Once", gate], ["Fine."]])
     session = await house.session(ana)

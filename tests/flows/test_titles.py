@@ -47,7 +47,7 @@ async def now(house: House, session: Session) -> tuple[str, bool]:
 
 
 async def settled(house: House, session: Session) -> str:
-    """Wait until nobody is to be asked any more; the title then."""
+    """Wait until no one is to be asked any more; the title then."""
     await house.idle(session)
     await house.until(lambda: MARK not in Session.objects.get(pk=session.pk).config)
     return (await now(house, session))[0]
@@ -58,7 +58,7 @@ def titles_told(socket: Socket) -> list[str]:
 
 
 async def test_model_names_a_session_after_its_first_turn(house: House, ana: User) -> None:
-    """UI-11: everybody sees it at once; what it was is on record; later turns ask for nothing (MSG-11, LIVE-01)."""
+    """UI-11: everyone sees it at once; what it was is on record; later turns ask for nothing (MSG-11, LIVE-01)."""
     provider = house.script([["Because of Friday."], ['"Slow till on Fridays."\n'], ["Yes."]], REAL)
     session = await house.do(create_session, owner=ana)
     async with Socket(path_of(session), ana) as socket:
@@ -129,7 +129,7 @@ async def test_title_of_a_new_session_stays(house: House, ana: User) -> None:
     ids=["refused", "cut", "broken", "nothing", "blank", "excuse"],
 )
 async def test_title_that_does_not_come_about_is_no_damage(house: House, ana: User, reply: Reply) -> None:
-    """RUN-10: the first words stay, nobody is asked twice, and the session knows of no error."""
+    """RUN-10: the first words stay, no one is asked twice, and the session knows of no error."""
     provider = house.script([["One."], reply, ["Two."]], REAL)
     session = await begin(house, ana)
     assert await settled(house, session) == "Why is the till slow?"
@@ -175,7 +175,7 @@ async def test_long_texts_are_shown_in_part(house: House, ana: User) -> None:
 
 
 async def test_fork_keeps_its_name(house: House, ana: User) -> None:
-    """RUN-13: it says what it was forked from, whoever named that."""
+    """RUN-13: it says what it was forked from, no matter who named that."""
     gate = Gate()
     provider = house.script([["One."], [gate, "A title"], ["Two."]], REAL)
     session = await begin(house, ana)

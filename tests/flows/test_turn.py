@@ -26,7 +26,7 @@ async def test_send_runs_a_turn_and_keeps_it_as_rows(house: House, ana: User) ->
         (3, "text", "complete", "Hello"),
         (4, "turn_done", "complete", ""),
     ]
-    assert len({row.run_id for row in rows}) == 1
+    assert len({row.turn_id for row in rows}) == 1
     assert (rows[2].input_tokens, rows[2].output_tokens, rows[2].total_tokens) == (10, 5, 15)
 
 

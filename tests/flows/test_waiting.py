@@ -80,7 +80,7 @@ async def test_answer_comes_with_the_turn(house: House, ana: User, secret: str) 
     told = await waiter.answer()
     rows = await house.rows(session)
     assert (waiter.status, told["id"], told["outcome"], told["more"]) == (201, rows[1].pk, "completed", False)
-    assert (told["turn_id"], told["sequence"], told["queued"], told["repeated"]) == (rows[1].run_id, 2, False, False)
+    assert (told["turn_id"], told["sequence"], told["queued"], told["repeated"]) == (rows[1].turn_id, 2, False, False)
     assert [row["id"] for row in told["messages"]] == [row.pk for row in rows]
     again = Waiter(session, secret, body)
     assert await again.answer() == {**told, "repeated": True}
@@ -125,7 +125,7 @@ async def test_queued_message_is_waited_for(house: House, ana: User, secret: str
 async def test_held_message_is_not_waited_for(
     house: House, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-06: after a stop nothing happens to it until a person sends it; the request is told so at once."""
+    """RUN-06: after a stop nothing happens to it until a person sends it; the response says so at once."""
     monkeypatch.setattr(waiting, "KEEP_ALIVE", 600.0)
     gate = Gate()
     house.script([["One", gate], ["Two"]])
@@ -157,7 +157,7 @@ async def test_time_runs_out_and_proxies_do_not(
 
 
 async def test_revoked_token_and_stopping_server_end_the_wait(house: House, ana: User, secret: str) -> None:
-    """LIVE-06: nothing of the turn is told any more."""
+    """LIVE-06: nothing of the turn is reported any more."""
     gate = Gate()
     house.script([["Secret", gate]])
     session = await house.session(ana)

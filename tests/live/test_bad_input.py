@@ -60,11 +60,11 @@ def written(session: Session) -> tuple[int, int, int]:
     return revision, ChatMessage.objects.filter(session=session).count(), MessageRevision.objects.count()
 
 
-@pytest.mark.parametrize("face", ["events", "page"])
-async def test_bad_frames_are_refused_and_change_nothing(house: House, ana: User, face: str) -> None:
+@pytest.mark.parametrize("protocol", ["events", "page"])
+async def test_bad_frames_are_refused_and_change_nothing(house: House, ana: User, protocol: str) -> None:
     """MSG-12: every one of them on one socket, which still works afterwards."""
     session = await house.session(ana)
-    async with Socket(path_of(session, face), ana) as socket:
+    async with Socket(path_of(session, protocol), ana) as socket:
         for count, (frame, code) in enumerate(REFUSED):
             socket.send_text(frame)
             await socket.until(lambda: len(socket.frames) > count)  # noqa: B023  # waits within the round
@@ -96,7 +96,7 @@ async def test_ref_comes_back_exactly(house: House, ana: User) -> None:
             assert (await socket.next(ref=ref))["type"] == "ack"
 
 
-@pytest.mark.parametrize("face", ["events", "page"])
+@pytest.mark.parametrize("protocol", ["events", "page"])
 @pytest.mark.parametrize(
     "have",
     [
@@ -108,7 +108,7 @@ async def test_ref_comes_back_exactly(house: House, ana: User) -> None:
     ],
     ids=["unknown", "empty", "many", "giant", "negative"],
 )
-async def test_sync_takes_any_knowledge(house: House, ana: User, face: str, have: dict[str, Any]) -> None:
+async def test_sync_takes_any_knowledge(house: House, ana: User, protocol: str, have: dict[str, Any]) -> None:
     """LIVE-02: of messages that do not exist, and of lengths that cannot be."""
     house.script([["Hello"]])
     session = await house.session(ana)
@@ -116,7 +116,7 @@ async def test_sync_takes_any_knowledge(house: House, ana: User, face: str, have
     await house.idle(session)
     ids = [row.pk for row in await house.rows(session)]
     known = next(iter(have.values()))
-    async with Socket(path_of(session, face), ana) as socket:
+    async with Socket(path_of(session, protocol), ana) as socket:
         socket.send(type="sync", since=0, have={**have, **dict.fromkeys(ids[: 200 - len(have)], known)})
         await socket.until(lambda: any(frame.get("op") == "synced" or "more" in frame for frame in socket.frames))
         assert all(frame.get("type") != "refused" for frame in socket.frames)
@@ -149,7 +149,7 @@ async def test_flood_closes_the_socket(house: House, ana: User, frame: str, monk
 
 
 async def test_long_frames_count_for_more(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-06: reading them is work for which everybody else waits."""
+    """LIVE-06: reading them is work for which everyone else waits."""
     monkeypatch.setattr(consumers, "RATE", 0.0)
     session = await house.session(ana)
     async with Socket(path_of(session), ana) as socket:

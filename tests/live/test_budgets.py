@@ -72,7 +72,7 @@ async def assert_shown(house: House, session: Session, viewers: list[Watcher]) -
 async def test_no_stream_holds_up_the_loop(
     house: House, ana: User, longest: Callable[[], float], family: str, size: int
 ) -> None:
-    """LIVE-01, UI-01: an answer as models are told to write it by a page that they read; what a page shows of it while
+    """LIVE-01, UI-01: an answer as a page that the model reads may ask it to write; what a page shows of it while
     it streams gives way to what a reload shows."""
     text = FAMILIES[family](size)
     half = [text[start : start + 2_000] for start in range(0, len(text), 2_000)]
@@ -121,7 +121,7 @@ async def test_no_finished_message_holds_up_the_loop(house: House, ana: User, lo
 async def test_a_session_waits_for_its_own_drawings_alone(
     house: House, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: what comes after a dear message keeps its order; other sessions go on meanwhile."""
+    """LIVE-02: what comes after a dear message keeps its order; other sessions go on in the meantime."""
     drawing, may_go = asyncio.Event(), asyncio.Event()
     drawn = Feed._drawn
 

@@ -22,7 +22,7 @@ class Rows:
 
     async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
         self.synced += 1
-        outbox.hold()
+        outbox.pause()
         outbox.release([], since)
         if self.synced > 1:
             outbox.leave()

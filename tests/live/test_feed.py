@@ -88,7 +88,7 @@ async def tape(house: House, ana: User) -> AsyncIterator[Tape]:
 
 @pytest.mark.both_databases
 async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
-    """LIVE-02: also when somebody has come meanwhile and knows more than the others."""
+    """LIVE-02: also when a user has come in the meantime and knows more than the others."""
     viewers = await tape.both()
     await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="Lost")
     viewers += await tape.both()

@@ -18,7 +18,7 @@ from tests.support.page_client import PageClient
 from tests.support.viewer import HubViewer, SocketViewer, Viewer
 
 Anyone = Viewer[EventsClient | PageClient]
-FACES = (EventsClient, PageClient)
+PROTOCOLS = (EventsClient, PageClient)
 pytestmark = [pytest.mark.usefixtures("no_beacon"), pytest.mark.both_databases]
 CALL = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
 
@@ -40,8 +40,8 @@ async def assert_all_show(house: House, session: Session, viewers: list[Anyone])
         assert_shows(viewer.client, truth)
 
 
-@pytest.mark.parametrize("face", FACES)
-async def test_viewer_may_come_at_any_stage(house: House, ana: User, face: type[EventsClient | PageClient]) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_viewer_may_come_at_any_stage(house: House, ana: User, protocol: type[EventsClient | PageClient]) -> None:
     """LIVE-01, LIVE-02, RUN-03: who comes before, in reasoning, text, between, and after sees the same in the end."""
     gates = [Gate() for _ in range(4)]
     house.script(
@@ -51,38 +51,38 @@ async def test_viewer_may_come_at_any_stage(house: House, ana: User, face: type[
         ]
     )
     session = await house.session(ana)
-    viewers: list[Anyone] = [await SocketViewer(face(), session, ana).open()]
+    viewers: list[Anyone] = [await SocketViewer(protocol(), session, ana).open()]
     await viewers[0].until(lambda: viewers[0].client.caught_up)
     await house.send(session, ana, "Go")
     for gate in gates:
         await gate.reached()
-        viewers.append(await SocketViewer(face(), session, ana).open())
+        viewers.append(await SocketViewer(protocol(), session, ana).open())
         await viewers[-1].until(lambda: viewers[-1].client.caught_up)
         gate.open()
     await assert_all_show(house, session, viewers)
-    viewers.append(await SocketViewer(face(), session, ana).open())
+    viewers.append(await SocketViewer(protocol(), session, ana).open())
     await assert_all_show(house, session, viewers)
     for viewer in viewers:
         assert isinstance(viewer, SocketViewer)
         await viewer.leave()
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("known", [True, False], ids=["hub heard it", "hub came late"])
 async def test_joiner_in_a_pause_sees_all_that_was_said(
-    house: House, second_hub: Hub, ana: User, face: type[EventsClient | PageClient], known: bool
+    house: House, second_hub: Hub, ana: User, protocol: type[EventsClient | PageClient], known: bool
 ) -> None:
     """LIVE-02: text that streams faster than it is written down, then stops: a late viewer sees its last word too."""
     pause, end = Gate(), Gate()
     words = [f"w{number} " for number in range(200)]
     house.script([["Start ", *words, pause, "and ", "the ", "end", end, "."]])
     session = await house.session(ana)
-    first: list[Anyone] = [HubViewer(face(), session, ana).open(second_hub)] if known else []
+    first: list[Anyone] = [HubViewer(protocol(), session, ana).open(second_hub)] if known else []
     for viewer in first:
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023
     await house.send(session, ana, "Go")
     await pause.reached()
-    late: Anyone = HubViewer(face(), session, ana).open(second_hub)
+    late: Anyone = HubViewer(protocol(), session, ana).open(second_hub)
     said = "Start " + "".join(words)
     await late.until(lambda: shown(late) == said.strip() or shown(late) == said)
     pause.open()
@@ -101,14 +101,14 @@ async def test_joiner_at_the_very_end_sees_the_end(house: House, second_hub: Hub
     end = Gate()
     house.script([["A ", "*text*", end, " that ends\n\nnow"]])
     session = await house.session(ana)
-    here: list[Anyone] = [await SocketViewer(face(), session, ana).open() for face in FACES]
+    here: list[Anyone] = [await SocketViewer(protocol(), session, ana).open() for protocol in PROTOCOLS]
     await house.send(session, ana, "Go")
     await end.reached()
     end.open()
     for _ in range(delay * 4):
         await asyncio.sleep(0)
-    late: list[Anyone] = [HubViewer(face(), session, ana).open(second_hub) for face in FACES]
-    late += [await SocketViewer(face(), session, ana).open() for face in FACES]
+    late: list[Anyone] = [HubViewer(protocol(), session, ana).open(second_hub) for protocol in PROTOCOLS]
+    late += [await SocketViewer(protocol(), session, ana).open() for protocol in PROTOCOLS]
     await assert_all_show(house, session, here + late)
     for viewer in here + late:
         if isinstance(viewer, SocketViewer):
@@ -122,7 +122,7 @@ async def test_hub_restart_in_mid_stream_is_made_good(house: House, second_hub: 
     pause = Gate()
     house.script([["One ", "[two][x]\n\n", "three ", pause, "four\n\n[x]: http://five.example\n\nsix"]])
     session = await house.session(ana)
-    viewers = [HubViewer(face(), session, ana) for face in FACES]
+    viewers = [HubViewer(protocol(), session, ana) for protocol in PROTOCOLS]
     for viewer in viewers:
         viewer.open(second_hub)
     await house.send(session, ana, "Go")

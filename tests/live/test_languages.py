@@ -74,13 +74,13 @@ async def test_text_is_drawn_once_for_all_languages(house: House, ana: User) -> 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("face", ["events", "page"])
-async def test_refusals_are_in_the_socket_s_language(house: House, ana: User, face: str, language: str) -> None:
-    """UI-13: also where a thread of the hub answers, which served somebody else before."""
+@pytest.mark.parametrize("protocol", ["events", "page"])
+async def test_refusals_are_in_the_socket_s_language(house: House, ana: User, protocol: str, language: str) -> None:
+    """UI-13: also where a thread of the hub answers, which served another user before."""
     session = await house.session(ana)
     accepted = [(b"accept-language", language.encode())]
-    foreign = Socket(path_of(session, face), ana, query="lang=zh-hant", headers=[(b"accept-language", b"zh-hant")])
-    async with foreign, Socket(path_of(session, face), ana, query=f"lang={language}", headers=accepted) as socket:
+    foreign = Socket(path_of(session, protocol), ana, query="lang=zh-hant", headers=[(b"accept-language", b"zh-hant")])
+    async with foreign, Socket(path_of(session, protocol), ana, query=f"lang={language}", headers=accepted) as socket:
         for _ in range(5):
             assert (await foreign.ask(type="send", text=" "))["message"] == EMPTY["zh-hant"]
             assert (await socket.ask(type="send", text=" "))["message"] == EMPTY[language]
@@ -120,7 +120,7 @@ def test_browser_s_language_is_understood(header: str, language: str) -> None:
 def test_page_is_in_the_chosen_language(
     ana: User, client: Client, chosen: str, cookie: str, header: str, language: str
 ) -> None:
-    """UI-13: one's own choice, else the cookie's, else the browser's; nobody after them gets it too."""
+    """UI-13: one's own choice, else the cookie's, else the browser's; no one after them gets it too."""
     ana.language = chosen
     ana.save()
     client.force_login(ana)
@@ -133,7 +133,7 @@ def test_page_is_in_the_chosen_language(
 
 
 async def test_events_have_no_words_of_ours(house: House, ana: User) -> None:
-    """LIVE-01: programs get values; the language of whoever else listens changes nothing."""
+    """LIVE-01: programs get values; the language of other viewers changes nothing."""
     session = await house.session(ana)
     events = await SocketViewer(EventsClient(), session, ana, language="zh-hans").open()
     await events.until(lambda: events.client.caught_up)

@@ -11,7 +11,7 @@ from chat.bus.memory_layer import MemoryLayer
 
 
 async def test_group_send_reaches_every_member_in_order() -> None:
-    """LIVE-01: what is sent to a group comes to each of its channels, in order, and to nobody else."""
+    """LIVE-01: what is sent to a group comes to each of its channels, in order, and to no one else."""
     layer = MemoryLayer()
     first, second, other = [await layer.new_channel("hub") for _ in range(3)]
     for channel in (first, second):

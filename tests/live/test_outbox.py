@@ -69,9 +69,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_held_frames_follow_their_snapshot() -> None:
-    """LIVE-02: subscribe, then read, then what came meanwhile, if it is newer."""
+    """LIVE-02: subscribe, then read, then what came in the meantime, if it is newer."""
     peer = Peer()
-    peer.outbox.hold()
+    peer.outbox.pause()
     peer.outbox.put("old", 4)
     peer.outbox.put("hint")
     peer.outbox.put("new", 6)
@@ -84,7 +84,7 @@ async def test_held_frames_follow_their_snapshot() -> None:
 
 @pytest.mark.usefixtures("_small")
 async def test_overflow_drops_live_frames_and_says_so() -> None:
-    """LIVE-02: answers stay: nobody asks for them again."""
+    """LIVE-02: answers stay: no one asks for them again."""
     peer = Peer()
     await peer.stuck()
     peer.outbox.answer("ack")
@@ -100,7 +100,7 @@ async def test_large_snapshot_is_sent_however_much_follows() -> None:
     """LIVE-02: a snapshot beyond the limit must not be dropped for it, and asked for again for ever."""
     peer = Peer()
     await peer.stuck()
-    peer.outbox.hold()
+    peer.outbox.pause()
     snapshot = ["s" * 90] * 9
     peer.outbox.release(snapshot, 1)
     peer.outbox.put("live")
@@ -112,7 +112,7 @@ async def test_large_snapshot_is_sent_however_much_follows() -> None:
 async def test_too_much_held_is_dropped_and_said_after_the_snapshot() -> None:
     """LIVE-02: what came while a long snapshot was read is bounded too."""
     peer = Peer()
-    peer.outbox.hold()
+    peer.outbox.pause()
     for number in range(5):
         peer.outbox.put(f"live {number}")
     peer.outbox.release(["snapshot"], 1)
@@ -120,7 +120,7 @@ async def test_too_much_held_is_dropped_and_said_after_the_snapshot() -> None:
 
 
 async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: 4408, and whoever waits for it to take its answers is let go."""
+    """LIVE-02: 4408, and the work that waits for room in the queue ends."""
     monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.01)
     peer = Peer()
     peer.flowing.clear()
@@ -182,10 +182,10 @@ async def test_socket_that_fails_is_closed_and_forgotten() -> None:
 
 
 async def test_close_sends_nothing_more() -> None:
-    """LIVE-06: what waits is not told to somebody who has lost access."""
+    """LIVE-06: what waits is not sent to a user who lost access."""
     peer = Peer()
     peer.outbox.put("secret")
-    peer.outbox.hold()
+    peer.outbox.pause()
     peer.outbox.close(4403)
     peer.outbox.close(4401)
     peer.outbox.release(["secret snapshot"], 1)

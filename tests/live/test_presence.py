@@ -11,10 +11,9 @@ from django.utils import translation
 from chat.bus import publisher
 from chat.bus.publisher import group_of, layer
 from chat.live import hub as hubs
-from chat.live import presence_tracker as peoples
+from chat.live import presence as peoples
 from chat.live.hub import Hub
-from chat.live.presence import here_words, presence_frame
-from chat.live.presence_tracker import Present
+from chat.live.presence import Present, here_words, presence_frame
 from chat.models import User
 from tests.live.conftest import LANGUAGES
 from tests.support.client import EventsClient
@@ -110,7 +109,7 @@ def typing(client: EventsClient | PageClient) -> list[str]:
 async def test_typing_that_is_not_renewed_ends(
     house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05: whoever stops in the middle is not shown as typing for ever."""
+    """LIVE-05: a user who stops in the middle is not shown as typing for ever."""
     monkeypatch.setattr(peoples, "TYPING", 0.05)
     session = await house.session(ana)
     await house.do(let_in, session, bo, "editor")
@@ -144,12 +143,12 @@ async def test_hubs_tell_each_other(house: House, second_hub: Hub, ana: User, bo
 async def test_killed_process_takes_its_people_along(
     house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05: it says nothing any more, and after a while nobody believes what it said last."""
+    """LIVE-05: it sends nothing any more, and after a while its last message is ignored."""
     monkeypatch.setattr(peoples, "SILENT", 0.3)
     session = await house.session(ana)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     await viewer.until(lambda: viewer.client.people)
-    publisher.people(session.pk, "killed", {bo.pk: "Bo"}, asks=False)
+    publisher.notify_viewers(session.pk, "killed", {bo.pk: "Bo"}, asks=False)
     await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
     await viewer.until(lambda: set(viewer.client.people) == {"Ana"})
     await viewer.leave()
@@ -222,7 +221,7 @@ def test_names_are_text() -> None:
 
 
 async def test_crowd_s_names_fit_the_layer(house: House, ana: User) -> None:
-    """LIVE-05: what one hub tells of is bounded."""
+    """LIVE-05: what one hub reports is bounded."""
     sent: list[dict[str, object]] = []
 
     class Spy(publisher.Publisher):
@@ -232,7 +231,7 @@ async def test_crowd_s_names_fit_the_layer(house: House, ana: User) -> None:
     before = publisher.publisher
     publisher.publisher = Spy()
     try:
-        publisher.people("s_1", "hub", dict.fromkeys(range(5000), "名" * 300), asks=True)
+        publisher.notify_viewers("s_1", "hub", dict.fromkeys(range(5000), "名" * 300), asks=True)
     finally:
         publisher.publisher = before
     assert len(str(sent[0]).encode()) < 60_000

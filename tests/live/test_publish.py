@@ -22,9 +22,10 @@ from chat.bus.events import (
     encode,
 )
 from chat.bus.memory_layer import MemoryLayer
-from chat.bus.publisher import Publisher, messages
+from chat.bus.publisher import Publisher, layer_messages
 from chat.services.transaction import LARGEST_IN_EVENT
 from chat.snapshots import MessageSnapshot, ToolSnapshot, UsageSnapshot
+from tests.support.effort import cases
 
 LIMIT = 64 * 1024
 # As wide as UTF-8 gets.
@@ -84,10 +85,10 @@ events = st.lists(
 
 
 @given(events)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=cases(60))
 def test_layer_messages_stay_below_64_kilobytes(told: list[ChatEvent]) -> None:
     """LIVE-01: whatever a commit brings; all of it, in order, each message telling the commit's head."""
-    sent = list(messages("s_" + "0" * 24, told))
+    sent = list(layer_messages("s_" + "0" * 24, told))
     assert all(len(msgpack.packb(message)) < LIMIT for message in sent)
     heard = [decode(event) for message in sent for event in message["events"]]
     assert _joined(heard) == _joined(told)
@@ -112,7 +113,7 @@ def _joined(told: list[ChatEvent]) -> list[ChatEvent]:
 
 
 @given(events)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=cases(30))
 def test_events_survive_the_layer(told: list[ChatEvent]) -> None:
     """LIVE-01: encode, pack, unpack, decode."""
     for event in told:
@@ -120,7 +121,7 @@ def test_events_survive_the_layer(told: list[ChatEvent]) -> None:
 
 
 class Moody(MemoryLayer):
-    """A layer that hangs or refuses as long as it is told to."""
+    """A layer that hangs or refuses for as long as a test says."""
 
     def __init__(self) -> None:
         super().__init__()

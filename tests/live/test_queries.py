@@ -39,16 +39,16 @@ def fill(session: Session, count: int, *, status: str = "complete") -> dict[str,
     return {row.pk: {"length": 1, "blocks": 0, "rev": 0} for row in rows}
 
 
-def queries_of(face: str, user: User, session: Session, have: dict[str, dict[str, int]]) -> int:
+def queries_of(protocol: str, user: User, session: Session, have: dict[str, dict[str, int]]) -> int:
     with CaptureQueriesContext(connection) as queries:
-        sync.read("page" if face == "page" else "events", "en", user, session.pk, 0, have)
+        sync.read("page" if protocol == "page" else "events", "en", user, session.pk, 0, have)
     return len(queries)
 
 
-@pytest.mark.parametrize("face", ["events", "page"])
+@pytest.mark.parametrize("protocol", ["events", "page"])
 @pytest.mark.parametrize(("status", "most"), [("complete", 7), ("streaming", 9)])
 def test_sync_costs_the_same_for_one_message_and_for_thirty(
-    ana: User, bo: User, face: str, status: str, most: int
+    ana: User, bo: User, protocol: str, status: str, most: int
 ) -> None:
     """LIVE-02: the gate, the session, its run, the agents, the messages; two more where text is streaming."""
     costs = []
@@ -56,7 +56,7 @@ def test_sync_costs_the_same_for_one_message_and_for_thirty(
         session = create_session(owner=ana)
         let_in(session, bo, "viewer")
         have = fill(session, count, status=status)
-        costs.append(queries_of(face, bo, session, have))
+        costs.append(queries_of(protocol, bo, session, have))
     assert costs[0] == costs[1] <= most
 
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chat import access
-from chat.bus.publisher import HUBS, layer, stirred
+from chat.bus.publisher import HUBS, layer, notify_session_lists
 from chat.live import notifier
 from chat.live.hub import Hub
 from chat.live.socket_queue import SocketQueue
@@ -26,11 +26,11 @@ RAIL = {"op": "rail"}
 
 @pytest.fixture(autouse=True)
 def _rings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifier, "RING_INTERVAL", 0.0)
+    monkeypatch.setattr(notifier, "NOTIFY_INTERVAL", 0.0)
 
 
 async def new_sessions(house: House, *owners: User) -> list[Session]:
-    """Sessions of which everybody has been told by now."""
+    """Sessions of which everyone has been notified by now."""
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
     made = [await house.session(owner) for owner in owners]
@@ -47,7 +47,7 @@ def rings(socket: Socket) -> int:
 
 
 async def test_lists_hear_of_what_happens_in_other_sessions(house: House, ana: User, bo: User) -> None:
-    """ui.md: a turn, a new title, sharing: at once, on pages that show another session or none; nobody else is told."""
+    """A turn, a new title and sharing notify pages at once, whatever session they show; no one else is notified."""
     house.script(lambda request: ["Yes."])
     session, other = await new_sessions(house, ana, bo)
     async with Socket("/ws/me", ana) as home, Socket(path_of(other, "page"), bo) as elsewhere:
@@ -83,7 +83,7 @@ async def test_news_for_one_person_reach_all_processes(house: House, second_hub:
     async with Socket("/ws/me", ana) as anas, Socket("/ws/me", bo) as bos:
         for socket in (anas, bos):
             await socket.let_in()
-        stirred(people=[ana.pk])
+        notify_session_lists(users=[ana.pk])
         await anas.next(**RAIL)
         await bos.let_in()
         assert rings(bos) == 0
@@ -95,7 +95,7 @@ async def test_events_clients_hear_no_bell(house: House, ana: User) -> None:
     async with Socket(path_of(session), ana) as events, Socket("/ws/me", ana) as home:
         for socket in (events, home):
             await socket.let_in()
-        stirred(sessions=[session.pk])
+        notify_session_lists(sessions=[session.pk])
         await home.next(**RAIL)
         await events.let_in()
         assert all(frame == {"type": "pong"} for frame in events.frames)
@@ -108,8 +108,8 @@ async def test_much_at_once_is_one_message(house: House, ana: User) -> None:
     await layer().group_add(HUBS, channel)
     for _ in range(100):
         for session in made:
-            stirred(sessions=[session.pk])
-    stirred(people=[ana.pk])
+            notify_session_lists(sessions=[session.pk])
+    notify_session_lists(users=[ana.pk])
     heard = await layer().receive(channel)
     assert sorted(heard["sessions"]) == sorted(session.pk for session in made)
     assert heard["people"] == [ana.pk]
@@ -117,7 +117,7 @@ async def test_much_at_once_is_one_message(house: House, ana: User) -> None:
 
 async def test_pages_are_not_rung_all_the_time(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """ui.md: what comes while the bell still sounds waits for the next ring."""
-    monkeypatch.setattr(notifier, "RING_INTERVAL", 3600.0)
+    monkeypatch.setattr(notifier, "NOTIFY_INTERVAL", 3600.0)
     session = await house.session(ana)
     rung: asyncio.Queue[str] = asyncio.Queue()
 
@@ -125,10 +125,10 @@ async def test_pages_are_not_rung_all_the_time(house: House, ana: User, monkeypa
         raise AssertionError(code)
 
     page = SocketQueue("page", rung.put, closed, user_id=ana.pk)
-    bells = notifier.Doorbells(house.threads, lambda: [page])
-    bells.hear(sessions=[session.pk])
-    assert await asyncio.wait_for(rung.get(), 20) == notifier.RING
-    bells.hear(sessions=[session.pk])
+    bells = notifier.SessionListNotifier(house.threads, lambda: [page])
+    bells.notify(sessions=[session.pk])
+    assert await asyncio.wait_for(rung.get(), 20) == notifier.NOTICE
+    bells.notify(sessions=[session.pk])
     await house.do(access.people_in, [session.pk])  # as long as a ring takes
     assert rung.empty()
     bells.close()

@@ -56,7 +56,7 @@ async def team(redis: Redis, house: House, caplog: pytest.LogCaptureFixture) -> 
     logging.getLogger("channels_redis.pubsub").disabled = False
 
 
-async def everybody(session: Session, user: User, other: Hub) -> list[Anyone]:
+async def everyone(session: Session, user: User, other: Hub) -> list[Anyone]:
     """Viewers of both faces on both hubs."""
     viewers: list[Anyone] = [await SocketViewer(face(), session, user).open() for face in FACES]
     viewers += [HubViewer(face(), session, user).open(other) for face in FACES]
@@ -89,7 +89,7 @@ async def test_viewers_of_all_processes_see_the_same(
 ) -> None:
     """LIVE-01: through Redis as through memory."""
     session = await team.session(ana)
-    viewers = await everybody(session, ana, second_hub)
+    viewers = await everyone(session, ana, second_hub)
     await converse(team, session, [ana], Random(seed))
     await assert_all_show(team, session, viewers)
     await leave(viewers)
@@ -113,11 +113,11 @@ async def test_people_on_all_processes_are_here(team: House, second_hub: Hub, an
 
 
 async def test_viewers_catch_up_after_redis_was_killed(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:
-    """LIVE-02: mid-stream; what was said meanwhile is told by the beacon, what is said afterwards is live."""
+    """LIVE-02: mid-stream; what was said in the meantime is reported by the beacon, what is said afterwards is live."""
     before, during, after = Gate(), Gate(), Gate()
     team.script([["One ", before, "*two* ", during, "three ", after, "four"], ["Five"]])
     session = await team.session(ana)
-    viewers = await everybody(session, ana, second_hub)
+    viewers = await everyone(session, ana, second_hub)
     await team.send(session, ana, "Go")
     await before.reached()
     redis.kill()
@@ -142,11 +142,11 @@ def _title(viewer: Anyone) -> str:
 
 
 async def test_lost_last_event_is_made_good(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:
-    """LIVE-02: the beacon tells of it: a turn that ends while Redis is away, and nothing after it."""
+    """LIVE-02: the beacon reports it: a turn that ends while Redis is away, and nothing after it."""
     end = Gate()
     team.script([["One ", end, "two"]])
     session = await team.session(ana)
-    viewers = await everybody(session, ana, second_hub)
+    viewers = await everyone(session, ana, second_hub)
     await team.send(session, ana, "Go")
     await end.reached()
     redis.kill()
@@ -162,7 +162,7 @@ async def test_session_first_watched_in_an_outage_is_live_after_it(
     team.script(lambda request: ["Yes."])
     session = await team.session(ana)
     redis.kill()
-    viewers = await everybody(session, ana, second_hub)
+    viewers = await everyone(session, ana, second_hub)
     await team.send(session, ana, "Go")
     await assert_all_show(team, session, viewers)
     await redis.start()
@@ -174,7 +174,7 @@ async def test_session_first_watched_in_an_outage_is_live_after_it(
 
 
 def _hears(viewer: Anyone) -> bool:
-    """Whether the viewer was told by the stream itself; the beacon tells heads and changes alone."""
+    """Whether the viewer was notified by the stream itself; the beacon tells heads and changes alone."""
     return any(frame.get("type") == "text_delta" or frame.get("op") == "delta" for frame in viewer.frames)
 
 
@@ -187,7 +187,7 @@ async def test_frozen_redis_holds_nobody_up(
     team.script([["One"], ["Two"]])
     session = await team.session(ana)
     redis.freeze()
-    viewers = await everybody(session, ana, second_hub)
+    viewers = await everyone(session, ana, second_hub)
     await team.send(session, ana, "Go")
     await assert_all_show(team, session, viewers)
     redis.thaw()

@@ -23,7 +23,7 @@ from tests.support.page_client import PageClient
 from tests.support.socket import Socket, path_of
 from tests.support.viewer import SocketViewer
 
-FACES = (EventsClient, PageClient)
+PROTOCOLS = (EventsClient, PageClient)
 
 
 async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
@@ -71,7 +71,7 @@ async def test_frame_does_not_wait_for_the_thread_of_the_views(house: House, ana
 
 
 async def test_key_of_another_person_is_refused(house: House, ana: User, bo: User) -> None:
-    """MSG-02, LIVE-04: a key belongs to who used it; nobody gets somebody else's message by it."""
+    """MSG-02, LIVE-04: a key belongs to who used it; no one gets another user's message by it."""
     house.script(lambda request: ["Yes."])
     session = await house.session(ana)
     await house.do(let_in, session, bo, "editor")
@@ -81,17 +81,17 @@ async def test_key_of_another_person_is_refused(house: House, ana: User, bo: Use
     await house.idle(session)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_slow_viewer_loses_frames_and_catches_up(
-    house: House, ana: User, face: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
+    house: House, ana: User, protocol: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: whoever falls behind is told to resync, and sees the same in the end."""
+    """LIVE-02: a viewer who falls behind is asked to resync, and sees the same in the end."""
     monkeypatch.setattr(outboxes, "MOST_FRAMES", 10)
     gates = [Gate() for _ in range(12)]
     house.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
     session = await house.session(ana)
-    slow: SocketViewer[EventsClient | PageClient] = await SocketViewer(face(), session, ana).open()
-    quick: SocketViewer[EventsClient | PageClient] = await SocketViewer(face(), session, ana).open()
+    slow: SocketViewer[EventsClient | PageClient] = await SocketViewer(protocol(), session, ana).open()
+    quick: SocketViewer[EventsClient | PageClient] = await SocketViewer(protocol(), session, ana).open()
     for viewer in (slow, quick):
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
     slow.socket.flowing.clear()
@@ -111,7 +111,7 @@ async def test_slow_viewer_loses_frames_and_catches_up(
             viewer.client.drawn.clear()
         assert_shows(viewer.client, truth)
         await viewer.leave()
-    resync = {"type": "resync"} if face is EventsClient else {"op": "resync"}
+    resync = {"type": "resync"} if protocol is EventsClient else {"op": "resync"}
     assert (resync in slow.frames, resync in quick.frames) == (True, False)
 
 
@@ -201,7 +201,7 @@ async def test_closed_sockets_leave_nothing_running(house: House, ana: User) -> 
 
 
 async def test_server_stops_quietly_under_viewers_who_catch_up(house: House, ana: User) -> None:
-    """LIVE-02: they are closed by 1012, come back to whoever takes over, and nothing is an error."""
+    """LIVE-02: they are closed by 1012, come back to the node that takes over, and nothing is an error."""
     session = await house.session(ana)
     sockets = [await Socket(path_of(session, "page" if number % 2 else "events"), ana).open() for number in range(6)]
     for socket in sockets:
@@ -235,9 +235,9 @@ async def test_sockets_of_one_user_catch_up_a_few_at_a_time(
     reads: list[User] = []
     read = sync.read
 
-    def counted(face: Protocol, language: str, user: User, *rest: Any) -> sync.Answer:
+    def counted(protocol: Protocol, language: str, user: User, *rest: Any) -> sync.Answer:
         reads.append(user)
-        return read(face, language, user, *rest)
+        return read(protocol, language, user, *rest)
 
     monkeypatch.setattr(sync, "read", counted)
     session = await house.session(ana)

@@ -104,7 +104,7 @@ async def test_turn_is_told_in_named_events(house: House, ana: User) -> None:
     frames = one_text(await told_of_turn(house, session, ana, "Sums!"))
     told = [fields(frame) for frame in frames]
     tools = [frame for frame in told if frame["type"] in ("tool_exec_start", "tool_exec_end", "agent_status")]
-    # Besides the named events, rows are told of as they change: parts that are complete, calls that have not begun.
+    # Besides the named events, rows are reported as they change: parts that are complete, calls that have not begun.
     others = [frame for frame in told if frame not in tools and frame["type"] != "message_updated"]
     assert others == [
         {"type": "turn_start", "revision": "next", "id": "message", "turn_id": "turn", "timestamp": "time"},
@@ -281,7 +281,7 @@ async def test_stop_is_told(house: House, ana: User) -> None:
 
 
 async def test_queued_message_is_told_edited_withdrawn_and_delivered(house: House, ana: User, bo: User) -> None:
-    """RUN-06: everybody sees what waits."""
+    """RUN-06: everyone sees what waits."""
     gate = Gate()
     house.script([["One", gate], ["Two"]])
     session = await house.session(ana)
@@ -304,7 +304,7 @@ async def test_queued_message_is_told_edited_withdrawn_and_delivered(house: Hous
 
 
 async def test_status_is_true_after_a_reload_at_any_stage(house: House, ana: User) -> None:
-    """RUN-03: who loads or reconnects is told what the agent does now."""
+    """RUN-03: a page that loads or reconnects learns what the agent does now."""
     before_text, in_text, between, done = Gate(), Gate(), Gate(), Gate()
     house.script([[before_text, "Text", in_text, call("c1", "1+1")], [between, "Bye", done]])
     session = await house.session(ana)
@@ -327,8 +327,8 @@ async def test_status_is_true_after_a_reload_at_any_stage(house: House, ana: Use
     assert await status() == ("idle", "")
 
 
-@pytest.mark.parametrize("face", ["events", "page"])
-async def test_status_names_the_tool_that_runs(house: House, ana: User, face: str) -> None:
+@pytest.mark.parametrize("protocol", ["events", "page"])
+async def test_status_names_the_tool_that_runs(house: House, ana: User, protocol: str) -> None:
     """RUN-03: also for who comes while it runs."""
     config = {
         "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
@@ -337,10 +337,10 @@ async def test_status_names_the_tool_that_runs(house: House, ana: User, face: st
     }
     house.script([[ToolCall("c1", "web_fetch", {"url": "https://192.0.2.1/"}, "{}")], ["Bye"]], config)
     session = await house.session(ana)
-    async with Socket(path_of(session, face), ana) as socket:
+    async with Socket(path_of(session, protocol), ana) as socket:
         socket.send(type="sync")
-        await socket.next(**({"op": "synced"} if face == "page" else {"type": "changes"}))
+        await socket.next(**({"op": "synced"} if protocol == "page" else {"type": "changes"}))
         await house.send(session, ana, "Go")
-        wanted = {"op": "status"} if face == "page" else {"type": "agent_status"}
+        wanted = {"op": "status"} if protocol == "page" else {"type": "agent_status"}
         await socket.next(**wanted, status="tool_calling", tool_name="web_fetch")
         await socket.next(**wanted, status="idle")

@@ -1,4 +1,4 @@
-"""What the database itself refuses, whoever writes."""
+"""What the database itself refuses, whatever code writes."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_unknown_or_senseless_states_are_refused(session: Session, fields: dict[
 
 def test_key_belongs_to_one_message(session: Session) -> None:
     """MSG-02: none has none, and the same key in another session is another one."""
-    add(session, 1, key="k")
+    add(session, 1, idempotency_key="k")
     add(session, 2)
     add(session, 3)
     with refused(), transaction.atomic():
-        add(session, 4, key="k")
-    add(create_session(owner=session.owner), 1, key="k")
+        add(session, 4, idempotency_key="k")
+    add(create_session(owner=session.owner), 1, idempotency_key="k")
 
 
 UNFINISHED = [

@@ -1,4 +1,4 @@
-"""A PostgreSQL that is slow, locked, full or read-only: time limits, and what people are told."""
+"""A PostgreSQL that is slow, locked, full or read-only: time limits, and what users see."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def limits() -> dict[str, str]:
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """Keep everybody out of a table."""
+    """Keep everyone out of a table."""
     with psycopg.connect(address(), autocommit=False) as other:
         other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield

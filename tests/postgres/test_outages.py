@@ -37,7 +37,7 @@ def _own_connection(transactional_db: None) -> Iterator[None]:
 
 @contextmanager
 def away() -> Iterator[None]:
-    """Nobody comes in until it is back."""
+    """No one comes in until it is back."""
     door("ALTER DATABASE {} ALLOW_CONNECTIONS false")
     try:
         yield
@@ -69,7 +69,7 @@ async def test_restart_in_mid_answer_costs_nothing(house: House, ana: User) -> N
 async def test_answer_waits_for_a_database_that_is_away(
     house: House, ana: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-10, RUN-15: what a person gets is the answer, not an error; the claim is kept meanwhile."""
+    """RUN-10, RUN-15: what a person gets is the answer, not an error; the claim is kept in the meantime."""
     more = Gate()
     house.script([["One, ", more, "two."]])
     session = await house.session(ana)

@@ -17,7 +17,7 @@ from tests.support.server import ROOT
 
 pytestmark = [pytest.mark.postgres, pytest.mark.server]
 SCRIPT = [sys.executable, str(ROOT / "scripts/on-postgres")]
-# Tells where its server lives, then does what it is told to.
+# Print where its server lives, then run what is given.
 COMMAND = """
 import os, psycopg, signal, sys
 with psycopg.connect(os.environ["DATABASE_URL"]) as connection:

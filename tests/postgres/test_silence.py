@@ -55,7 +55,7 @@ def server_socket() -> Path:
 async def test_worker_that_hears_nothing_publishes_nothing(
     transactional_db: None, ana: User, settings: Settings
 ) -> None:
-    """RUN-15, LIVE-01: another worker takes its session over; what it reads from the model meanwhile is not shown.
+    """RUN-15, LIVE-01: another worker takes its session over; what it reads from the model after that is not shown.
 
     When the network is back, it learns that the session is another's, and changes nothing.
     """

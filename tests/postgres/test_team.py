@@ -87,7 +87,7 @@ async def test_servers_that_start_together_prepare_a_new_database_once(
 
 
 def test_server_that_waits_for_another_says_so(new_database: str, tmp_path: Path) -> None:
-    """Until the other is done, in whatever way; nobody looks at a start that says nothing."""
+    """Until the other is done, in whatever way; no one looks at a start that says nothing."""
     settings = {"DATABASE_URL": new_database, "SECRET_KEY": "the team's"}
     with psycopg.connect(new_database, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [LOCK])
@@ -100,7 +100,7 @@ def test_server_that_waits_for_another_says_so(new_database: str, tmp_path: Path
 async def test_killed_server_costs_a_team_nothing(team: Team, ana: User, bo: User) -> None:
     """LIVE-01, LIVE-02, LIVE-05, RUN-15, MSG-03: one sees what the other does; kill -9 in mid-answer loses no row.
 
-    Whoever is on the other server goes on; that one finishes the answer and takes up what was queued. Who was thrown
+    Viewers of the other server continue; that one finishes the answer and takes up what was queued. Who was thrown
     out comes back, to the server that is still there, and then to their own again.
     """
     house, people = team.house, [ana, bo]

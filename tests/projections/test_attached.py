@@ -1,4 +1,4 @@
-"""Files in the context: what the model is told of them."""
+"""Files in the context: what the model gets of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context, row by row: what the model is told for what the rows hold."""
+"""The context, row by row: what the model gets for what the rows hold."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_arguments_go_back_as_the_model_wrote_them(raw: str) -> None:
     ],
 )
 def test_edited_arguments_win(raw: str, arguments: dict[str, Any]) -> None:
-    """MSG-08, ADM-02: what the row says is what the model gets; odd text harms nobody."""
+    """MSG-08, ADM-02: what the row says is what the model gets; odd text harms no one."""
     projected = context([tool("c1", arguments=arguments, provider_data={"raw_arguments": raw})])[0].tool_calls[0]
     assert projected.raw == ""
     assert json.dumps(projected.arguments) == json.dumps(arguments)
@@ -233,7 +233,7 @@ def test_system_row_in_front_is_the_prompt() -> None:
 
 
 def test_note_after_other_rows_is_no_prompt() -> None:
-    """CTX-04: whatever stands before it, a note never takes the prompt's place."""
+    """CTX-04: whatever is before it, a note never takes the prompt's place."""
     rows = [user("Hi", include_in_context=False), tool("c1"), system("Stop calling tools.")]
     assert system_prompt(rows, "Be kind.") == "Be kind."
     assert context(rows)[-1] == Message("system", (Text("Stop calling tools."),))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agents.messages import Message
 from chat.models import ChatMessage, MessageStatus, MessageType, Session
+from tests.support.effort import cases
 from tests.support.protocol import check_context
 from tests.support.scripts import words
 from tests.wire.responses import seal
@@ -69,14 +70,14 @@ def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 @given(rows=any_rows())
 def test_any_rows_make_a_context_that_vendors_take(rows: list[ChatMessage]) -> None:
     """CTX-02, CTX-03, MSG-10: each call once, with one result right after it; only the last calls may wait."""
     check_context(rows, may_wait=True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 @given(rows=any_rows())
 def test_excluded_rows_leave_no_trace(rows: list[ChatMessage]) -> None:
     """MSG-09: the context of all rows is the context of those that are included."""

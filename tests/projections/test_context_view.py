@@ -18,6 +18,7 @@ from chat.projections.estimate import of_part, of_text
 from chat.projections.measure import measured, set_right
 from chat.projections.requests import as_then, named
 from tests.projections.test_context_random import any_rows
+from tests.support.effort import cases
 
 Fields = dict[str, object]
 NOT_SENT = (ExclusionReason.NOT_GIVEN_BACK,)
@@ -35,7 +36,7 @@ def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, Excl
     return [(block.role, [(line.row.pk, line.why) for line in block.lines]) for block in blocks(rows)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 @given(rows=any_rows())
 def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
     """CTX-01, MSG-09: the blocks are the context's messages, in order and whole; each row that speaks or could is
@@ -55,7 +56,7 @@ def by(form: str, provider: str, model: str) -> GivenBack:
     return lambda messages: given_back(form, Request(model, tuple(messages)), provider)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(rows=any_rows())
 def test_reasoning_is_shown_as_sent_where_a_vendor_gets_it(rows: list[ChatMessage]) -> None:
     """MSG-08: what is said not to be given back is not in the request, in any of the forms."""
@@ -166,7 +167,7 @@ def test_what_is_not_sent_says_why() -> None:
     ],
 )
 def test_estimates_are_of_the_right_size(text: str, least: int, most: int) -> None:
-    """MSG-12: for letters, characters and emoji; lone surrogates cost nobody the page."""
+    """MSG-12: for letters, characters and emoji; lone surrogates cost no one the page."""
     assert least <= of_text(text) <= most
 
 
@@ -202,7 +203,7 @@ def test_what_was_changed_since_sets_nothing_right() -> None:
 
 
 def test_rows_are_compared_with_what_they_were() -> None:
-    """MSG-11: removed, left out, edited; new is what stands before the answer and was not sent."""
+    """MSG-11: removed, left out, edited; new is what is before the answer and was not sent."""
     then = said(1, "Hi")
     assert since(then, said(1, "Hi", edited_at=None)) == Since.SAME
     assert since(then, said(1, "Ho")) == Since.EDITED
@@ -215,7 +216,7 @@ def test_rows_are_compared_with_what_they_were() -> None:
     assert [each.pk for each in new_rows(rows_before(live, "r_gone"), {"m_1": then})] == ["m_2", "m_3", "m_4"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(rows=any_rows())
 def test_names_are_of_what_speaks(rows: list[ChatMessage]) -> None:
     """MSG-01: those that are known are counted, up to the first that has changed; the others are named."""

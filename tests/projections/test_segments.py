@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from chat.models import ChatMessage, Session
 from chat.projections.segments import ToolSegment, TurnSegments, WordsSegment, segments
 from tests.projections.test_context_random import any_rows
+from tests.support.effort import cases
 
 
 def row(number: int, turn: str, **fields: object) -> ChatMessage:
-    return ChatMessage(id=f"m_{number}", session=Session(id="s_1"), sequence=number, run_id=turn, **fields)
+    return ChatMessage(id=f"m_{number}", session=Session(id="s_1"), sequence=number, turn_id=turn, **fields)
 
 
 def test_segments_are_in_the_order_of_events() -> None:
@@ -39,10 +40,10 @@ def test_segments_are_in_the_order_of_events() -> None:
     assert segments(rows) == [TurnSegments("t_1", 1, first), TurnSegments("t_2", 9, second)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(rows=any_rows())
 def test_any_rows_keep_their_order(rows: list[ChatMessage]) -> None:
-    """CTX-05, MSG-10: every row of the agent's is one segment, in its place, whatever it is and whoever edited it."""
+    """CTX-05, MSG-10: every row of the agent is one segment, in its place, no matter which user edited it."""
     agents = [each for each in rows if each.type in ("reasoning", "tool_group")]
     agents += [each for each in rows if each.type == "text" and each.role not in ("user", "system")]
     agents.sort(key=lambda each: each.sequence or 0)

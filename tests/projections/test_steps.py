@@ -17,12 +17,13 @@ from chat.models import ChatMessage, Session
 from chat.projections.context import Around, call_ids, context, named, speaker, system_prompt
 from chat.projections.steps import AT_WORK, Step, steps
 from tests.projections.test_context_random import any_rows
+from tests.support.effort import cases
 
 PROMPT = "Be brief."
 
 
 def row(number: int, **fields: object) -> ChatMessage:
-    values = {"id": f"m_{number}", "session": Session(id="s_1"), "sequence": number, "run_id": "t_1", **fields}
+    values = {"id": f"m_{number}", "session": Session(id="s_1"), "sequence": number, "turn_id": "t_1", **fields}
     return ChatMessage(**values)
 
 
@@ -87,7 +88,7 @@ def request(prompt: str, messages: tuple[Message, ...]) -> Json:
     return to_request(Request("one", messages, prompt), "scripted", Dialect())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(rows=any_rows())
 def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
     """CTX-04, CTX-02: read back from the steps, a request is the one that the rows make."""
@@ -96,7 +97,7 @@ def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
     assert request(prompt, said) == request(prompt, tuple(told(rows)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(rows=any_rows())
 def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
     """CTX-04: no two have one id or number, numbers rise, and a result comes after its call."""
@@ -120,10 +121,10 @@ def test_steps_say_which_agent_they_are_of() -> None:
     assert found == [("assistant", "plan", "coder", "w_1"), ("tool", "plan", "coder", "w_1")]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(rows=any_rows(), at=st.integers(0, 8))
 def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[ChatMessage], at: int) -> None:
-    """CTX-04: from anybody's words on, steps can be made without the rows before, if it is said what there is."""
+    """CTX-04: from any user message on, steps can be made without the rows before it."""
     if at >= len(rows) or not rows[at].include_in_context or speaker(rows[at]) != "user":
         return
     before = [each for each in rows[:at] if each.include_in_context]
@@ -134,7 +135,7 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
 
 
 def test_call_with_the_id_of_an_earlier_one_has_the_same_name_in_a_part_of_the_session() -> None:
-    """CTX-03, CTX-04: some servers number their calls anew in each response."""
+    """CTX-03, CTX-04: some servers number their calls again in each response."""
     call = {"type": "tool_group", "role": "assistant", "tool_call_id": "c1", "tool_name": "add", "result": "2"}
     said = {"type": "text", "role": "user", "text": "Go"}
     rows = [row(1, **said), row(2, **call, response_id="r_1"), row(3, **said), row(4, **call, response_id="r_2")]

@@ -22,7 +22,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def names(heading: str, column: int = 0) -> list[str]:
-    """What stands in backquotes in a column of a table."""
+    """What is in backquotes in a column of a table."""
     return [name for row in rows(heading) for name in WORD.findall(row[column])]
 
 

@@ -36,7 +36,7 @@ class Exchange:
         return [frame for way, frame in self.lines if way == "<"]
 
     async def run(self) -> None:
-        """Be told, think, calculate, answer; be queued, stopped, refused, changed, taken away and forked; fail."""
+        """Get a message, think, calculate, answer; be queued, stopped, refused, changed, removed and forked; fail."""
         self._house.script(self._replies())
         self._socket.on_frame = lambda frame: self.lines.append(("<", frame))
         async with self._socket:
@@ -90,7 +90,7 @@ class Exchange:
         return max(int(frame.get("revision", 0)) for frame in self.received)
 
     async def _grown(self, gate: Gate, kind: str) -> None:
-        """Wait until what the model has said before a gate is told."""
+        """Wait until the text before a gate is published."""
         await gate.reached()
         await self._until(lambda: self._count(kind) > 0)
 
@@ -102,7 +102,7 @@ class Exchange:
 
 
 async def followed(house: House, session: Session, user: User) -> StepViewer:
-    """Let somebody follow a session's steps: a question, a call, an answer; and then the question is left out."""
+    """Let a user follow a session's steps: a question, a call, an answer; and then the question is left out."""
     gate = Gate()
     house.script([["I shall ", gate, "calculate.", SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
     token = await house.do(token_of, user, "read")

@@ -8,10 +8,10 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from agents.errors import AgentError
-from chat.api import problems
+from chat.api import errors
 from chat.api.api import api
 from chat.bus.events import MessageEventName
-from chat.commands import AnyCommand, parse
+from chat.commands import COMMANDS, parse
 from chat.files.contents import Problem
 from chat.live import subscriber
 from chat.models import User
@@ -51,7 +51,7 @@ def test_every_command_is_described() -> None:
         type_of(kind): {
             name: field.is_required() for name, field in kind.model_fields.items() if name not in ("type", "ref")
         }
-        for kind in get_args(AnyCommand)
+        for kind in COMMANDS
     }
 
 
@@ -80,7 +80,7 @@ def test_every_code_is_described() -> None:
     """RUN-10: why something is refused, on every face."""
     codes = found(r'ServiceError\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
     codes |= found(r'(?<!def )_refuse\([^"]*"([a-z_]+)"', SOURCES) | found(r'[^_]problem\("([a-z_]+)"', SOURCES)
-    codes |= set(problems.CODES.values()) | set(responses.CODES.values()) | set(get_args(Problem))
+    codes |= set(errors.CODES.values()) | set(responses.CODES.values()) | set(get_args(Problem))
     of_commands = {"no_administrator"}  # of a command line, which has no codes
     said = document.names("Codes")
     assert len(said) == len(set(said))

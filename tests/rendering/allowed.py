@@ -104,10 +104,10 @@ class Checker(HTMLParser):
 
 
 def check(html: str) -> str:
-    """Fail unless the HTML is all ours; return its text."""
+    """Fail unless all of the HTML is allowed; return its text."""
     checker = Checker()
     checker.feed(html)
     checker.close()
     assert checker.open == []
-    html.encode()  # raises if a browser could not be sent this
+    html.encode()  # raises if the text cannot be sent to a browser
     return checker.text

@@ -159,7 +159,7 @@ texts = st.one_of(
 
 @st.composite
 def pieces(draw: st.DrawFn) -> list[str]:
-    """A text, cut anywhere."""
+    """Return a text cut at random places."""
     text = draw(texts)
     size = draw(st.sampled_from([1, 3, 30]))
     cuts = draw(st.lists(st.integers(1, size), min_size=1, max_size=20))

@@ -15,30 +15,30 @@ def _again(unit: str) -> Family:
 
 
 def _numbered(unit: str) -> Family:
-    """A unit with a number in it, so that nothing that was drawn before helps."""
+    """A unit with a number in it, so that no cache helps."""
     return lambda size: "".join(unit.replace("@", str(number)) for number in range(size // len(unit)))[:size]
 
 
 def _references(size: int) -> str:
-    """One long definition, used as often as there is room."""
+    """One long definition, referenced as often as it fits."""
     return f"[a]: http://x/{'y' * (size // 2)}\n\n" + "[a]" * (size // 6)
 
 
 def _late_definitions(size: int) -> str:
-    """Labels in paragraphs of their own, all defined at the end, each by a line of its own."""
+    """Labels in paragraphs of their own, all defined at the end, each on a line of its own."""
     count = size // 40
     labels = "".join(f"[a{number}] x\n\n" for number in range(count))
     return labels + "".join(f"[a{number}]: http://x/y\n\n" for number in range(count))
 
 
 def _wide_table(size: int) -> str:
-    """Rows of one cell under a head of hundreds: all others are filled in."""
+    """Rows of one cell under a header of hundreds: the renderer fills in the others."""
     columns = min(500, size // 10)
     return f"{'|a' * columns}|\n{'|-' * columns}|\n" + _again("|c\n")(size - 4 * columns)
 
 
 def _ticks(size: int) -> str:
-    """Runs of backticks, of each length one, that close nothing."""
+    """Runs of backticks, one of each length, that close nothing."""
     runs = (f"{'`' * length}a" for length in range(1, int((2 * size) ** 0.5)))
     return "".join(runs)[:size]
 

@@ -19,7 +19,7 @@ def drawn(*files: AttachmentSnapshot) -> BeautifulSoup:
 
 
 def test_a_picture_has_its_size_before_it_loads() -> None:
-    """UI-01: nothing jumps; small ones are not blown up."""
+    """UI-01: the page does not jump; small images are not enlarged."""
     shown = attached([file("a", "image", 4000, 3000), file("b", "image", 90, 60), file("c", "image", 1, 9000)])
     assert [(one.width, one.height) for one in shown.pictures] == [(360, 270), (90, 60), (1, 320)]
     image = drawn(file("a.png", "image", 4000, 3000)).find("img")

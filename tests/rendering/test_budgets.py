@@ -1,6 +1,6 @@
-"""No text blocks the event loop, fills memory or becomes much larger than it is.
+"""No text blocks the event loop, fills memory, or produces HTML much larger than itself.
 
-The CPU time of the test's own thread is measured, as other processes do not change it.
+Tests measure the CPU time of their own thread, which other processes do not change.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from chat.rendering.text.user_text import user_text_html
 from tests.rendering.documents import ANSWER, pieces
 from tests.rendering.families import FAMILIES
 from tests.rendering.test_live_text import Viewer
+from tests.support.effort import cases
 
 # The most CPU seconds of one callback of the event loop.
 BUDGET = 0.1
@@ -50,7 +51,7 @@ def assert_not_much_larger(blocks: Sequence[str], text: str) -> None:
 
 @pytest.mark.parametrize(("family", "size", "step"), SIZES)
 def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: int) -> None:
-    """LIVE-01: for any text in any pieces; text that exceeds the budget is shown as source."""
+    """LIVE-01: each frame of any text in any pieces stays in the budget; text beyond the budget is shown as source."""
     text, live, costs = FAMILIES[family](size), LiveText("m_1", ON_LOOP), list[float]()
     for start in range(0, len(text) + step, step):
         live.append(text[start : start + step])
@@ -63,7 +64,7 @@ def test_no_frame_of_a_stream_holds_up_the_loop(family: str, size: int, step: in
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_whole_text_is_drawn_at_once_or_elsewhere(family: str) -> None:
-    """MSG-12: for the longest text that is rendered on the event loop."""
+    """MSG-12: the longest text that is rendered on the event loop stays within the budget."""
     text = FAMILIES[family](render.LONGEST_HERE)
     started = thread_time()
     drawn = render.draw_soon(text)
@@ -92,7 +93,7 @@ def processes() -> Iterator[ProcessPool]:
 async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
     family: str, size: int, is_source: bool, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-12: for requests and for the event loop; a failed text is not rendered again."""
+    """MSG-12: requests and the event loop show the source; a failed text is not rendered again."""
     text = FAMILIES[family](size)
     monkeypatch.setattr(render, "_processes", processes)
     blocks = render.blocks(text)
@@ -117,7 +118,7 @@ async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytes
 
 
 def test_references_expand_by_their_source_at_most() -> None:
-    """MSG-12: as in cmark; further references stay text."""
+    """MSG-12: references expand as in cmark; further references stay text."""
     text = FAMILIES["references"](40_000)
     [paragraph] = draw_all(text)
     assert paragraph.count("<a ") == budget.MOST_EXPANDED // len("http://x/" + "y" * 20_000)
@@ -158,7 +159,7 @@ def limits_for_tests(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(markdown_blocks, "LONGEST_PLAIN", 15)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=cases(100))
 @given(pieces(), st.sampled_from([UNLIMITED, Allowance(0.0), Allowance(0.0004, 5)]), st.integers(0, 10**9).map(Random))
 def test_streams_that_are_stopped_anywhere_end_as_the_page(
     cut: list[str], allowance: Allowance, chance: Random

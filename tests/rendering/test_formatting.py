@@ -1,4 +1,4 @@
-"""Durations, token counts and names as people read them."""
+"""Durations, token counts and names as users read them."""
 
 from __future__ import annotations
 

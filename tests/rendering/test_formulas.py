@@ -20,7 +20,7 @@ def test_formula_within_a_line(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["$$\nx^2\n$$", "$$x^2$$", "\\[\nx^2\n\\]", r"\[ x^2 \]", "$$ \\relax\nx^2 $$"])
 def test_formula_on_lines_of_its_own(text: str) -> None:
-    """UI-01: it scrolls by itself, and the text after it goes on."""
+    """UI-01: a display formula scrolls on its own, and the text continues after it."""
     formula, after = render.blocks(text + "\nafter")
     assert formula.startswith('<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula"><math ')
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in formula
@@ -54,7 +54,7 @@ def test_what_only_looks_like_a_formula_stays_text(text: str) -> None:
 
 @pytest.mark.parametrize("latex", [r"x^2^3", r"\frac{a", r"\newcommand{\a}{\b\b}\a", "{" * 900, "x" * (MAX_SOURCE + 1)])
 def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
-    """MSG-10: its source, as code."""
+    """MSG-10: an invalid formula is shown as its source, in a code element."""
     (block,) = render.blocks(f"a ${latex}$")
     assert block == f'<p>a <code class="tex">${latex}$</code></p>'
 
@@ -84,23 +84,23 @@ def test_formula_yields_only_mathml(latex: str) -> None:
 
 
 def test_environments_align_their_columns() -> None:
-    """UI-01: aligned equations stand under each other, by classes."""
+    """UI-01: aligned equations are below each other, by classes."""
     drawn = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", display=True) or ""
     assert '<mtable displaystyle="true">' in drawn
     assert re.findall(r"<mtd[^>]*>", drawn) == ['<mtd class="right">', '<mtd class="left">'] * 2
 
 
 def test_limits_stand_under_their_name_in_display() -> None:
-    """UI-01: as in print."""
+    """UI-01: the limit of a display formula is below its name, as in print."""
     assert "<munder><mo>lim</mo>" in (mathml(r"\lim_{x \to 0} x", display=True) or "")
 
 
 def test_matrix_takes_an_exponent() -> None:
-    """UI-01: brackets and all."""
+    """UI-01: the exponent belongs to the matrix with its brackets."""
     drawn = mathml(r"\begin{pmatrix} a \end{pmatrix}^{T}", display=True) or ""
     assert drawn.count("<msup><mrow><mo>(</mo><mtable>") == 1
 
 
 def test_one_long_word_between_dollars_takes_no_longer_than_others() -> None:
-    """MSG-12: sought from each of its letters, it would keep a core for minutes."""
+    """MSG-12: searching again from each of its letters would keep a core busy for minutes."""
     assert "a" * 90_000 in render.render(f"${'a' * 90_000}$")

@@ -117,7 +117,7 @@ def test_session_frame_brings_all_parts() -> None:
     assert 'data-model="one"' in frame["parts"]["model"]
 
 
-# --- what is drawn -----------------------------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------------------------
 
 
 def test_turn_start_is_never_drawn() -> None:
@@ -181,7 +181,7 @@ def test_meta_shows_time_and_duration(given: MessageSnapshot, meta: str) -> None
 
 
 def test_names_are_each_messages_own() -> None:
-    """UI-06, MSG-04: a person's name, a model's name; none before any model is known (the browser has the agent's)."""
+    """UI-06, MSG-04: a user's name, a model's name; none before any model is known (the browser has the agent's)."""
     names = [
         frames.message_html(given).split('<p class="who">')[1].split("</p>")[0]
         for given in (message(role="user", sender="", text="x"), message(model="claude-x", text="x"), message(text="x"))
@@ -190,7 +190,7 @@ def test_names_are_each_messages_own() -> None:
 
 
 def test_speaker_tells_runs_of_messages_apart() -> None:
-    """UI-05: two people, two models and two kinds of message of one model."""
+    """UI-05: two users, two models and two kinds of message of one model."""
 
     def speaker(given: MessageSnapshot) -> str:
         return frames.message_html(given).split('data-speaker="')[1].split('"')[0]
@@ -246,7 +246,7 @@ def test_error_offers_a_retry_of_itself() -> None:
     ],
 )
 def test_error_offers_what_can_mend_it(kept: object, remedy: str) -> None:
-    """RUN-10: another model where a retry would fail again; data of unknown origin offers a retry."""
+    """RUN-10: another model if a retry would fail again; errors with data of unknown origin offer a retry."""
     given = message(type="error", text="No.", provider_data={"error": kept})
     html = frames.message_html(given)
     assert given.error is not None
@@ -316,7 +316,7 @@ def test_tool_without_a_name_is_unknown() -> None:
     assert ">unknown<" in frames.message_html(tool(tool_name=""))
 
 
-# --- what cannot be drawn ----------------------------------------------------------------------------------------
+# --- rendering errors -----------------------------------------------------------------------------------------------
 
 
 class Unshowable(dict[str, str]):

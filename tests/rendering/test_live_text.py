@@ -11,8 +11,9 @@ from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.live_text import LiveText
 from tests.rendering.documents import ANSWER, TRAPS, pieces
+from tests.support.effort import cases
 
-patient = settings(deadline=None, max_examples=200)
+patient = settings(deadline=None, max_examples=cases(200))
 
 
 class Viewer:
@@ -25,7 +26,7 @@ class Viewer:
         self.ended = False
 
     def apply(self, frame: dict[str, Any]) -> bool:
-        """Fold a frame; False if one is missing before it."""
+        """Fold a frame; return False if one before it is missing."""
         if frame["op"] == "snap":
             del self.blocks[frame["from"] :]
             self.rev, self.tail = frame["rev"], frame["tail"]

@@ -57,7 +57,7 @@ def test_code_is_coloured_and_complete(language: str, code: str) -> None:
 
 
 def test_code_block_has_a_head_with_language_and_buttons() -> None:
-    """UI-11, UI-13: label, wrap and copy stand over the code; their names are the page's, in the reader's language."""
+    """UI-11, UI-13: label, wrap and copy are above the code, in the reader's language."""
     assert render.blocks("```JS x=1\na < b\n```")[0].replace('<span class="o">&lt;</span>', "&lt;") == (
         '<div class="code"><div class="code-head"><span class="code-lang">JavaScript</span>'
         '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
@@ -90,7 +90,7 @@ def test_code_too_long_to_read_stays_plain(code: str) -> None:
 
 
 def test_code_that_takes_too_long_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: a lexer that stumbles costs the colours, not the code."""
+    """MSG-12: a lexer that takes too long costs the colours, not the code."""
     monkeypatch.setattr(highlight, "MAX_SECONDS", 0)
     assert '<code class="hl">def f(): pass\n</code>' in render.draw_all("```python\ndef f(): pass\n```")[0]
 
@@ -105,7 +105,7 @@ def test_table_scrolls_and_aligns_by_class() -> None:
 
 
 def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
-    """UI-01: a list of tasks reads as one."""
+    """UI-01: the boxes are shown, but disabled."""
     assert render.blocks("- [x] a\n- [ ] b") == (
         '<ul>\n<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task" checked=""> a</li>\n'
         '<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"> b</li>\n</ul>',
@@ -148,7 +148,7 @@ def test_address_is_safe_to_follow_and_never_loads_by_itself(text: str, html: st
     ],
 )
 def test_picture_from_elsewhere_waits_for_a_click(text: str, address: str, name: str) -> None:
-    """UI-01: its name, its host, and a signature that lets this picture alone be fetched."""
+    """UI-01: the page shows its name, its host, and a signature that lets only this image be fetched."""
     host = address.split("/")[2]
     assert render.blocks(text) == (
         '<p><span class="ext-img"><button type="button" class="load" data-action="load-picture"'
@@ -188,7 +188,7 @@ def test_hostile_text_is_shown(text: str) -> None:
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_everything_said_can_be_encoded_and_drawn_again(text: str) -> None:
-    """MSG-12: drawing is the same each time, from the cache or not, and is valid UTF-8."""
+    """MSG-12: rendering gives the same HTML each time, from the cache or not, in valid UTF-8."""
     assert render.blocks(text) == render.blocks(text) == render.draw_all(normalise(text))
     assert render.render(text).encode().decode() == render.render(text)
 

@@ -10,6 +10,7 @@ from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 from tests.rendering.documents import ANSWER, TRAPS, pieces, texts
+from tests.support.effort import cases
 
 
 def fold(html: list[str], ops: list[Op]) -> None:
@@ -32,7 +33,7 @@ def stream_blocks(cut: list[str], *, drawing: bool = False) -> tuple[str, ...]:
     return tuple(html)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=cases(200))
 @given(pieces(), st.booleans())
 def test_stream_cut_anywhere_ends_as_the_page(cut: list[str], drawing: bool) -> None:
     """LIVE-01: for any pieces, the frozen blocks are those of the whole text."""
@@ -45,7 +46,7 @@ def test_trap_fed_by_characters_ends_as_the_page(text: str) -> None:
     assert stream_blocks(list(text), drawing=True) == render.draw_all(normalise(text))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=cases(200))
 @given(pieces())
 @example(list('[foo]: https://u\n"ti tle" x'))
 @example(["- [x", "] foo"])
@@ -80,7 +81,7 @@ def assert_tail_drawn_often_equals_once(cut: list[str]) -> None:
         assert often.tail_html() == once.tail_html()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=cases(200))
 @given(texts)
 def test_frozen_block_is_final_without_definitions(text: str) -> None:
     """LIVE-01: only a link definition replaces blocks that a viewer has."""

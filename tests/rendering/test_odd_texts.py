@@ -22,12 +22,12 @@ from chat.rendering.text.user_text import user_text_html
     ids=["fences", "tildes", "brackets", "stops", "ticks"],
 )
 def test_people_s_words_take_no_longer_for_being_odd(text: str) -> None:
-    """MSG-12: a million characters of any kind; the test fails by not ending."""
+    """MSG-12: a million characters of any kind; on failure the test does not end."""
     assert html.unescape(re.sub(r"<[^>]*>", "", user_text_html(text))) == text
 
 
 def test_fences_close_each_other_in_their_order() -> None:
-    """MSG-12: by a fence of the same length; an unclosed fence is text."""
+    """MSG-12: a fence of the same length closes a fence; an unclosed fence is text."""
     text = "```py\na\n```\nb\n~~~~\n```\n~~~~\n```\nc"
     assert re.findall('<code class="fence">([^<]*)</code>', user_text_html(text)) == [
         "```py\na\n```\n",

@@ -1,4 +1,4 @@
-"""Nothing that a model or a stranger writes becomes anything but our own markup, at no moment of a stream."""
+"""No text of a model or a stranger becomes any markup but our own, at any moment of a stream."""
 
 import pytest
 from hypothesis import given, settings

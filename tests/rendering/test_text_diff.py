@@ -25,7 +25,7 @@ def side(pieces: list[Piece], kind: str) -> str:
 
 @given(TEXTS, TEXTS)
 def test_both_texts_are_in_their_difference(before: str, after: str) -> None:
-    """MSG-11: exactly, and no two pieces of the same kind follow each other."""
+    """MSG-11: the pieces give exactly both texts, and no two adjacent pieces are of the same kind."""
     pieces = difference(before, after)
     assert (side(pieces, "gone"), side(pieces, "new")) == (before, after)
     kinds = [piece.kind for piece in pieces]

@@ -59,7 +59,7 @@ def test_what_cannot_be_laid_out_is_shown_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\nsecond line", "\n\nthird line", "first line\n"])
 def test_result_keeps_its_first_newline(text: str) -> None:
-    """MSG-12: HTML takes a newline right after <pre> away; the result's own is not that one."""
+    """MSG-12: HTML drops one newline right after <pre>; the result's own is kept."""
     assert shown(text) == [text]
 
 
@@ -71,6 +71,6 @@ def test_rest_of_a_long_output_keeps_its_first_newline() -> None:
 
 @pytest.mark.parametrize("text", ['["' + '\\"' * 9_000, '{"a\\\n' * 3_000, '["' + "\\" * 18_001])
 def test_strings_that_nothing_closes_end_with_their_lines(text: str) -> None:
-    """MSG-12: a page that a tool has fetched may hold them; sought again from each place they took a core for long."""
+    """MSG-12: a page fetched by a tool may have them; searching from each of them again kept a core busy."""
     assert unescape(re.sub("<[^>]*>", "", coloured(text))) == text
     assert coloured('["a\n1]') == '[<span class="s">"a</span>\n<span class="m">1</span>]'

@@ -1,4 +1,4 @@
-"""Rows that Parley itself has written are read in the reader's language."""
+"""Readers get the rows that Parley itself has written in their own language."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JSON = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dict
 
 
 def test_error_is_said_in_the_reader_s_language() -> None:
-    """UI-13, RUN-10: with the untranslated message of the server in its place."""
+    """UI-13, RUN-10: the translated error contains the server's untranslated message."""
     words = BUSY.words
     assert isinstance(words, TranslatableText)
     with translation.override("zh-hans"):
@@ -44,7 +44,7 @@ def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
 
 
 def test_values_are_never_taken_for_places() -> None:
-    """UI-13, MSG-12: any message of a server, even with braces."""
+    """UI-13, MSG-12: values can be any message of a server, even with braces."""
     words = _("{problem} It says: {words}", problem="No.", words="{problem} {0} {missing} %s")
     assert translate(str(words), words.to_json()) == "No. It says: {problem} {0} {missing} %s"
 
@@ -52,6 +52,6 @@ def test_values_are_never_taken_for_places() -> None:
 @given(JSON, st.text())
 @example(words={}, text="\r")
 def test_malformed_words_change_nothing(words: object, text: str) -> None:
-    """MSG-10: rows may be hand-made."""
+    """MSG-10: rows may be written by hand."""
     assert translate(text, words) == text
     assert translate(text, {"template": text, "values": words}) == text

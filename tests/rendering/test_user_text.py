@@ -1,4 +1,4 @@
-"""People's own words on the page: exact, with links that lead where they say."""
+"""Users' own text on the page: exact, with links to the addresses that they show."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_copied_code_cannot_end_its_own_fence() -> None:
 
 
 def test_copied_message_has_links_to_its_files() -> None:
-    """MSG-12: files with any name; without a site only the text."""
+    """MSG-12: files with any name; only the text if no site is configured."""
     file = AttachmentSnapshot("a_1", "a [b]_*`.png", "image", "image/png", 1, 1, 1, None)
     links = "- [a \\[b\\]\\_\\*\\`.png](https://parley.example/attachments/a_1)"
     said, silent = (replace(message(text=text), attachments=(file,)) for text in (" Hi\n", ""))

@@ -1,7 +1,7 @@
-r"""Texts that have broken chats, sanitisers and terminals: as a person or a model might write them.
+r"""Texts that have broken chats, sanitisers and terminals, as a user or a model might write them.
 
-After OWASP's cheat sheet, DOMPurify's and html5sec's collections, and what Markdown, formulas, streaming and terminals
-add of their own.
+Based on OWASP's cheat sheet, DOMPurify's and html5sec's collections, with cases for Markdown, formulas, streaming and
+terminals.
 """
 
 SCRIPTS = (

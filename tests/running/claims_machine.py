@@ -25,7 +25,7 @@ from chat.runner.resume import MOST_ATTEMPTS, TurnSnapshot, open_claim, open_tur
 from chat.runs import lease
 from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
 from chat.runs.lease import Claim
-from chat.runs.lease_keeper import Beat, LeaseKeeper
+from chat.runs.lease_keeper import HeartbeatResult, LeaseKeeper
 from chat.runs.liveness import GRACE
 from chat.services.messages.sending import send_message
 from chat.services.runs.control import cancel
@@ -227,7 +227,7 @@ class Claims(RuleBasedStateMachine):
     def _taken_over(self, worker_id: str) -> None:
         """Let time pass until the other process, if it can, has noticed, and has claimed the sessions."""
         for other in [node for node in connected(self) if node.keeper.worker_id != worker_id][:1]:
-            while worker_id in lease.others(""):
+            while worker_id in lease.other_workers(""):
                 self.now += other.keeper.interval
                 self.beat(other)
             self.claim(other)
@@ -284,7 +284,7 @@ class Claims(RuleBasedStateMachine):
     def _claims(self, node: Node) -> dict[str, Claim]:
         return {session_id: run.claim for session_id, run in node.runs.items()}
 
-    def _act(self, node: Node, beat: Beat) -> None:
+    def _act(self, node: Node, beat: HeartbeatResult) -> None:
         node.safe_until = beat.began + settings.LEASE_SECONDS * SAFE_SHARE
         for claim in beat.lost:
             row = row_of(claim)
@@ -377,7 +377,7 @@ class Claims(RuleBasedStateMachine):
         self._write(*at, fate)
 
     def _finish(self, node: Node, run: Run, fate: str, *before: Change) -> None:
-        done = InsertMessage(ids.message_id(), "turn_done", {"type": "turn_done", "run_id": run.turn})
+        done = InsertMessage(ids.message_id(), "turn_done", {"type": "turn_done", "turn_id": run.turn})
         self._submit(node, run, fate, *before, done, CloseTurn())
 
     def _submit(self, node: Node, run: Run, fate: str, *changes: Change, texts: Sequence[PendingText] = ()) -> None:
@@ -484,7 +484,7 @@ def append(run: Run) -> PendingText:
 
 
 def insert(message_id: str, turn: str, status: str) -> InsertMessage:
-    fields = {"type": "text", "role": "system", "run_id": turn, "status": status}
+    fields = {"type": "text", "role": "system", "turn_id": turn, "status": status}
     return InsertMessage(message_id, "message_updated", fields)
 
 

@@ -18,11 +18,12 @@ from chat.services.runs import recording
 from chat.services.runs.recording import Job, Outcome
 from tests.running import claims_machine
 from tests.running.claims_machine import Claims
+from tests.support.effort import cases
 
 pytestmark = pytest.mark.django_db
 STEPS = 50
 # Orders of steps for the claims as they are, and at most so many for each fault, beginning with one that finds it soon.
-EXAMPLES = 15
+EXAMPLES = cases(15)
 MOST_TRIES = 40
 
 
@@ -45,18 +46,18 @@ def test_claims_hold_in_every_order(ana: User) -> None:
     play(ana, 0, examples=EXAMPLES)
 
 
-compare = lease_keeper.compare
+reconcile = lease_keeper.reconcile
 renew = lease.renew
 
 
-def nothing_unserved(*values: Any) -> lease_keeper.Comparison:
+def nothing_unserved(*values: Any) -> lease_keeper.Reconciliation:
     """The worker does not look for sessions that it owns and does not run."""
-    return replace(compare(*values), unserved=[])
+    return replace(reconcile(*values), unserved=[])
 
 
-def nothing_lost(*values: Any) -> lease_keeper.Comparison:
+def nothing_lost(*values: Any) -> lease_keeper.Reconciliation:
     """The worker does not look for claims that are not its own any more."""
-    return replace(compare(*values), lost=[])
+    return replace(reconcile(*values), lost=[])
 
 
 def renewed_in_time(worker_id: str) -> bool:
@@ -90,14 +91,14 @@ class Fault:
 
 
 FAULTS = {
-    "the answer to a claim is lost": Fault("never served", lease_keeper, "compare", nothing_unserved, 10),
+    "the answer to a claim is lost": Fault("never served", lease_keeper, "reconcile", nothing_unserved, 10),
     "the network is silent": Fault("text is published by", claims_machine, "SAFE_SHARE", math.inf, 7),
     "a lease is renewed late": Fault("that no other worker has", lease, "renew", renewed_in_time, 2),
     "a failover hands out an epoch twice": Fault(
         "of another one|closed as failed", recording._Run, "admits", same_epoch, 1
     ),
-    "the answer to a commit is lost": Fault("closed as failed", recording, "_judge", unnumbered, 1),
-    "the loser is not told": Fault("does not know that one is lost", lease_keeper, "compare", nothing_lost, 2),
+    "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 1),
+    "the loser is not told": Fault("does not know that one is lost", lease_keeper, "reconcile", nothing_lost, 2),
     "a turn ends its process": Fault("again and again", resume, "MOST_ATTEMPTS", 10**9, 5),
 }
 

@@ -19,10 +19,10 @@ from agents.providers.base import Request
 from agents.providers.scripted import Gate, Pause, Reply
 from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
 from chat.runner import agent_input, bridge, runtime, writer
-from chat.runner.agent_input import Briefing
+from chat.runner.agent_input import AgentInput
 from chat.runner.bridge import EXHAUSTED
 from chat.runner.resume import MOST_ATTEMPTS
-from chat.runner.runner import BRIEFS_AT_ONCE, THREADS, Runner
+from chat.runner.runner import INPUT_READS_AT_ONCE, THREADS, Runner
 from chat.runs import lease
 from chat.services.runs import recording
 from chat.services.runs.recording import Batch, Job, PendingText
@@ -75,7 +75,7 @@ async def test_session_whose_claim_was_not_heard_of_is_run(
 async def test_answers_to_commits_that_are_lost_change_nothing(
     house: House, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-01, RUN-10: every write is committed at its first try, but reported as failed; a message waits meanwhile."""
+    """MSG-01, RUN-10: every write is committed at its first try, but reported as failed; a message waits."""
     tries = itertools.count()
 
     def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
@@ -104,13 +104,13 @@ async def test_work_that_takes_all_threads_costs_no_lease(
     """RUN-15: contexts that take longer to read than a lease lasts. Claims go on, and nothing runs twice."""
     may_go = threading.Event()
 
-    def brief(session_id: str) -> Briefing:
+    def brief(session_id: str) -> AgentInput:
         assert may_go.wait(20)
         return agent_input.build_agent_input(session_id)
 
     monkeypatch.setattr(bridge, "build_agent_input", brief)
     hasty.script(lambda request: [f"Re: {request.messages[-1].text}"])
-    sessions = [await hasty.session(ana) for _ in range(THREADS + BRIEFS_AT_ONCE)]
+    sessions = [await hasty.session(ana) for _ in range(THREADS + INPUT_READS_AT_ONCE)]
     try:
         for session in sessions:
             await hasty.send(session, ana, "Hi")
@@ -155,9 +155,9 @@ async def test_epoch_that_a_failover_hands_out_again_is_another_claim(house: Hou
 
 def the_runner() -> Runner:
     """The house's own."""
-    assert runtime._node is not None
-    assert runtime._node.runner is not None
-    return runtime._node.runner
+    assert runtime._runtime is not None
+    assert runtime._runtime.runner is not None
+    return runtime._runtime.runner
 
 
 async def until_unsafe(runner: Runner) -> None:

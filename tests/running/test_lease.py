@@ -47,12 +47,12 @@ def test_only_work_that_is_due_is_claimed(ana: User) -> None:
     """RUN-01: once, with the first epoch; idle sessions are not claimed."""
     create_session(owner=ana)
     worker = lease.register_worker()
-    assert not lease.work_is_due()
+    assert not lease.is_work_due()
     session = due(ana)
-    assert lease.work_is_due()
+    assert lease.is_work_due()
     assert lease.claim(worker, 10) == [Claim(session.pk, 1, worker)]
     assert lease.claim(worker, 10) == lease.claim(lease.register_worker(), 10) == []
-    assert not lease.work_is_due()
+    assert not lease.is_work_due()
 
 
 def test_claims_are_a_few_at_a_time(ana: User) -> None:
@@ -76,7 +76,7 @@ def test_session_that_has_waited_longest_is_claimed_first(ana: User) -> None:
 
 
 def test_session_that_was_served_waits_from_its_next_request_on(ana: User) -> None:
-    """RUN-15: a session that ran for an hour is not served before those that came meanwhile."""
+    """RUN-15: a session that ran for an hour is not served before those that came in the meantime."""
     session, worker = due(ana), lease.register_worker()
     SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=1))
     (claim,) = lease.claim(worker, 1)
@@ -102,7 +102,7 @@ def test_session_of_a_dead_worker_is_taken_over_with_a_higher_epoch(ana: User) -
     (old,) = lease.claim(first, 10)
     assert lease.claim(second, 10) == []
     declare_dead(first)
-    assert lease.work_is_due()
+    assert lease.is_work_due()
     (new,) = lease.claim(second, 10)
     assert new == Claim(session.pk, old.epoch + 1, second)
     assert open_claim(old, 0.0) is None
@@ -116,12 +116,12 @@ def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
     due(ana)
     worker = lease.register_worker()
     lease.claim(worker, 10)
-    seen = lease.others("")[worker]
+    seen = lease.other_workers("")[worker]
     expire(worker)  # any change is a sign
     assert not lease.take_over(worker, seen)
     assert not lease.take_over("w_unknown", seen)
     assert SessionRun.objects.get().owner_id == worker
-    assert lease.take_over(worker, lease.others("")[worker])
+    assert lease.take_over(worker, lease.other_workers("")[worker])
     assert not Worker.objects.exists()
 
 
@@ -176,7 +176,7 @@ def test_owned_session_is_adopted_once(ana: User) -> None:
 
 
 def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
-    """RUN-06: what was wanted meanwhile is served before the session is released."""
+    """RUN-06: what was wanted in the meantime is served before the session is released."""
     session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 10)
     send_message(session=session, author=ana, text="More")
@@ -203,7 +203,7 @@ def test_claim_without_work_is_given_back(ana: User) -> None:
     lease.request(session.pk)
     (claim,) = lease.claim(worker, 10)
     assert open_claim(claim, 0.0) is None
-    assert not lease.work_is_due()
+    assert not lease.is_work_due()
 
 
 def test_stop_is_found_by_the_worker_that_owns_the_run(ana: User) -> None:
@@ -211,12 +211,12 @@ def test_stop_is_found_by_the_worker_that_owns_the_run(ana: User) -> None:
     session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 10)
     turn = SessionRun.objects.get(pk=session.pk).turn_id
-    assert lease.standings(worker, []) == {session.pk: lease.Standing(1, worker, RunState.RUNNING, turn)}
+    assert lease.run_rows(worker, []) == {session.pk: lease.RunRow(1, worker, RunState.RUNNING, turn)}
     cancel(session=session, author=ana)
-    assert lease.standings(worker, []) == {session.pk: lease.Standing(1, worker, RunState.CANCELLING, turn)}
+    assert lease.run_rows(worker, []) == {session.pk: lease.RunRow(1, worker, RunState.CANCELLING, turn)}
     lease.give_back(claim)
-    assert lease.standings(worker, []) == {}
-    assert lease.standings(worker, [session.pk])[session.pk].owner is None
+    assert lease.run_rows(worker, []) == {}
+    assert lease.run_rows(worker, [session.pk])[session.pk].owner is None
 
 
 def at_once(*works: Callable[[], object]) -> None:
@@ -293,7 +293,7 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
     deaf = wakeups.listen(lambda *_: wake.set())
 
     def serve() -> None:
-        while not sent.is_set() or lease.work_is_due():
+        while not sent.is_set() or lease.is_work_due():
             wake.wait(1)
             wake.clear()
             for claim in lease.claim(worker, 1):
@@ -323,15 +323,15 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
 
 
 def test_finding_work_reads_no_sessions_at_rest(ana: User) -> None:
-    """RUN-01: what is due, and what is a worker's own, stands in indexes without all the others."""
+    """RUN-01: what is due, and what is a worker's own, is in indexes without all the others."""
     made = Session.objects.bulk_create(Session(owner=ana, workspace=ana.workspaces.get()) for _ in range(2000))
     SessionRun.objects.bulk_create(SessionRun(session=each, wanted=3, done=3) for each in made)
     worker = lease.register_worker()
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    assert "run_due" in plan(lease.work_is_due)
+    assert "run_due" in plan(lease.is_work_due)
     assert "run_due" in plan(lambda: lease.claim(worker, 20))
-    assert "run_by_owner" in plan(lambda: lease.standings(worker, []))
+    assert "run_by_owner" in plan(lambda: lease.run_rows(worker, []))
 
 
 def plan(ask: Callable[[], object]) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from chat.models import RunState
-from chat.runs.lease import Claim, Standing
-from chat.runs.lease_keeper import compare
+from chat.runs.lease import Claim, RunRow
+from chat.runs.lease_keeper import reconcile
 
 MINE = Claim("s", 3, "w")
 RUNNING, CANCELLING, IDLE = RunState.RUNNING, RunState.CANCELLING, RunState.IDLE
 
 
-def row(epoch: int = 3, owner: str | None = "w", state: str = RUNNING) -> dict[str, Standing]:
-    return {"s": Standing(epoch, owner, state, "t")}
+def row(epoch: int = 3, owner: str | None = "w", state: str = RUNNING) -> dict[str, RunRow]:
+    return {"s": RunRow(epoch, owner, state, "t")}
 
 
 @pytest.mark.parametrize(
@@ -28,31 +28,31 @@ def row(epoch: int = 3, owner: str | None = "w", state: str = RUNNING) -> dict[s
         ("w", row(owner=None, state=IDLE), False),  # the turn has just ended
     ],
 )
-def test_claim_is_lost_with_its_epoch_or_its_owner(worker: str, found: dict[str, Standing], lost: bool) -> None:
+def test_claim_is_lost_with_its_epoch_or_its_owner(worker: str, found: dict[str, RunRow], lost: bool) -> None:
     """RUN-15: either of them alone may be the same after a failover."""
-    compared = compare(worker, {"s": MINE}, found, frozenset())
+    compared = reconcile(worker, {"s": MINE}, found, frozenset())
     assert (compared.lost, compared.stops) == ([MINE] if lost else [], {})
     assert compared.suspects == frozenset()
 
 
 def test_claim_of_nobody_is_lost_at_the_second_look() -> None:
     """RUN-15: the first one may see what the worker is about to hear of, such as its own release."""
-    first = compare("w", {"s": MINE}, row(owner=None), frozenset())
+    first = reconcile("w", {"s": MINE}, row(owner=None), frozenset())
     assert (first.lost, first.suspects) == ([], frozenset([MINE]))
-    second = compare("w", {"s": MINE}, row(owner=None), first.suspects)
+    second = reconcile("w", {"s": MINE}, row(owner=None), first.suspects)
     assert (second.lost, second.suspects) == ([MINE], frozenset())
 
 
 def test_session_without_service_is_found_at_the_second_look() -> None:
     """RUN-15: the answer to a claim may be on its way, or lost for good."""
-    first = compare("w", {}, row(), frozenset())
+    first = reconcile("w", {}, row(), frozenset())
     assert (first.unserved, first.suspects) == ([], frozenset([MINE]))
-    assert compare("w", {}, row(), first.suspects).unserved == [MINE]
-    assert compare("w", {}, row(epoch=4), first.suspects).unserved == []
-    assert compare("w", {"s": MINE}, row(), first.suspects).unserved == []
+    assert reconcile("w", {}, row(), first.suspects).unserved == [MINE]
+    assert reconcile("w", {}, row(epoch=4), first.suspects).unserved == []
+    assert reconcile("w", {"s": MINE}, row(), first.suspects).unserved == []
 
 
 def test_stop_is_read_for_own_claims_alone() -> None:
     """RUN-07: another worker's turn is another worker's to stop."""
-    assert compare("w", {"s": MINE}, row(state=CANCELLING), frozenset()).stops == {"s": "t"}
-    assert compare("w", {"s": MINE}, row(epoch=4, state=CANCELLING), frozenset()).stops == {}
+    assert reconcile("w", {"s": MINE}, row(state=CANCELLING), frozenset()).stops == {"s": "t"}
+    assert reconcile("w", {"s": MINE}, row(epoch=4, state=CANCELLING), frozenset()).stops == {}

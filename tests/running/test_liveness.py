@@ -10,14 +10,14 @@ from subprocess import PIPE, Popen
 import pytest
 from django.db import connection
 
-from chat.runs.lease import Sign
+from chat.runs.lease import Renewal
 from chat.runs.liveness import AdvisoryLock, FileLock, Watch
 from tests.support.database import maintenance
 
-SIGN = Sign(datetime(2026, 1, 1, tzinfo=UTC), 10.0)
-LATER = Sign(SIGN.lease_until + timedelta(seconds=2), 10.0)
+SIGN = Renewal(datetime(2026, 1, 1, tzinfo=UTC), 10.0)
+LATER = Renewal(SIGN.lease_until + timedelta(seconds=2), 10.0)
 # A clock that was an hour ahead when it wrote this.
-AHEAD = Sign(SIGN.lease_until + timedelta(hours=1), 10.0)
+AHEAD = Renewal(SIGN.lease_until + timedelta(hours=1), 10.0)
 HOLDER = """
 import fcntl, os, sys
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -27,12 +27,12 @@ sys.stdin.read()
 """
 
 
-def dead(watch: Watch, now: float, *signs: tuple[str, Sign], free: tuple[str, ...] = ()) -> set[str]:
+def dead(watch: Watch, now: float, *signs: tuple[str, Renewal], free: tuple[str, ...] = ()) -> set[str]:
     return set(watch.look(dict(signs), free, began=now, ended=now))
 
 
 @pytest.mark.parametrize("sign", [SIGN, AHEAD])
-def test_worker_without_a_sign_for_its_lease_is_dead(sign: Sign) -> None:
+def test_worker_without_a_sign_for_its_lease_is_dead(sign: Renewal) -> None:
     """RUN-15: whatever time its lease names: it counts from when it was first seen."""
     watch = Watch(gap=6.0, grace=1.0)
     for now in (0.0, 5.0, 9.9):

@@ -158,7 +158,7 @@ async def test_session_of_a_killed_process_does_not_wait_for_its_lease(town: Tow
 
 
 async def test_killed_process_runs_no_tool_twice(town: Town, ana: User) -> None:
-    """RUN-15: kill -9 in mid-tool; the model is told, and decides itself."""
+    """RUN-15: kill -9 in mid-tool; the model learns of it, and decides itself."""
     node = await town.node()
     session = await town.house.session(ana)
     await town.house.send(session, ana, "Dig")

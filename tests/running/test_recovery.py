@@ -113,7 +113,7 @@ def leave(session: Session, author: User, left: list[dict[str, Any]], state: str
         {"role": "user", "text": "Go", "user": author, "sender": "Ana"},
     ]
     for sequence, values in enumerate([*opening, *left], start=1):
-        row = ChatMessage(session=session, sequence=sequence, run_id=turn_id, timestamp=died, **values)
+        row = ChatMessage(session=session, sequence=sequence, turn_id=turn_id, timestamp=died, **values)
         row.save()
         if row.status == "streaming":
             rest = [MessageDelta(message=row, offset=3, text=" he"), MessageDelta(message=row, offset=1, text="ok")]
@@ -213,7 +213,7 @@ async def test_calls_without_ids_of_their_own_are_carried_out(asleep: House, ana
 
 
 async def test_queued_messages_run_after_the_healing(asleep: House, ana: User, bo: User, settings: Settings) -> None:
-    """RUN-15, RUN-06: what people said while nobody was there is answered."""
+    """RUN-15, RUN-06: what people said while no one was there is answered."""
     settings.RECOVERY = "close"
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
@@ -230,7 +230,7 @@ async def test_queued_messages_run_after_the_healing(asleep: House, ana: User, b
 
 
 async def test_turn_time_counts_from_its_beginning(asleep: House, ana: User) -> None:
-    """MSG-05: a person waited all that time; what was said while nobody measured has no duration."""
+    """MSG-05: a person waited all that time; what was said while no one measured has no duration."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
     await asleep.start()
@@ -262,7 +262,7 @@ async def test_restart_in_mid_answer_goes_on(house: House, ana: User) -> None:
 
 
 async def test_restart_in_mid_tool_goes_on(house: House, ana: User) -> None:
-    """RUN-15: finished results stay, the one that ran is told as lost, and those that waited begin now."""
+    """RUN-15: finished results stay, the one that ran is reported as lost, and those that waited begin now."""
     bench = Workbench()
     house.script([work(1, 2, 3, name="lone_work"), ["Fine."]], tools=[bench.lone_tool])
     session = await house.session(ana)

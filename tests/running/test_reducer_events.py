@@ -26,9 +26,9 @@ from agents.events import (
 from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.providers.scripted import Stop
 from chat.projections.context import TOOL_NOT_BEGUN
-from chat.runs.changes import CloseTurn, InsertMessage, RecordUsage, TellCancelled, TellStatus, UpdateMessage
+from chat.runs.changes import CloseTurn, InsertMessage, RecordUsage, ReportCancelled, ReportStatus, UpdateMessage
 from chat.runs.reducer import EMPTY_ANSWER, RESUME_NOTE, reduce
-from chat.runs.turn_state import OpenText, OpenTool, ProcessLost, SpokenText, Stopped
+from chat.runs.turn_state import OpenText, OpenTool, ProcessLost, ResponseText, Stopped
 from tests.support.ledger import Clock, Turn
 from tests.support.told import USAGE, calls, events_of
 
@@ -55,11 +55,11 @@ def test_turn_tells_its_events_in_order() -> None:
         "turn_done",
     ]
     assert turn.ledger.told == [
-        TellStatus("tool_calling", "double"),
-        TellStatus("tool_calling", "double"),
-        TellStatus("tool_calling", "double"),
-        TellStatus("thinking"),
-        TellStatus("idle"),
+        ReportStatus("tool_calling", "double"),
+        ReportStatus("tool_calling", "double"),
+        ReportStatus("tool_calling", "double"),
+        ReportStatus("thinking"),
+        ReportStatus("idle"),
     ]
 
 
@@ -109,7 +109,7 @@ def test_first_delta_names_model_and_time() -> None:
             "text_delta",
             {
                 "role": "assistant",
-                "run_id": "t_1",
+                "turn_id": "t_1",
                 "response_id": "r_1",
                 "mode": "agent",
                 "agent_id": "helper",
@@ -198,20 +198,20 @@ def test_stop_is_told_after_the_turn_is_done() -> None:
     done, *rest = changes
     assert isinstance(done, InsertMessage)
     assert (done.name, done.fields["status"]) == ("turn_done", "interrupted")
-    assert rest == [TellCancelled("t_1"), TellStatus("idle"), CloseTurn()]
+    assert rest == [ReportCancelled("t_1"), ReportStatus("idle"), CloseTurn()]
 
 
-@pytest.mark.parametrize(("begun", "told"), [(True, [TellStatus("thinking")]), (False, [])])
-def test_tool_that_was_lost_is_called_no_longer(begun: bool, told: list[TellStatus]) -> None:
+@pytest.mark.parametrize(("begun", "told"), [(True, [ReportStatus("thinking")]), (False, [])])
+def test_tool_that_was_lost_is_called_no_longer(begun: bool, told: list[ReportStatus]) -> None:
     """RUN-03, RUN-15: pages that have seen it begin see the turn go on."""
     call = calls(1)[0]
     turn = Turn().tell(STARTED, *_whole(call), *([ToolStarted(call)] if begun else []))
     _, changes = reduce(turn.state, ProcessLost(resume=True), turn.clock.tick())
-    assert [change for change in changes if isinstance(change, TellStatus)] == told
+    assert [change for change in changes if isinstance(change, ReportStatus)] == told
 
 
 def test_turn_that_ends_for_queued_messages_says_so() -> None:
-    """RUN-06: only that end may be taken back when the messages are withdrawn meanwhile."""
+    """RUN-06: only that end may be taken back when the messages are withdrawn in the meantime."""
     ends: list[tuple[FinishReason, bool]] = [("done", False), ("limit", False), ("pending", True)]
     for reason, for_queued in ends:
         _, changes = reduce(Turn().state, TurnFinished(reason), Clock().tick())
@@ -237,9 +237,9 @@ def test_lost_process_leaves_no_invented_duration() -> None:
 
 def test_note_asks_to_continue_only_what_was_said() -> None:
     """RUN-15: after cut reasoning there is nothing to continue; after a text there is, whatever came behind it."""
-    said = (SpokenText("m_7", 99.0),)
-    for reasoning, spoken, notes in ((True, (), 0), (False, said, 1), (True, said, 1)):
-        turn = Turn(open=OpenText("m_8", reasoning, 99.0), spoken=spoken)
+    said = (ResponseText("m_7", 99.0),)
+    for reasoning, texts, notes in ((True, (), 0), (False, said, 1), (True, said, 1)):
+        turn = Turn(open=OpenText("m_8", reasoning, 99.0), texts=texts)
         turn.ledger.rows["m_8"] = {"type": "reasoning" if reasoning else "text", "status": "streaming", "text": "Hel"}
         turn.tell(ProcessLost(resume=True))
         assert [row["text"] for row in turn.ledger.of(role="system")] == [RESUME_NOTE] * notes

@@ -1,4 +1,4 @@
-"""Wherever a turn ends, what there is gets committed: every prefix of every kind of turn, by every kind of end."""
+"""Wherever a turn ends, what exists gets committed: every prefix of every kind of turn, by every kind of end."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def check_metrics(turn: Turn, events: Sequence[AgentEvent]) -> None:
 
 
 def check_texts(turn: Turn, events: Sequence[AgentEvent], *, timed: bool) -> None:
-    """Every word is in the rows, in order; whoever spoke while the process lived has a duration (MSG-05)."""
+    """Every word is in the rows, in order; what was written while the process lived has a duration (MSG-05)."""
     for kind, event_type in (("text", TextDelta), ("reasoning", ReasoningDelta)):
         said = "".join(event.text for event in events if isinstance(event, event_type))
         rows = turn.ledger.of(type=kind, role="assistant")
@@ -117,7 +117,7 @@ def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str)
 
 @pytest.mark.parametrize("name", TURNS)
 def test_lost_turn_runs_no_tool_twice(turns: dict[str, list[AgentEvent]], name: str) -> None:
-    """RUN-15: after a resume only calls that had not begun are pending; those that had are told as lost."""
+    """RUN-15: after a resume only calls that had not begun are pending; those that had are reported as lost."""
     for length in range(len(turns[name])):
         turn = Turn().tell(*turns[name][:length])
         before = {message_id: dict(row) for message_id, row in turn.ledger.rows.items()}

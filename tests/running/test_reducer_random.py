@@ -14,6 +14,7 @@ from agents.providers.scripted import Reply
 from chat.projections.context import context
 from chat.runs.turn_state import ProcessLost, Stopped, TurnEvent
 from tests.running.test_reducer_prefixes import check_ends, check_texts
+from tests.support.effort import cases
 from tests.support.ledger import Turn
 from tests.support.protocol import check_context
 from tests.support.scripts import scripts
@@ -27,7 +28,7 @@ ENDS: list[TurnEvent] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(script=scripts, data=st.data())
 def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) -> None:
     """RUN-08, RUN-15, CTX-02, CTX-03: rows at rest, and a context that both vendors take."""
@@ -43,7 +44,7 @@ def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) 
     check_context(turn.ledger.messages(), may_wait=goes_on)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(script=scripts)
 def test_rows_say_what_the_loop_remembers(script: list[Reply]) -> None:
     """MSG-08, CTX-01: before every request the context made from the rows is the loop's own history, byte for byte."""

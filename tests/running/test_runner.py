@@ -29,9 +29,9 @@ from tests.support.workers import declare_all_dead
 
 def the_runner() -> Runner:
     """The house's own."""
-    assert runtime._node is not None
-    assert runtime._node.runner is not None
-    return runtime._node.runner
+    assert runtime._runtime is not None
+    assert runtime._runtime.runner is not None
+    return runtime._runtime.runner
 
 
 def execute(*statements: str) -> None:
@@ -51,7 +51,7 @@ async def workers_away(house: House) -> AsyncIterator[None]:
 
 
 async def test_two_runners_share_the_work(house: House, ana: User) -> None:
-    """RUN-15: every message is answered once, whoever claims it."""
+    """RUN-15: every message is answered once, whichever worker claims it."""
     other = Runner()
     await other.start()
     try:
@@ -112,7 +112,7 @@ async def test_runner_that_slept_through_its_lease_cannot_write(house: House, an
 
 
 async def test_runner_that_lost_its_lease_begins_anew(house: House, ana: User, settings: Settings) -> None:
-    """RUN-15: it takes up again what nobody else has taken, under a new name."""
+    """RUN-15: it takes back what no other worker has taken, under a new name."""
     settings.LEASE_SECONDS = 0.5
     await house.restart()
     gate = Gate()
@@ -134,7 +134,7 @@ async def test_runner_that_lost_its_lease_begins_anew(house: House, ana: User, s
 async def test_run_goes_on_when_its_lease_is_renewed_late(house: House, ana: User, settings: Settings) -> None:
     """RUN-15, LIVE-01: longer without a lease than it lasts, but no other worker has the session.
 
-    Nothing is published meanwhile; then the text goes out that was held back, and the same run goes on.
+    Nothing is published in the meantime; then the text goes out that was held back, and the same run goes on.
     """
     settings.LEASE_SECONDS = 0.5
     await house.restart()
@@ -169,7 +169,7 @@ async def test_sessions_of_a_runner_that_cut_its_runs_are_run_again(
 ) -> None:
     """RUN-15: too long without a lease: the runs are cut. When the database is back, the worker takes them up again."""
     settings.LEASE_SECONDS = 0.5
-    monkeypatch.setattr(runner, "CUT_AFTER", 0.5)
+    monkeypatch.setattr(runner, "CANCEL_AFTER", 0.5)
     await house.restart()
     gate = Gate()
     house.script([["Once", gate], ["Twice."]])
@@ -220,7 +220,7 @@ async def test_runner_outlives_a_database_that_is_away(
 async def test_turn_waits_for_a_database_that_is_away(
     transactional_db: None, ana: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-10, RUN-15: what a person gets is an answer, not an error; the claim is kept meanwhile."""
+    """RUN-10, RUN-15: what a person gets is an answer, not an error; the claim is kept in the meantime."""
     settings.RUNNER = "none"
     house, its_runner = House(), Runner()
     house.script([["Hello"]])

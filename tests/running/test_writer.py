@@ -1,4 +1,4 @@
-"""The batched writer: many sessions in one transaction, nobody hurt by another, nothing lost, nothing per token."""
+"""The batched writer: many sessions in one transaction, no one hurt by another, nothing lost, nothing per token."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from chat.runs.lease import Claim
 from chat.services.messages.sending import send_message
 from chat.services.runs.recording import Job, Recorded
 from chat.services.sessions.lifecycle import create_session
+from tests.support.effort import cases
 from tests.support.statements import counted, watched_statements
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ TAKE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN; LOCK TABLE chat_sessi
 
 @contextmanager
 def locked_database() -> Iterator[None]:
-    """Somebody else writes and does not come to an end."""
+    """Another user writes and does not come to an end."""
     locked, release = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -190,7 +191,7 @@ async def test_fenced_job_is_told_so(desk: Desk) -> None:
 
 
 async def test_nothing_is_lost_while_the_database_is_locked(desk: Desk) -> None:
-    """RUN-15: jobs and text wait; nobody's future fails."""
+    """RUN-15: jobs and text wait; no one's future fails."""
     (claim,) = await desk.open(1)
     await desk.submit(claim, insert("m_0"))
     with locked_database():
@@ -265,7 +266,7 @@ async def test_closing_writes_all_that_waits(desk: Desk) -> None:
 
 @pytest.mark.sqlite  # likewise
 async def test_closing_gives_up_on_a_database_that_is_away(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-15: a process can end; whoever waited is told."""
+    """RUN-15: a process can end; a user who waited is notified."""
     (claim,) = await desk.open(1)
     with impatient_connections(), locked_database():
         job = desk.submit(claim, insert("m_0"))
@@ -280,7 +281,7 @@ pieces = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.text(max_size=4, alphabet="ab"), said=pieces)
 async def test_folded_text_is_what_was_said(desk: Desk, first: str, said: list[tuple[str, bool]]) -> None:
     """MSG-01, MSG-12: however it was cut and whenever it was flushed, in any script."""

@@ -1,1 +1,1 @@
-"""Proofs of the web servers: what connections may take of them, and that people are served on both."""
+"""Tests of the web servers: the limits of connections, and the main flows on both servers."""

@@ -31,7 +31,7 @@ LIMITS = {
 
 
 class Running(Server):
-    """A server that runs, and how its administrator is signed in."""
+    """A running server, and how to sign in as its administrator."""
 
     cookies: dict[str, str]
 
@@ -42,19 +42,19 @@ class Running(Server):
 
 @dataclass
 class Person:
-    """Somebody who is signed in to a server."""
+    """A user who is signed in to a server."""
 
     server: Running
     http: ClientSession
 
     async def session(self) -> str:
-        """Begin a session; return its id."""
+        """Create a session; return its id."""
         async with self.http.post("/api/sessions", json={"title": "Talk"}) as begun:
             assert begun.status == 201, await begun.text()
             return cast(str, (await begun.json())["id"])
 
     async def socket(self, session: str, **options: Any) -> ClientWebSocketResponse:
-        """Open the events of a session."""
+        """Open the events socket of a session."""
         options = {"origin": self.server.address, "max_msg_size": 0, **options}
         socket: ClientWebSocketResponse = await self.http.ws_connect(f"/ws/sessions/{session}/", **options)
         return socket

@@ -1,4 +1,4 @@
-"""What strangers, and people who mean no good, do to a server: each of these stopped or filled it once."""
+"""Attacks of strangers and of malicious users; each of these once stopped or filled a server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE = 30
 
 
 class Raw:
-    """A connection on which the test writes what it likes."""
+    """A raw connection on which the test writes any bytes."""
 
     def __init__(self, server: Running) -> None:
         self.socket = socket.create_connection(("127.0.0.1", server.port))
@@ -48,7 +48,7 @@ class Raw:
         self.socket.sendall(data)
 
     def send_on(self, data: bytes) -> None:
-        """Send the same again and again. Raises ConnectionError when the server cuts the connection."""
+        """Send the same data repeatedly. Raises ConnectionError when the server cuts the connection."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:  # a fast machine sends gigabytes before that
             self.send(data)
@@ -72,7 +72,7 @@ class Raw:
         return int(lines[0].split()[1]), headers.get("content-type", ""), body
 
     def is_over(self) -> bool:
-        """Wait until the server ends the connection."""
+        """Return whether the server ends the connection."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -82,7 +82,7 @@ class Raw:
 
 
 def problem_in(answer: tuple[int, str, bytes]) -> tuple[int, str]:
-    """Return the status and the code of a problem."""
+    """Return the status and the code of a problem response."""
     status, media_type, body = answer
     assert media_type == "application/problem+json", body
     problem = json.loads(body)
@@ -96,7 +96,7 @@ HUGE = f"Content-Length: {100 * MEGABYTE}"
 
 
 def test_stranger_s_body_is_refused_unread(running: Running) -> None:
-    """A hundred megabytes were kept in memory until somebody asked who had sent them."""
+    """The server once held a hundred megabytes in memory before it authenticated the request."""
     with Raw(running) as raw:
         status, media_type, body = raw.ask("POST /accounts/sign-in/ HTTP/1.1", MULTIPART, HUGE)
         assert (status, media_type) == (413, "text/html; charset=utf-8")
@@ -116,7 +116,7 @@ def test_stranger_s_body_is_refused_unread(running: Running) -> None:
 
 
 def test_stranger_s_endless_body_is_cut_off(running: Running) -> None:
-    """Where no length is told, what arrives is counted; what comes after the refusal is dropped, for a while."""
+    """A body without a length is counted as it arrives; for a while, data after the refusal is dropped."""
     before = running.memory()
     chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
     with Raw(running) as raw:
@@ -131,7 +131,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(running: Running) -> Non
         raw.send(b"POST /api/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3000000\r\n\r\n")
         raw.send(b"x" * 3_000_000)
         assert problem_in(raw.response()) == (413, "too_large")
-        assert raw.ask("GET /healthz HTTP/1.1")[0] == 200  # the rest was not taken for another request
+        assert raw.ask("GET /healthz HTTP/1.1")[0] == 200  # the rest was not parsed as another request
 
 
 async def test_file_beyond_its_limit_is_refused_by_name(person: Person) -> None:
@@ -188,7 +188,7 @@ def test_other_addresses_are_told_in_plain_text(running: Running) -> None:
 
 @pytest.mark.parametrize("address", ["/api/sessions", "/"])
 async def test_head_that_does_not_end_is_cut_off(running: Running, address: str) -> None:
-    """A header now and then kept a connection for ever, and a thousand of them kept everybody out."""
+    """One header now and then kept a connection open without end, and a thousand of those kept all users out."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
     writer.write(f"GET {address} HTTP/1.1\r\n".encode())
     response = asyncio.ensure_future(reader.read())
@@ -209,7 +209,7 @@ async def test_silent_connection_is_closed(running: Running) -> None:
 
 
 def test_connections_of_one_address_are_bounded(running: Running) -> None:
-    """A thousand idle connections left no descriptor for anybody, the database included."""
+    """A thousand idle connections left no file descriptors, not even for the database."""
     with ExitStack() as stack:
         for _ in range(CONNECTIONS_PER_ADDRESS):
             stack.enter_context(Raw(running))
@@ -217,14 +217,14 @@ def test_connections_of_one_address_are_bounded(running: Running) -> None:
             status, _media_type, body = refused.response()
             assert status == 429
             assert b"Too many connections" in body
-    while True:  # the server has not heard yet that all of them are gone
+    while True:  # the server has not noticed yet that all of them are closed
         with Raw(running) as raw:
             if raw.ask("GET /healthz HTTP/1.1")[0] == 200:
                 break
 
 
 async def test_sockets_of_one_user_are_bounded(person: Person) -> None:
-    """Nine hundred sockets of one person left no connection for others."""
+    """Nine hundred sockets of one user left no connections for others."""
     session = await person.session()
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(await person.socket(session)) for _ in range(SOCKETS_PER_USER)]
@@ -239,7 +239,7 @@ async def test_sockets_of_one_user_are_bounded(person: Person) -> None:
 
 
 async def until_let_in(person: Person, session: str) -> None:
-    """Open a socket that is not closed at once."""
+    """Open a socket, and retry until the server does not close it at once."""
     async with asyncio.timeout(PATIENCE):
         while True:
             async with await person.socket(session) as socket:
@@ -261,7 +261,7 @@ async def test_streams_of_one_user_are_bounded(person: Person) -> None:
 
 
 async def test_waiting_requests_count_as_streams(person: Person) -> None:
-    """LIVE-03: each holds a connection, too. One too many is refused, and can be repeated with its key."""
+    """LIVE-03: each waiting request holds a connection. One too many is refused, and can be repeated with its key."""
     session = await person.session()
     address = f"/api/sessions/{session}/messages?wait=600"
     async with AsyncExitStack() as stack:
@@ -283,7 +283,7 @@ async def test_waiting_requests_count_as_streams(person: Person) -> None:
 
 
 async def test_strangers_and_other_origins_get_no_socket(person: Person, running: Running) -> None:
-    """LIVE-06: a page of another program on the same host has the cookie, too."""
+    """LIVE-06: the page of another program on the same host has the cookie, too."""
     session = await person.session()
     for origin in ("http://127.0.0.1:9999", f"https://127.0.0.1:{running.port}", "http://localhost:3000", "null"):
         with pytest.raises(WSServerHandshakeError, match="403"):
@@ -297,7 +297,7 @@ async def test_strangers_and_other_origins_get_no_socket(person: Person, running
 
 
 async def settled(running: Running) -> int:
-    """Wait until the memory of the server does not change any more; return it."""
+    """Wait until the server's memory stops changing; return it."""
     found: list[int] = []
     async with asyncio.timeout(PATIENCE):
         while len(found) < 5 or max(found[-5:]) - min(found[-5:]) > MEGABYTE:
@@ -307,7 +307,7 @@ async def settled(running: Running) -> int:
 
 
 async def large_session(person: Person) -> str:
-    """Bring in a session with four million characters."""
+    """Import a session with four million characters."""
     messages = [
         {"id": f"m_{number:024x}", "sequence": number, "role": "user", "text": "some words " * 36_000}
         for number in range(1, 11)
@@ -321,7 +321,7 @@ async def large_session(person: Person) -> str:
 
 
 def transport_of(socket: ClientWebSocketResponse) -> asyncio.Transport:
-    """Return what the client reads from and writes to."""
+    """Return the transport of a client's connection."""
     connection = socket._conn
     assert connection is not None
     assert isinstance(connection.transport, asyncio.Transport)
@@ -329,7 +329,7 @@ def transport_of(socket: ClientWebSocketResponse) -> asyncio.Transport:
 
 
 async def test_socket_that_reads_nothing_fills_no_memory(person: Person, running: Running) -> None:
-    """Sixty syncs of a session of twenty megabytes took two and a half gigabytes. Others are served meanwhile."""
+    """Sixty syncs of a 20 MB session once took 2.5 GB. Other users are served in the meantime."""
     session = await large_session(person)
     before = await settled(running)
     quiet = await person.socket(session)
@@ -345,12 +345,12 @@ async def test_socket_that_reads_nothing_fills_no_memory(person: Person, running
 
 
 async def test_frames_behind_a_slow_command_are_not_read(person: Person, running: Running) -> None:
-    """Twenty-one frames of nineteen megabytes were taken, all of them, while one command was being carried out."""
+    """The server once read twenty-one frames of 19 MB while it carried out one command."""
     session = await person.session()
     frame = json.dumps({"type": "rename", "title": "x" * (LONGEST_FRAME - 1000)})
     async with await person.socket(session) as socket:
         with closing(sqlite3.connect(running.data / "parley.sqlite3", isolation_level=None)) as database:
-            database.execute("BEGIN IMMEDIATE")  # whoever writes waits
+            database.execute("BEGIN IMMEDIATE")  # all writers wait
             await socket.send_json({"type": "rename", "title": "Slow"})
             before = await settled(running)
             sending = [asyncio.ensure_future(socket.send_str(frame)) for _ in range(21)]
@@ -361,7 +361,7 @@ async def test_frames_behind_a_slow_command_are_not_read(person: Person, running
 
 
 async def test_unfinished_frames_of_all_sockets_are_bounded(person: Person, running: Running) -> None:
-    """Forty sockets with an unfinished frame each held 760 megabytes. The largest goes when it is too much."""
+    """Forty sockets with an unfinished frame each held 760 MB. The server closes the largest above a limit."""
     session = await person.session()
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(await person.socket(session)) for _ in range(SOCKETS_PER_USER)]
@@ -388,7 +388,7 @@ async def test_frame_beyond_the_limit_is_refused_by_its_head(person: Person) -> 
 
 
 def unfinished_frame(size: int, length: int = LONGEST_FRAME) -> bytes:
-    """Return the first bytes of a masked text frame of a length."""
+    """Return the first bytes of a masked text frame of the given length."""
     return b"\x81\xff" + length.to_bytes(8) + b"\0\0\0\0" + b"x" * size
 
 

@@ -1,4 +1,4 @@
-"""What people and programs do, over real connections, on each server."""
+"""The main flows of users and programs, over real connections, on each server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def heard(socket: ClientWebSocketResponse, **wanted: object) -> Json:
 
 
 async def test_a_conversation_by_socket(person: Person) -> None:
-    """RUN-01, RUN-07, RUN-13: ask, watch the answer grow, stop it, fork."""
+    """RUN-01, RUN-07, RUN-13: ask, watch the answer stream, stop it, fork."""
     session = await person.session()
     async with await person.socket(session) as socket:
         await socket.send_json({"type": "sync", "ref": "1"})
@@ -39,7 +39,7 @@ async def test_a_conversation_by_socket(person: Person) -> None:
 
 
 async def test_a_conversation_by_rest_and_events(person: Person) -> None:
-    """LIVE-03: a program sends, follows the steps as they come, and exports what was said."""
+    """LIVE-03: a program sends a message, follows the steps as they stream, and exports the session."""
     session = await person.session()
     async with person.http.get(f"/api/sessions/{session}/steps/stream") as stream:
         assert stream.content_type == "text/event-stream"
@@ -59,7 +59,7 @@ async def test_a_conversation_by_rest_and_events(person: Person) -> None:
 
 
 async def test_files_go_up_and_come_back(person: Person) -> None:
-    """A file of more than a megabyte, as a form and in chunks, from a script of the page and by the API."""
+    """A file of more than a megabyte, as a form and in chunks, from the page's script and through the API."""
     session = await person.session()
     words = b"words and more words\n" * 70_000
     for address in (f"/sessions/{session}/attachments", f"/api/sessions/{session}/attachments"):
@@ -73,7 +73,7 @@ async def test_files_go_up_and_come_back(person: Person) -> None:
 
 
 async def test_longest_message_is_taken_however_it_is_written(person: Person) -> None:
-    """MSG-12: escaped to twelve bytes a character, it is still a message that may be sent."""
+    """MSG-12: the longest message is accepted, even with each character escaped to twelve bytes."""
     session = await person.session()
     text = "😀" * MAX_MESSAGE_CHARS
     body = BytesIO(json.dumps({"text": text}).encode())
@@ -83,7 +83,7 @@ async def test_longest_message_is_taken_however_it_is_written(person: Person) ->
 
 
 async def test_a_page_and_its_errors(person: Person) -> None:
-    """The status line names the status (Twisted does not know all of them), and compression and caching are as ever."""
+    """The status line names the status, which Twisted does not know for all of them; compression and caching work."""
     async with person.http.get("/") as home:
         assert (home.status, home.headers["Server"]) == (200, "Parley")
         assert "gzip" in home.headers["Content-Encoding"]

@@ -1,4 +1,4 @@
-"""Counting connections and the frames that sockets hold."""
+"""Count connections, and the unfinished frames that sockets hold."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_no_limit_is_no_limit() -> None:
 
 
 class Socket:
-    """A socket that remembers by which code it was given up."""
+    """A socket that records the code with which it was closed."""
 
     def __init__(self) -> None:
         self.code: int | None = None
@@ -55,7 +55,7 @@ class Socket:
 
 
 async def test_largest_unfinished_frame_makes_room() -> None:
-    """A person with a message of some size is not the one to go when somebody fills the server."""
+    """Of a server full of unfinished frames, the largest is closed, not a user's message of ordinary size."""
     budget = FrameBudget(limit=1000 * KB)
     honest, working, hostile = Socket(), Socket(), Socket()
 
@@ -98,7 +98,7 @@ async def test_frame_has_to_grow() -> None:
 
 
 async def test_sockets_that_connect_at_the_same_time_are_counted(settings: Settings) -> None:
-    """A socket is not among the listeners before the database has answered who may listen."""
+    """A socket joins the subscribers only after the database has confirmed its user's access."""
     settings.SOCKETS_PER_USER = 2
     hub = Hub()
     with (

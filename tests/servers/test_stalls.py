@@ -1,4 +1,4 @@
-"""A peer that takes nothing of a response is cut off; one that takes it slowly is not. Reading waits, too."""
+"""A peer that reads nothing of a response is cut off; one that reads slowly is not. Reading pauses, too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.servers.limits import PONG_SECONDS, SLOWEST_BYTES_PER_SECOND, Keepaliv
 
 
 class Transport(asyncio.Transport):
-    """A connection with so many bytes to send, of which the peer takes some now and then."""
+    """A connection with `unsent` bytes, of which the peer takes `takes` at each check."""
 
     def __init__(self, unsent: int, takes: int) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> No
 
     timers = [uvicorn_server.StallTimer(each) for each in (still, slow)]
     await still.aborted.wait()
-    while slow.asked < 5:  # noqa: ASYNC110  # a timer of its own asks
+    while slow.asked < 5:  # noqa: ASYNC110  # its own timer checks
         await asyncio.sleep(0)
     assert not slow.aborted.is_set()
     for timer in timers:
@@ -48,7 +48,7 @@ async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_pong_may_take_as_long_as_what_was_sent_before() -> None:
-    """A pong comes after a large frame, which a slow line takes 61 seconds for; an answered ping accounts for it."""
+    """A pong comes after a large frame that takes 61 seconds on a slow line; the time limit of the ping includes it."""
     keepalive = Keepalive()
     keepalive.sent(500_000)
     assert keepalive.pinged() == PONG_SECONDS + 500_000 / SLOWEST_BYTES_PER_SECOND
@@ -58,7 +58,7 @@ def test_pong_may_take_as_long_as_what_was_sent_before() -> None:
 
 
 def test_peer_that_is_sending_is_alive() -> None:
-    """A pong also comes after the frame that the peer is sending. Data from before the ping says nothing."""
+    """A pong also comes after a frame that the peer is still sending. Data from before the ping proves nothing."""
     keepalive = Keepalive()
     keepalive.received()
     keepalive.pinged()
@@ -78,15 +78,15 @@ async def test_uvicorn_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest
     socket._keepalive.received()  # a part of a frame
     socket.keepalive_timeout()
     assert not failed.is_set()
-    await failed.wait()  # the next time nothing has come
+    await failed.wait()  # nothing has arrived since
     socket._abort_timer.cancel()
 
 
 async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """One ping at a time: with two, Autobahn forgets the timer of the first, and closes in spite of its pong."""
-    from chat.servers import daphne_server  # it installs an event loop of Twisted's beside that of the tests
+    from chat.servers import daphne_connections  # it installs one of Twisted's event loops next to that of the tests
 
-    base: Any = daphne_server.SocketProtocol.__base__
+    base: Any = daphne_connections.SocketProtocol.__base__
     dropped, timers, pings = [], [], []
     monkeypatch.setattr(base, "onAutoPingTimeout", lambda self: dropped.append(self))
 
@@ -95,7 +95,7 @@ async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.
         pings.append(self.autoPingTimeout)
 
     monkeypatch.setattr(base, "_sendAutoPing", ping)
-    socket: Any = daphne_server.SocketProtocol.__new__(daphne_server.SocketProtocol)
+    socket: Any = daphne_connections.SocketProtocol.__new__(daphne_connections.SocketProtocol)
     timer = SimpleNamespace(call_later=lambda seconds, function: timers.append((seconds, function)))
     socket.factory, socket._keepalive, socket.autoPingPending = SimpleNamespace(_batched_timer=timer), Keepalive(), None
 
@@ -111,11 +111,11 @@ async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.
 
 
 async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    from chat.servers import daphne_server  # it installs an event loop of Twisted's beside that of the tests
+    from chat.servers import daphne_connections, daphne_server  # as above
 
     monkeypatch.setattr(daphne_server, "STALL_SECONDS", 0.001)
     server: Any = daphne_server.BoundedServer.__new__(daphne_server.BoundedServer)
-    pace = daphne_server.Pace()
+    pace = daphne_connections.Pace()
     pace.pauseProducing()
     unsent = iter([1000, 900, 900, 900])  # twice in each round
 
@@ -135,8 +135,8 @@ async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_daphne_reads_no_further_than_the_application() -> None:
-    """Twisted would read on; what waits is bounded by that, and not only by giving up the connection."""
-    from chat.servers import daphne_server  # as above
+    """Twisted would read on; the limit on waiting data relies on pausing, not only on closing the connection."""
+    from chat.servers import daphne_connections  # as above
 
     class Connection:
         reads = True
@@ -148,8 +148,8 @@ async def test_daphne_reads_no_further_than_the_application() -> None:
             self.reads = True
 
     connection = Connection()
-    queue = daphne_server.InputQueue(connection)
-    size = daphne_server.HIGH_WATER // 2 + 1
+    queue = daphne_connections.InputQueue(connection)
+    size = daphne_connections.HIGH_WATER // 2 + 1
     part = {"type": "http.request", "body": bytes(size), "more_body": True}
     seen = []
     for _ in range(3):

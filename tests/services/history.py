@@ -41,7 +41,7 @@ THOUGHT: tuple[TurnEvent, ...] = (ReasoningDelta("H"), ReasoningDelta("m"))
 SIGNED = PartDone(Thinking("Hm", "scripted", {"signature": "s"}))
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 whichever = st.integers(0, 30)
-somebody = st.integers(0, 1)
+someone = st.integers(0, 1)
 
 
 class People(CheckedSession):
@@ -52,11 +52,11 @@ class People(CheckedSession):
         self.words = count(1)
         self.purged: set[str] = set()
 
-    @rule(who=somebody)
+    @rule(who=someone)
     def send(self, who: int) -> None:
         self.do(sending.send_message, who, text=f"Said {next(self.words)}")
 
-    @rule(at=whichever, who=somebody, how=st.sampled_from(["edit", "withdraw"]))
+    @rule(at=whichever, who=someone, how=st.sampled_from(["edit", "withdraw"]))
     def think_better(self, at: int, who: int, how: str) -> None:
         """Change or take back what is queued."""
         while not ChatMessage.objects.queued(self.session.pk).exists():
@@ -75,7 +75,7 @@ class People(CheckedSession):
                 if self.player.begin():
                     self.player.tell(Stopped())
 
-    @rule(at=whichever, who=somebody)
+    @rule(at=whichever, who=someone)
     def edit(self, at: int, who: int) -> None:
         self.do(editing.edit, who, message_id=self.row(at), text=f"Edited {next(self.words)}")
 
@@ -145,7 +145,7 @@ class People(CheckedSession):
     def run_tools(self, at: int) -> None:
         self.do(control.run_tools, message_id=self.any_of(at, type="tool_group", removed_at__isnull=True))
 
-    @rule(at=whichever, who=somebody)
+    @rule(at=whichever, who=someone)
     def send_now(self, at: int, who: int) -> None:
         held = self.any_of(at, held=True, removed_at__isnull=True)
         self.do(sending.send_now, who, message_id=None if at % 2 else held)
@@ -157,7 +157,7 @@ class People(CheckedSession):
         if made is not None:
             self.do(suggestions.accept if accepts else suggestions.dismiss, suggestion_id=made.pk)
 
-    @rule(who=somebody, what=st.sampled_from(["one", "two", "prompt"]))
+    @rule(who=someone, what=st.sampled_from(["one", "two", "prompt"]))
     def change_session(self, who: int, what: str) -> None:
         if what == "prompt":
             self.do(lifecycle.set_system_prompt, who, system_prompt=f"Be {next(self.words)}.")
@@ -241,7 +241,7 @@ class History(People):
 
     @rule(calls=st.integers(2, 3), told=st.integers(1, 5), at_once=st.booleans(), resumes=st.booleans())
     def crash_at_work(self, calls: int, told: int, at_once: bool, resumes: bool) -> None:
-        """The process dies while tools are at work."""
+        """The process dies while tools are running."""
         self.work(calls, told=told, at_once=at_once, done=True)
         self.crash(resumes=resumes, found=True)
 
@@ -253,8 +253,8 @@ class History(People):
             if not self.player.begin() or self.player.state is None:
                 return
             model = Session.objects.get(pk=self.session.pk).model
-            anew = (ResponseStarted(model, "scripted", 1000), *events) if events else ()
-            self.player.tell(*(unfinished(self.player.state) or anew))
+            again = (ResponseStarted(model, "scripted", 1000), *events) if events else ()
+            self.player.tell(*(unfinished(self.player.state) or again))
 
 
 def unfinished(state: TurnState) -> list[TurnEvent]:
@@ -262,7 +262,7 @@ def unfinished(state: TurnState) -> list[TurnEvent]:
     calls = [ToolCall(tool.call_id, tool.name, {"n": 1}) for tool in state.tools]
     begun = {tool.call_id for tool in state.tools if tool.began is not None}
     ends: list[TurnEvent] = []
-    if state.open is not None or state.spoken:
+    if state.open is not None or state.texts:
         ends.append(ResponseDone("tool_use" if calls else "end", USAGE))
     ends += [ToolStarted(call) for call in calls if call.id not in begun]
     ends += [ToolReturned(ToolResult(call.id, "2")) for call in calls]
@@ -274,7 +274,7 @@ def answer(made: Session) -> None:
     player = Player(made)
     with committed():
         if player.begin():
-            check_context(list(ChatMessage.objects.live(made.pk).order_by("sequence")), may_wait=True)
+            check_context(list(ChatMessage.objects.in_conversation(made.pk).order_by("sequence")), may_wait=True)
             assert player.state is not None
             assert not unfinished(player.state)
             player.tell(ResponseStarted("one", "scripted", 1000), TextDelta("So"), *ENDS)

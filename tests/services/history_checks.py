@@ -29,7 +29,7 @@ GROWING = (MessageStatus.WAITING, *UNFINISHED)
 
 
 class Heard(Publisher):
-    """The publisher, with somebody at its other end."""
+    """The publisher, with a user at its other end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class CheckedSession(RuleBasedStateMachine):
         return SessionRun.objects.get(pk=self.session.pk).state == RunState.IDLE
 
     def do(self, service: Callable[..., Any], who: int = 0, **what: Any) -> Any:
-        """Let somebody do something, or be refused."""
+        """Let a user do something, or be refused."""
         try:
             with committed():
                 return service(session=self.session, author=self.people[who], **what)
@@ -120,7 +120,7 @@ class CheckedSession(RuleBasedStateMachine):
             return None
 
     def row(self, at: int) -> str:
-        """Any of the rows that stand there."""
+        """Any of the rows that are there."""
         rows = live(self.session)
         return rows[at % len(rows)].pk if rows else "m_none"
 

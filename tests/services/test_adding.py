@@ -46,7 +46,7 @@ def test_added_message_stands_where_it_was_put(session: Session, ana: User, bo: 
     row = added(session, bo, rows[1].pk, role)
     assert places(session) == list(enumerate([rows[0].pk, rows[1].pk, row.pk, rows[2].pk, rows[3].pk], 1))
     row.refresh_from_db()
-    assert (row.role, row.text, row.run_id, row.timestamp) == (role, "More", "t_1", rows[1].timestamp)
+    assert (row.role, row.text, row.turn_id, row.timestamp) == (role, "More", "t_1", rows[1].timestamp)
     assert (row.user, row.sender) == ((bo, "Bo") if role == "user" else (None, ""))
     assert (row.provider, row.model) == (("scripted", "one") if role == "assistant" else ("", ""))
     record = MessageRevision.objects.get()
@@ -92,7 +92,7 @@ def test_added_words_can_be_answered(session: Session, ana: User) -> None:
     row = added(session, ana, rows[3].pk)
     retry_here(session=session, author=ana, message_id=row.pk)
     assert types(session)[-2:] == ["turn_start", "More"]
-    assert SessionRun.objects.get().turn_id == ChatMessage.objects.get(pk=row.pk).run_id
+    assert SessionRun.objects.get().turn_id == ChatMessage.objects.get(pk=row.pk).turn_id
 
 
 def test_response_is_not_torn_apart(session: Session, ana: User) -> None:
@@ -131,7 +131,7 @@ def test_what_cannot_be_kept_is_refused(session: Session, ana: User, role: str, 
 
 @pytest.mark.parametrize("after", ["m_none", "", "\0", "of another session", "removed"])
 def test_unknown_place_is_refused(session: Session, ana: User, after: str) -> None:
-    """ADM-01: also one that has gone meanwhile."""
+    """ADM-01: also one that has gone in the meantime."""
     rows = fill(session, *WHOLE)
     if after == "removed":
         remove(session=session, author=ana, message_id=rows[2].pk)

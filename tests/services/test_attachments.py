@@ -1,4 +1,4 @@
-"""Files that go with a message: sent once, by whoever uploaded them, and shown wherever the message is."""
+"""Files that go with a message: sent once, by their uploader, and shown wherever the message is."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class NoRoomForMore(FileSystemStorage):
 def test_a_file_that_cannot_be_kept_whole_leaves_nothing(
     session: Session, ana: User, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """MSG-12: neither a row nor bytes that no row refers to; the uploader is told to try again."""
+    """MSG-12: neither a row nor bytes that no row refers to; the uploader is asked to try again."""
     monkeypatch.setattr(NoRoomForMore, "form", form.removeprefix("."))
     here = {"BACKEND": f"{__name__}.{NoRoomForMore.__qualname__}", "OPTIONS": {"location": str(tmp_path)}}
     settings.STORAGES = {**settings.STORAGES, "default": here}
@@ -167,7 +167,7 @@ def test_the_words_beside_a_file_may_be_taken_away(session: Session, ana: User) 
 
 
 def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> None:
-    """RUN-13: the same bytes, found by whoever sees the fork."""
+    """RUN-13: the same bytes, found by a user who sees the fork."""
     sent = send_message(session=session, author=ana, text="Look", attachment_ids=[uploaded(session, ana)])
     made = fork(session=session, author=ana, message_id=sent.id, text=None, run=False)
     copied = Attachment.objects.get(session=made)

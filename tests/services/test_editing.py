@@ -198,7 +198,7 @@ def test_archived_session_stays_as_it_is(session: Session, ana: User, change: Ch
 def test_running_turn_is_left_alone(
     session: Session, ana: User, change: Change, in_its_turn: str, elsewhere: str
 ) -> None:
-    """ADM-02: what the agent is at work on waits; words elsewhere count from its next response on."""
+    """ADM-02: what the agent is running on waits; words elsewhere count from its next response on."""
     before = fill(session, *WHOLE)[1]
     now = fill(session, START, HI, turn_id="t_2")[1]
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_2")
@@ -210,7 +210,7 @@ def test_running_turn_is_left_alone(
 
 
 def test_queued_message_is_its_senders(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: `edit` is for queued messages too, and for nobody else's."""
+    """RUN-06: `edit` is for queued messages too, and for no one else's."""
     send_message(session=session, author=ana, text="Go")
     queued = send_message(session=session, author=bo, text="Wait")
     assert refusal(edit, session=session, author=ana, message_id=queued.id, text="x").code == "not_yours"
@@ -275,7 +275,7 @@ def test_restored_messages_find_their_places(session: Session, ana: User, order:
 
 
 def test_what_a_retry_withdrew_has_no_place(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: another answer stands there."""
+    """RUN-12, MSG-11: another answer is there."""
     rows = fill(session, *WHOLE)
     retry(session=session, author=ana, message_id=rows[3].pk)
     SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
@@ -283,7 +283,7 @@ def test_what_a_retry_withdrew_has_no_place(session: Session, ana: User) -> None
 
 
 def test_message_of_a_turn_that_was_retried_away_has_no_place(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: it would stand in the middle of another turn."""
+    """RUN-12, MSG-11: it would be in the middle of another turn."""
     first, second = fill(session, *WHOLE), fill(session, START, HI, ANSWER, DONE, turn_id="t_2")
     remove(session=session, author=ana, message_id=second[2].pk)
     retry(session=session, author=ana, message_id=first[3].pk)

@@ -50,7 +50,7 @@ SECRET = "xyzzyplugh"
 
 @pytest.fixture
 def session(ana: User, bo: User, own_files: None) -> Session:
-    """A session with everything that one can have; SECRET stands in all of it."""
+    """A session with everything that one can have; SECRET is in all of it."""
     made = create_session(owner=ana, title=f"Old {SECRET}", system_prompt=SECRET)
     rows = fill(made, START, {**HI, "text": SECRET}, {**ANSWER, "text": SECRET, "response_id": "r_1"}, DONE)
     share(session=made, author=ana, user=bo, role="editor")
@@ -194,7 +194,7 @@ def test_run_of_an_erased_session_cannot_write(ana: User) -> None:
     sessions.close(made.pk)
     assert record([Job(claim, 1, ())], []).jobs[0].outcome is Outcome.FENCED
     assert lease.claim(worker, 10) == []
-    assert not lease.work_is_due()
+    assert not lease.is_work_due()
     sessions.erase_rows(made.pk)
     assert not SessionRun.objects.exists()
 

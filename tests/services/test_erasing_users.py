@@ -64,7 +64,7 @@ def erase(user: User, author: User | None = None) -> Erasure:
 
 
 def test_words_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
-    """CTX-03, LIVE-01: what others said stays, in its place; viewers are told of each change."""
+    """CTX-03, LIVE-01: what others said stays, in its place; viewers are notified of each change."""
     theirs = create_session(owner=ana, title="Plan")
     rows = fill(theirs, START, said_by(ana, "Hello"), said_by(bo), ANSWER, TOOL, {**ANSWER, "text": "Done"}, DONE)
     Attachment(session=theirs, message=rows[2], user=bo, name=SECRET, kind="text", size=1).file.save(
@@ -128,7 +128,7 @@ def test_their_words_in_an_earlier_attempt_are_marked(ana: User, bo: User) -> No
 
 
 def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: User) -> None:
-    """MSG-11: the edit stays, and so does a suggestion that was accepted; viewers are told."""
+    """MSG-11: the edit stays, and so does a suggestion that was accepted; viewers are notified."""
     theirs = create_session(owner=ana)
     share(session=theirs, author=ana, user=bo, role="editor")
     User.objects.filter(pk=bo.pk).update(display_name=SECRET)
@@ -226,7 +226,7 @@ def test_own_workspace_goes_if_nobody_else_is_in_it(ana: User, workspace: Worksp
 
 
 def test_log_keeps_what_staff_did_without_their_name(ana: User, bo: User) -> None:
-    """ADM-02: the entries stay, under one account that nobody can use."""
+    """ADM-02: the entries stay, under one account that no one can use."""
     staff = User.objects.create_superuser("clerk-7", display_name="Clerk Seven", email="clerk@example.org")
     session = create_session(owner=ana)
     LogEntry.objects.log_actions(staff.pk, [session], CHANGE, single_object=True)

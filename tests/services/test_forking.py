@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chat.access import session_for
-from chat.amending import amend
 from chat.commands import Fork
+from chat.dispatch import amend
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
@@ -43,8 +43,8 @@ def test_fork_copies_up_to_a_message(session: Session, ana: User, bo: User) -> N
     assert shown(made) == shown(session)[:7]
     assert [place for place, _ in places(made)] == list(range(1, 8))
     assert not {row.pk for row in copies} & {row.pk for row in rows}
-    assert len({row.run_id for row in copies}) == 1
-    assert copies[0].run_id != "t_1"
+    assert len({row.turn_id for row in copies}) == 1
+    assert copies[0].turn_id != "t_1"
     assert [row.response_id == copies[2].response_id for row in copies] == [False] * 2 + [True] * 3 + [False] * 2
     assert copies[4].tool_call_id == "c1"
     assert (copies[6].type, copies[6].duration_seconds) == ("turn_done", 1.0)
@@ -96,14 +96,14 @@ def test_fork_at_any_message_rests(session: Session, ana: User, at: int) -> None
 
 
 def test_fork_can_change_what_was_asked(session: Session, ana: User, bo: User) -> None:
-    """RUN-13: the copy ends with the new words, which are those of whoever forked; they are answered."""
+    """RUN-13: the copy ends with the new words, which are those of the user who forked; they are answered."""
     rows = fill(session, *WHOLE)
     made = fork(session=session, author=bo, message_id=rows[5].pk, text="Ho", run=True)
     assert shown(made) == [("turn_start", ""), ("text", "Ho")]
     said = live(made)[1]
     assert (said.sender, said.user, said.edited_at) == ("Bo", bo, None)
     run = SessionRun.objects.get(pk=made.pk)
-    assert (run.state, run.turn_id, run.wanted) == ("running", said.run_id, 1)
+    assert (run.state, run.turn_id, run.wanted) == ("running", said.turn_id, 1)
     assert ChatMessage.objects.get(pk=rows[1].pk).text == "Hi"
 
 
@@ -129,7 +129,7 @@ def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User)
 def test_fork_at_what_is_excluded_runs_if_it_is_asked_anew(
     session: Session, ana: User, text: str | None, runs: bool
 ) -> None:
-    """RUN-13, MSG-09: there is nothing that the model would answer, until somebody puts it in words again."""
+    """RUN-13, MSG-09: there is nothing that the model would answer, until a user puts it in words again."""
     row = fill(session, START, {**HI, "include_in_context": False}, ANSWER, DONE)[1]
     made = fork(session=session, author=ana, message_id=row.pk, text=text, run=True)
     assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
@@ -180,7 +180,7 @@ def test_fork_is_refused(
 
 
 def test_fork_of_what_is_being_written_waits(session: Session, ana: User) -> None:
-    """RUN-13: before the part where the agent is at work there is nothing to wait for."""
+    """RUN-13: before the part where the agent is running there is nothing to wait for."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     rows = fill(session, START, HI, {**ANSWER, "status": "streaming"})
     with pytest.raises(ServiceError) as refused:

@@ -16,7 +16,7 @@ from chat.queries.session_list import listed_before
 from chat.services import batches
 from chat.services.batches import Pacer
 from chat.services.deletion import purging, sessions
-from chat.services.idempotency import once
+from chat.services.idempotency import create_once
 from chat.services.messages.editing import edit, remove
 from chat.services.sessions import incomplete
 from chat.services.sessions.forking import fork
@@ -61,7 +61,7 @@ def test_fork_in_batches_equals_one_at_once(session: Session, ana: User, own_fil
     assert shown(made) == shown(session)
     copies = live(made)
     assert [row.sequence for row in copies] == [row.revision for row in copies] == list(range(1, 9))
-    assert [len({row.run_id for row in part}) for part in (copies, copies[:4], copies[4:])] == [2, 1, 1]
+    assert [len({row.turn_id for row in part}) for part in (copies, copies[:4], copies[4:])] == [2, 1, 1]
     file = Attachment.objects.get(session=made)
     assert (file.message, file.file.name) == (copies[5], "attachments/x")
     assert (made.status, made.building_until, made.revision) == ("active", None, 8)
@@ -115,7 +115,7 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
         def make(pk: str, digest: str | None) -> Session:
             return fork(session=session, author=ana, message_id=rows[7].pk, session_id=pk, key_digest=digest)
 
-        return once(user=ana, purpose="fork", key="k", request={"text": None}, make=make)
+        return create_once(user=ana, purpose="fork", key="k", request={"text": None}, make=make)
 
     def ask_again() -> None:
         with pytest.raises(ServiceError) as refused:
@@ -126,7 +126,7 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
     made, _repeated = ask()
     assert ask() == (made, True)
     with pytest.raises(ServiceError) as refused:
-        once(user=ana, purpose="fork", key="k", request={"text": "New"}, make=lambda *_names: made)
+        create_once(user=ana, purpose="fork", key="k", request={"text": "New"}, make=lambda *_names: made)
     assert refused.value.code == "key_taken"
 
 

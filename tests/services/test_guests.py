@@ -35,7 +35,7 @@ def session(ana: User) -> Session:
 
 @pytest.fixture
 def guest(session: Session, ana: User) -> User:
-    """Somebody with an account made by an invitation."""
+    """A user with an account made by an invitation."""
     token = sharing.invite(session=session, author=ana, role="editor")
     user, _session = accounts.register(token=token, username="gil", display_name="Gil", password="correct horse")
     return user
@@ -123,7 +123,7 @@ def test_who_has_a_workspace_of_their_own_is_a_guest_elsewhere(session: Session,
 
 @pytest.mark.parametrize("role", ["owner", "admin"])
 def test_managers_make_guests_members(guest: User, bo: User, workspace: Workspace, role: str) -> None:
-    """Owners and admins of the workspace, nobody else."""
+    """Owners and admins of the workspace, no one else."""
     who: dict[str, Any] = {"workspace_id": workspace.pk, "user_id": guest.pk}
     assert list(guests.guests_managed_by(bo)) == []
     assert code_of(lambda: guests.make_member(author=bo, **who)) == "no_such_workspace"

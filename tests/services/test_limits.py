@@ -116,7 +116,7 @@ def test_time_to_wait_is_told_in_words(seconds: int, words: str) -> None:
 async def test_processes_count_together_and_each_alone_while_redis_is_away(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit holds in an outage, in each process; the log tells of it once."""
+    """The limit holds in an outage, in each process; the log reports it once."""
     monkeypatch.setattr("chat.limits.counters.PAUSE_SECONDS", 0.0)
     redis = Redis(tmp_path)
     await redis.start()
@@ -217,7 +217,7 @@ def test_api_tells_how_many_requests_are_left(ana: User, settings: Settings) -> 
 
 
 async def test_socket_refuses_and_stays_open(house: House, ana: User, settings: Settings) -> None:
-    """The person is told when to try again; Stop is never refused."""
+    """The response says when to try again; Stop is never refused."""
     settings.LIMITS = "sends=1/minute, changes=1/minute"
     house.script([["Hello"]])
     session = await house.session(ana)

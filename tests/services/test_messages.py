@@ -26,7 +26,7 @@ def session(ana: User) -> Session:
 
 
 def working(session: Session, author: User) -> None:
-    """Let the session work: its first message has opened a turn that nobody runs."""
+    """Let the session work: its first message has opened a turn that no one runs."""
     send_message(session=session, author=author, text="Work!")
 
 
@@ -39,8 +39,8 @@ def test_first_message_opens_a_turn(session: Session, ana: User) -> None:
     sent = send_message(session=session, author=ana, text="Hi")
     start, text = ChatMessage.objects.filter(session=session).order_by("sequence")
     run = SessionRun.objects.get(pk=session.pk)
-    assert (start.type, start.sequence, start.run_id) == ("turn_start", 1, run.turn_id)
-    assert (text.pk, text.sequence, text.run_id, text.role) == (sent.id, 2, run.turn_id, "user")
+    assert (start.type, start.sequence, start.turn_id) == ("turn_start", 1, run.turn_id)
+    assert (text.pk, text.sequence, text.turn_id, text.role) == (sent.id, 2, run.turn_id, "user")
     assert (text.sender, text.user, text.model, text.duration_ms) == ("Ana", ana, "", None)
     assert (run.state, run.wanted, run.done) == ("running", 1, 0)
     assert start.timestamp.tzinfo is not None
@@ -58,7 +58,7 @@ LONG = "How do we move the whole of the house to the other side of the river?"
     ],
 )
 def test_first_words_name_a_session(ana: User, bo: User, text: str, title: str) -> None:
-    """UI-08: in one line, whole words; it is told as a change, and what is said later changes nothing."""
+    """UI-08: in one line, whole words; it is reported as a change, and what is said later changes nothing."""
     session = create_session(owner=ana)
     revision = send_message(session=session, author=ana, text=text) and Session.objects.get(pk=session.pk).revision
     send_message(session=session, author=bo, text="And then?")
@@ -70,7 +70,7 @@ def test_first_words_name_a_session(ana: User, bo: User, text: str, title: str) 
 
 
 def test_first_words_do_not_take_the_place_of_a_name(session: Session, ana: User) -> None:
-    """UI-08: what somebody has chosen stays."""
+    """UI-08: what a user has chosen stays."""
     send_message(session=session, author=ana, text="Hi")
     assert Session.objects.get(pk=session.pk).title == "Plan"
 
@@ -87,12 +87,12 @@ def test_message_while_the_agent_works_is_queued(session: Session, ana: User, bo
     working(session, ana)
     assert send_message(session=session, author=bo, text="And this").queued
     row = ChatMessage.objects.get(text="And this")
-    assert (row.status, row.sequence, row.run_id) == ("queued", None, "")
+    assert (row.status, row.sequence, row.turn_id) == ("queued", None, "")
     assert SessionRun.objects.get(pk=session.pk).wanted == 2
 
 
 def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: whoever corrects a word does not lose the place in the queue."""
+    """RUN-06: a user who corrects a word does not lose the place in the queue."""
     working(session, ana)
     first = send_message(session=session, author=ana, text="frist")
     send_message(session=session, author=bo, text="second")
@@ -104,7 +104,7 @@ def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, b
 
 
 def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: nobody else edits it; the owner may remove it, and gets none of its sender's files."""
+    """RUN-06: no one else edits it; the owner may remove it, and gets none of its sender's files."""
     working(session, ana)
     sent = send_message(session=session, author=bo, text="Mine")
     cy = person("Cy", session.workspace)
@@ -179,7 +179,7 @@ def test_messages_of_other_sessions_are_out_of_reach(session: Session, ana: User
 
 
 def test_repeated_send_adds_nothing(session: Session, ana: User, bo: User) -> None:
-    """MSG-02: the first message is returned, also when it has been delivered, changed or withdrawn meanwhile."""
+    """MSG-02: the first message is returned, also when it has been delivered, changed or withdrawn in the meantime."""
     first = send_message(session=session, author=ana, text="Hi", key="k")
     again = send_message(session=session, author=ana, text="Hi", key="k")
     assert (again.id, again.repeated, again.queued) == (first.id, True, False)
@@ -249,7 +249,7 @@ def test_archived_session_takes_no_messages(session: Session, ana: User) -> None
 
 
 def test_session_that_has_gone_is_refused(session: Session, ana: User) -> None:
-    """RUN-01: whoever still has its page gets an answer."""
+    """RUN-01: a user who still has its page gets an answer."""
     Session.objects.filter(pk=session.pk).delete()
     with pytest.raises(NoSuchSession):
         send_message(session=session, author=ana, text="Hi")

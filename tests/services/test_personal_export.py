@@ -149,7 +149,7 @@ def test_one_at_a_time(ana: User, bo: User) -> None:
 
 
 def test_unfinished_copies_are_left_out(ana: User) -> None:
-    """RUN-13: nobody sees them anywhere."""
+    """RUN-13: no one sees them anywhere."""
     made = create_session(owner=ana)
     Session.objects.filter(pk=made.pk).update(**incomplete.new_columns())
     assert not [name for name in archive_of(ana).namelist() if "session.json" in name]

@@ -50,7 +50,7 @@ def test_picture_is_cut_to_its_middle_square(ana: User, kind: str) -> None:
 
 
 def test_picture_keeps_nothing_of_its_file(ana: User) -> None:
-    """Where a photograph was taken is nobody's business."""
+    """Where a photograph was taken is no one's business."""
     exif = Image.Exif()
     exif[0x010E] = "at home"
     preferences.set_picture(user=ana, upload=drawn("JPEG", exif=exif.tobytes()))

@@ -120,7 +120,7 @@ def test_prompt_of_an_edited_preset_is_not_taken_for_one_that_people_wrote(ana: 
     ],
 )
 def test_session_without_a_copy_goes_by_its_preset(ana: User, config: Any) -> None:
-    """MSG-10: one that is older than copies, or whose config somebody has made by hand."""
+    """MSG-10: one that is older than copies, or whose config a user has made by hand."""
     session = create_session(owner=ana, agent="reviewer")
     Session.objects.filter(pk=session.pk).update(config=[] if config is None else config)
     own = presets.own(Session.objects.get(pk=session.pk))

@@ -99,7 +99,7 @@ def test_places_stay_true_when_a_whole_row_of_neighbours_goes(session: Session, 
 
 
 def test_what_a_retry_withdrew_stays(session: Session, ana: User) -> None:
-    """RUN-12: it is an earlier attempt, which nobody has deleted."""
+    """RUN-12: it is an earlier attempt, which no one has deleted."""
     rows = fill(session, START, HI, ANSWER, DONE)
     retry_here(session=session, author=ana, message_id=rows[2].pk)
     age(rows[2].pk)
@@ -111,7 +111,7 @@ def test_what_a_retry_withdrew_stays(session: Session, ana: User) -> None:
 
 
 def test_clients_that_were_away_for_long_begin_anew(session: Session, ana: User) -> None:
-    """LIVE-02: who has not heard of the removal cannot be told of it any more."""
+    """LIVE-02: a client that missed the removal cannot learn of it any more."""
     rows = fill(session, *[HI] * 3)
     before = Session.objects.get(pk=session.pk).revision
     remove(session=session, author=ana, message_id=rows[1].pk)

@@ -47,7 +47,7 @@ def upload(session: Session, user: User, data: bytes, name: str = "a.txt") -> At
 
 
 async def test_tokens_count_for_the_person_who_started_the_turn(house: House, ana: User, bo: User) -> None:
-    """Whoever owns the session; every response counts, and retries too."""
+    """A user who owns the session; every response counts, and retries too."""
     usage = Usage(input_tokens=70, output_tokens=30)
     house.script([["One", usage], ["Two", usage]])
     session = await house.session(ana)

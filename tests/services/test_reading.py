@@ -70,7 +70,7 @@ def test_page_has_bounds(session: Session, limit: int, given: int) -> None:
 
 
 def test_long_messages_make_a_page_of_fewer(session: Session) -> None:
-    """UI-01: what is shown first is drawn in no time, however long the messages are; the rest is told to exist."""
+    """UI-01: what is shown first is drawn at once, however long the messages are; of the rest, only the number is."""
     fill(session, 120)
     ChatMessage.objects.filter(sequence__in=[118, 115, 114]).update(text="x" * (PAGE_CHARS // 2))
     newest = page_of(session)
@@ -146,8 +146,8 @@ def test_reading_costs_the_same_for_one_and_for_many(session: Session) -> None:
 
 
 def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: what a retry took back is told as removed and shown nowhere."""
-    fill(session, 2, role="user", run_id="t_1")
+    """RUN-12, MSG-11: what a retry took back is reported as removed and shown nowhere."""
+    fill(session, 2, role="user", turn_id="t_1")
     first, second = ChatMessage.objects.order_by("sequence")
     retry(session=session, author=ana, message_id=second.pk)
     assert [message.id for message in page_of(session).messages] == [first.pk]

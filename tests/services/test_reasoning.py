@@ -16,8 +16,7 @@ from chat.queries import presets
 from chat.queries.messages import session_snapshot
 from chat.services.messages.sending import send_message
 from chat.services.sessions.forking import fork
-from chat.services.sessions.lifecycle import begin_session, create_session, set_agent, set_model
-from chat.services.sessions.reasoning import set_reasoning
+from chat.services.sessions.lifecycle import begin_session, create_session, set_agent, set_model, set_reasoning
 
 pytestmark = pytest.mark.django_db
 PROVIDERS: dict[str, Any] = {
@@ -50,7 +49,7 @@ def session(ana: User) -> Session:
 
 
 def shown(session: Session) -> tuple[str, int | None]:
-    """What viewers are told, and what the next request is made with: both are the same."""
+    """What viewers see, and what the next request contains: both are the same."""
     row = Session.objects.get(pk=session.pk)
     now = session_snapshot(row)
     asked = agents_setup.registry().build_agent(presets.own(row)).reasoning

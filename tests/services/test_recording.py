@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from chat.bus.events import MessageChanged, TextAppended, UsageChanged
+from chat.bus.events import ChatEvent, MessageChanged, TextAppended, UsageChanged
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.runs import lease
 from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
@@ -144,7 +144,7 @@ def test_session_that_was_deleted_fences_its_run(ana: User, worker: str) -> None
 
 
 def test_closed_turn_releases_the_session(ana: User, worker: str) -> None:
-    """RUN-01: idle, nobody's, and everything asked for is served."""
+    """RUN-01: idle, no one's, and everything asked for is served."""
     claim = begin(ana, worker)
     assert write(claim, DONE, CloseTurn()).next_turn == ""
     run = SessionRun.objects.get(pk=claim.session_id)
@@ -169,7 +169,7 @@ def test_queued_messages_begin_the_next_turn(ana: User, worker: str) -> None:
         ("text", "one"),
         ("text", "two"),
     ]
-    assert {row.run_id for row in ChatMessage.objects.filter(text__in=["one", "two"])} == {turn_id}
+    assert {row.turn_id for row in ChatMessage.objects.filter(text__in=["one", "two"])} == {turn_id}
 
 
 def test_turn_goes_on_when_nobody_waits_any_more(ana: User, worker: str) -> None:
@@ -234,6 +234,25 @@ def test_last_words_are_told_before_the_end(ana: User, worker: str) -> None:
     result = record([Job(claim, 2, [end("m_a")], [words])], [PendingText(claim, "m_a", 2, "cd")]).jobs[0]
     assert result.events[0] == words
     assert isinstance(result.events[1], MessageChanged)
+
+
+def test_batch_is_published_on_commit(
+    ana: User, worker: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    """LIVE-01: in the order of the jobs, not before the commit, and again if the answer to the COMMIT was lost."""
+    published: list[tuple[str, list[ChatEvent]]] = []
+    monkeypatch.setattr("chat.bus.publisher.publish", lambda *args: published.append(args))
+    one, two = begin(ana, worker), begin(ana, worker)
+    jobs = [Job(one, 1, [insert("m_a", "a")]), Job(replace(two, epoch=99), 1, [DONE]), Job(two, 1, [insert("m_b")])]
+    with django_capture_on_commit_callbacks(execute=True):
+        first = record(jobs, [])
+        assert published == []
+    expected = [(one.session_id, first.jobs[0].events), (two.session_id, first.jobs[2].events)]
+    assert published == expected
+    with django_capture_on_commit_callbacks(execute=True):
+        again = record(jobs, [])
+    assert [result.outcome for result in again.jobs] == [Outcome.WRITTEN, Outcome.FENCED, Outcome.WRITTEN]
+    assert published == expected * 2
 
 
 def test_writing_text_costs_the_same_however_long_it_is(ana: User, worker: str) -> None:

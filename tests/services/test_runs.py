@@ -127,7 +127,7 @@ SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, ANSWER, TOOL, {**TO
 def test_retry_from_a_message_is_as_a_person_means_it(
     session: Session, ana: User, rows: list[dict[str, Any]], at: int, kept: int
 ) -> None:
-    """RUN-12: what people said stays and is answered anew; what the agent said goes as the whole response."""
+    """RUN-12: what people said stays and is answered again; what the agent said goes as the whole response."""
     made = fill(session, *rows)
     retry_here(session=session, author=ana, message_id=made[at].pk)
     assert live(session) == made[:kept]
@@ -152,7 +152,7 @@ def test_stop_of_an_idle_session_is_harmless(session: Session, ana: User) -> Non
 
 
 def test_each_stop_holds_what_is_queued_then(session: Session, ana: User, bo: User) -> None:
-    """RUN-06, RUN-07: a person who stops again, while the turn ends, means what was sent meanwhile too."""
+    """RUN-06, RUN-07: a person who stops again, while the turn ends, means what was sent in the meantime too."""
     send_message(session=session, author=ana, text="Go")
     held = []
     for text in ("First", "Second"):

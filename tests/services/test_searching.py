@@ -7,7 +7,7 @@ from django.db import connection
 
 from chat.models import ChatMessage, Session, User
 from chat.queries import search
-from chat.services.sessions.actions import SessionAction, organise
+from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House, let_in, person
 from tests.support.rows import say
@@ -72,9 +72,9 @@ def test_everybody_finds_what_they_may_see(ana: User, bo: User, session: Session
     found = {user.username: search.search(user, "secret") for user in (ana, bo, *strangers)}
     assert {name: len(each.messages) for name, each in found.items()} == {"ana": 1, "bo": 1, "cy": 0, "root": 0}
     assert [len(search.search(user, "plan").sessions) for user in (ana, bo, *strangers)] == [1, 1, 0, 0]
-    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     assert search.search(bo, "secret") == search.search(bo, "plan") == search.Found([], [])
-    organise(user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     assert texts(bo, "secret") == ["The secret word"]
 
 

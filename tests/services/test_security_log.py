@@ -100,7 +100,7 @@ def test_deletion_and_restoring(session: Session, ana: User) -> None:
 
 
 def test_tokens_and_what_is_done_with_them(session: Session, ana: User) -> None:
-    """A program is told from its person by the token's id; the address is its own."""
+    """A program is told apart from its user by the token's id; the address is its own."""
     token, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=30)
     program = Client(headers={"Authorization": f"Bearer {secret}"}, REMOTE_ADDR="192.0.2.9")
     exported = program.get(f"/api/sessions/{session.pk}/export")
@@ -172,7 +172,7 @@ def test_password_in_the_settings(client: Client, ana: User) -> None:
     ],
 )
 def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[str, Any], host: str | None) -> None:
-    """Its name and the host alone, when it is about to run; never what else stands in the address."""
+    """Its name and the host alone, when it is about to run; never what else is in the address."""
     worker = lease.register_worker()
     send_message(session=session, author=ana, text="Read it")
     claim = next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)

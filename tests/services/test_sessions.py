@@ -35,7 +35,7 @@ def as_it_is(session: Session) -> tuple[str, str, str, int | None]:
 
 
 def test_agent_brings_its_model_and_its_prompt(ana: User) -> None:
-    """RUN-16, RUN-05: there and back, with the window looked up anew; one revision each."""
+    """RUN-16, RUN-05: there and back, with the window looked up again; one revision each."""
     session = create_session(owner=ana)
     set_agent(session=session, author=ana, agent="reviewer")
     assert as_it_is(session) == ("reviewer", "two", "Review.", None)

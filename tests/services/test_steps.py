@@ -20,6 +20,7 @@ from chat.queries.steps import page_of_segments, page_of_steps, steps_since
 from chat.services.sessions.lifecycle import create_session
 from tests.services.history import History
 from tests.services.history_checks import Heard
+from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.house import ScriptedRegistry
 
@@ -33,7 +34,7 @@ def whole(session: Session) -> dict[str, Json]:
 
 
 class Resumed(History):
-    """At every moment somebody leaves, and later comes again with what they have."""
+    """At every moment a user leaves, and later comes again with what they have."""
 
     def __init__(self) -> None:
         self.left: list[tuple[int, dict[str, Json]]] = []
@@ -79,7 +80,8 @@ def test_any_history_can_be_resumed_from_any_moment(ana: User, bo: User, monkeyp
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     machine = type("AnyHistory", (Resumed,), {"heard": heard, "people": [ana, bo]})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=4, stateful_step_count=20, deadline=None, phases=[Phase.generate])
+        machine,
+        settings=settings(max_examples=cases(4), stateful_step_count=20, deadline=None, phases=[Phase.generate]),
     )
 
 
@@ -117,7 +119,7 @@ def test_steps_of_all_rows_are_the_projection(ana: User) -> None:
     """CTX-04: what is read is what the rows make, and JSON can say it."""
     session = create_session(owner=ana)
     fill(session, START, HI, TOOL, ANSWER, DONE)
-    rows = list(ChatMessage.objects.live(session.pk).order_by("sequence"))
+    rows = list(ChatMessage.objects.in_conversation(session.pk).order_by("sequence"))
     page = page_of_steps(session)
     assert page.steps == [each.step for each in steps(rows)]
     assert json.loads(json.dumps([step.to_json() for step in page.steps])) == [step.to_json() for step in page.steps]

@@ -66,7 +66,7 @@ def test_accepted_suggestion_is_an_edit_by_whoever_accepts(session: Session, row
 
 
 def test_owner_decides_on_suggestions_for_others(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: "edited by the owner, suggested by" somebody; two suggestions are decided one by one."""
+    """MSG-11: "edited by the owner, suggested by" a user; two suggestions are decided one by one."""
     cy = person("Cy", session.workspace)
     row = fill(session, START, {**HI, "user": bo, "sender": "Bo"}, DONE)[1]
     mine = suggest(session=session, author=cy, message_id=row.pk, text="Hello")
@@ -94,7 +94,7 @@ def test_suggestions_are_refused_where_they_make_no_sense(
 
 
 def test_only_some_decide(session: Session, row: ChatMessage, ana: User, bo: User) -> None:
-    """MSG-11: who suggested it takes it back and no more; a third does neither; nobody twice, or unseen."""
+    """MSG-11: who suggested it takes it back and no more; a third does neither; no one twice, or unseen."""
     made = suggest(session=session, author=bo, message_id=row.pk, text="Hello")
     about: dict[str, Any] = {"session": session, "author": bo, "suggestion_id": made.pk}
     assert refused(accept, **about) == "not_yours"
@@ -102,7 +102,7 @@ def test_only_some_decide(session: Session, row: ChatMessage, ana: User, bo: Use
     assert refused(accept, **{**about, "session": create_session(owner=ana), "author": ana}) == "no_such_suggestion"
     edit(session=session, author=ana, message_id=row.pk, text="Ho")
     assert refused(accept, **{**about, "author": ana}, seen=2) == "stale"
-    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id=row.run_id)
+    SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id=row.turn_id)
     assert refused(accept, **{**about, "author": ana}) == "busy"
     dismiss(**about)
     assert refused(dismiss, **about) == "no_such_suggestion"

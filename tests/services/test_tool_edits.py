@@ -73,7 +73,7 @@ def test_true_is_another_argument_than_one(session: Session, ana: User) -> None:
 
 
 def test_interrupted_call_stays_so_until_it_has_a_result(session: Session, ana: User) -> None:
-    """RUN-08, CTX-03: before, the model is told that it was cut off."""
+    """RUN-08, CTX-03: before, the model learns that it was cut off."""
     row = change(called(session, status="interrupted", result=""), ana, arguments={"n": 3})
     assert row.status == "interrupted"
     assert told(session)[1].content.startswith("[Tool execution interrupted")
@@ -88,7 +88,7 @@ def test_change_that_is_none_leaves_no_record(session: Session, ana: User) -> No
 
 
 def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: with what stands there now; that it was excluded meanwhile does not matter."""
+    """MSG-11: with what is there now; that it was excluded in the meantime does not matter."""
     row = called(session)
     include(session=session, author=bo, message_id=row.pk, included=False)
     row = change(row, ana, result="3", seen=row.revision)
@@ -132,7 +132,7 @@ def test_bottomless_arguments_are_refused(session: Session, ana: User) -> None:
 
 
 def test_only_tool_calls_at_rest(session: Session, ana: User) -> None:
-    """ADM-02: not a text, not what the agent is at work on, not in the archive."""
+    """ADM-02: not a text, not what the agent is running on, not in the archive."""
     row = called(session)
     text = ChatMessage.objects.get(text="So")
     assert refusal(text, ana, arguments={}).code == "not_a_tool_call"

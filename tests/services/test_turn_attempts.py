@@ -32,7 +32,7 @@ def come_to_rest(session: Session, *rows: Fields) -> list[ChatMessage]:
     run = SessionRun.objects.get(pk=session.pk)
     SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="", done=run.wanted)
     opened = SessionTransaction.lock(session.pk)
-    made = [ChatMessage(run_id=run.turn_id, **row) for row in (*rows, DONE)]
+    made = [ChatMessage(turn_id=run.turn_id, **row) for row in (*rows, DONE)]
     for row in made:
         opened.insert("message_updated", row)
     opened.save()
@@ -77,7 +77,7 @@ def test_retry_says_what_it_withdraws(session: Session, ana: User, rows: list[Fi
 
 
 def test_attempt_comes_back_exactly(session: Session, ana: User) -> None:
-    """RUN-12: ids, places and words are as they were; what stood there meanwhile is an attempt in its turn."""
+    """RUN-12: ids, places and words are as they were; what stood there in the meantime is an attempt in its turn."""
     before = fill(session, START, HI, CALL, SECOND, DONE, START, {**HI, "text": "And?"}, ANSWER, DONE)
     contents = [(row.pk, row.sequence, row.text, row.result, row.status) for row in before]
     first = retry_here(session=session, author=ana, message_id=before[1].pk)

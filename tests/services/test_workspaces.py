@@ -1,4 +1,4 @@
-"""Workspaces: which are somebody's, which one they are in, what is listed there and where something new waits."""
+"""Workspaces: which are a user's, which one they are in, what is listed there and where something new waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chat.models import Membership, Session, User, Workspace
 from chat.queries import session_list
 from chat.services.people.workspaces import Places, current_workspace, enter, places_of
 from chat.services.sessions import forking, user_state
-from chat.services.sessions.actions import SessionAction, organise
+from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session, create_session
 from tests.support.house import let_in, person
 from tests.support.rows import say
@@ -58,7 +58,7 @@ def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
     enter(user=ana, workspace_id=other.pk)
     second = create_session(owner=ana, title="Second")
     gone = create_session(owner=ana, title="Gone")
-    organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[gone.pk])
+    apply_action(user=ana, action=SessionAction.ARCHIVE, session_ids=[gone.pk])
     assert [each.workspace for each in (first, second)] == [workspace, other]
     here, there = places_of(ana, other.pk), places_of(ana, workspace.pk)
     assert (listed(ana, here), listed(ana, there)) == (["Second"], ["First"])
@@ -101,7 +101,7 @@ def test_news_are_told_of_where_they_wait(ana: User, bo: User, workspace: Worksp
     assert news(bo) == []
     say(session, None, "Hi")
     assert (news(ana), news(bo)) == ([other.pk], [other.pk])
-    organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.ARCHIVE, session_ids=[session.pk])
     assert news(bo) == []
 
 
@@ -113,7 +113,7 @@ def news(user: User, shown: int | None = None) -> list[int]:
 
 
 def test_own_session_of_a_workspace_that_one_has_left_is_still_listed(ana: User, bo: User, other: Workspace) -> None:
-    """LIVE-06: in the oldest, which tells of news in it; what others had shared there is gone."""
+    """LIVE-06: in the oldest, which reports news in it; what others had shared there is gone."""
     mine = create_session(owner=ana, workspace=other, title="Mine")
     theirs = create_session(owner=bo, workspace=other, title="Theirs")
     let_in(theirs, ana, "editor")

@@ -1,4 +1,4 @@
-"""Writers take turns, a commit that has returned is on the disk, and one wait for the disk serves many."""
+"""SQLite: writers take turns, a commit that has returned is on the disk, and one sync serves many commits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.support.server import ROOT
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.sqlite,  # PostgreSQL does all of this by itself
+    pytest.mark.sqlite,  # PostgreSQL does all of this itself
 ]
 
 
-# Commits on a disk that refuses, and would print what comes after that.
+# Commit on a disk that fails, then try to print.
 FAILING_DISK = """
 import django; django.setup()
 from django.db import connection, transaction
@@ -46,7 +46,7 @@ with connection.cursor() as cursor:
 
 
 class Disk:
-    """The real disk, with a door that can be shut: `reached` counts who came to it, `syncs` who went through."""
+    """The real disk, with a door that a test can shut: `reached` counts sync attempts, `syncs` completed ones."""
 
     def __init__(self) -> None:
         self.door = threading.Event()
@@ -71,7 +71,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 @pytest.fixture
 def threads() -> Iterator[Callable[[Callable[[], object]], Future[object]]]:
-    """Run something in a thread with a connection of its own, closed afterwards."""
+    """Run a function in a thread with a connection of its own, which is closed afterwards."""
 
     def closing(function: Callable[[], object]) -> object:
         try:
@@ -98,7 +98,7 @@ def synchronous() -> int:
 
 
 def test_transaction_takes_its_turn_and_gives_it_back(disk: Disk) -> None:
-    """MSG-01: one writer at a time; afterwards each statement alone waits for the disk again."""
+    """MSG-01: one writer at a time; outside the transaction, each statement waits for the disk again."""
     with transaction.atomic():
         assert write_lock().locked()
         Workspace.objects.create(name="A")
@@ -108,7 +108,7 @@ def test_transaction_takes_its_turn_and_gives_it_back(disk: Disk) -> None:
 
 
 def test_failed_transaction_gives_its_turn_back(disk: Disk) -> None:
-    """MSG-01: whatever ends a transaction lets the next one begin."""
+    """MSG-01: however a transaction ends, the next one can begin."""
 
     def fail() -> None:
         with transaction.atomic():
@@ -122,7 +122,7 @@ def test_failed_transaction_gives_its_turn_back(disk: Disk) -> None:
 
 
 def test_closing_in_a_transaction_gives_the_turn_back() -> None:
-    """RUN-15: a connection that breaks leaves the others their turn."""
+    """RUN-15: a broken connection lets the other writers continue."""
 
     def fail() -> None:
         with transaction.atomic():
@@ -157,15 +157,15 @@ def test_connection_that_need_not_wait_does_not(disk: Disk) -> None:
 def test_others_write_while_one_waits_for_the_disk(
     disk: Disk, threads: Callable[[Callable[[], object]], Future[object]]
 ) -> None:
-    """MSG-01: five commits that find the disk busy wait for one sync together, and none returns before it."""
+    """MSG-01: five commits that find the disk busy share one sync, and none returns before it."""
     disk.door.clear()
     first = threads(write)
     assert disk.reached.acquire(timeout=20)
     others = [threads(write) for _ in range(5)]
-    while Workspace.objects.count() < 6:  # all of them are committed, one by one, while the first still waits
+    while Workspace.objects.count() < 6:  # they all commit, one by one, while the first still waits for its sync
         threading.Event().wait(0.005)
     with write_lock():
-        pass  # the last of them has given its turn away: its commit counts
+        pass  # the last writer has released the lock: its commit counts
     assert not wait([first, *others], timeout=0).done
     disk.door.set()
     for done in (first, *others):
@@ -176,10 +176,10 @@ def test_others_write_while_one_waits_for_the_disk(
 def test_commit_that_returned_survives_a_power_cut(
     threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """MSG-01: each row is in what the disk was told to store before its commit returned, and nothing else is needed.
+    """MSG-01: before a commit returns, the disk has stored its row, and the row can be read from that data alone.
 
-    What the log holds when a sync begins is what the disk guarantees when the sync returns. Each commit's row is looked
-    up in a copy of the database made of that alone.
+    A sync that returns guarantees the log's content at the time when it began. Each commit's row is looked up in a copy
+    of the database made from only that content.
     """
     name = str(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
@@ -213,7 +213,7 @@ def test_commit_that_returned_survives_a_power_cut(
 
 
 def test_without_group_sync_sqlite_syncs_each_commit(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GROUP_SYNC off: the log is SQLite's own affair, and writers still take turns."""
+    """GROUP_SYNC off: SQLite syncs the log itself, and writers still take turns."""
     monkeypatch.setattr(base, "GROUP_SYNC", False)
     with transaction.atomic():
         assert write_lock().locked()
@@ -225,7 +225,7 @@ def test_without_group_sync_sqlite_syncs_each_commit(disk: Disk, monkeypatch: py
 def test_without_serialized_writes_sqlite_makes_writers_wait(
     threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both switches off: Django's own backend, slower and as correct."""
+    """Both switches off: Django's own backend, which is slower and just as correct."""
     monkeypatch.setattr(base, "GROUP_SYNC", False)
     monkeypatch.setattr(base, "SERIALIZE_WRITES", False)
     with transaction.atomic():
@@ -237,7 +237,7 @@ def test_without_serialized_writes_sqlite_makes_writers_wait(
 
 
 def test_commit_is_never_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-01: it is made. A disk that does not keep it ends the process: a later sync could succeed without it."""
+    """MSG-01: the row is committed. If its sync fails, the process exits: a later sync could succeed without it."""
     ended: list[OSError] = []
 
     def fail(log: int) -> None:
@@ -252,7 +252,7 @@ def test_commit_is_never_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_process_whose_disk_fails_ends_at_once(tmp_path: Path) -> None:
-    """MSG-01: with a line in the log, and an exit code after which a service manager restarts it."""
+    """MSG-01: the process logs an error and exits with a code after which a service manager restarts it."""
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "config.settings",
@@ -269,7 +269,7 @@ def test_process_whose_disk_fails_ends_at_once(tmp_path: Path) -> None:
 def test_log_that_cannot_be_opened_is_reported_before_anything_is_written(
     threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-01: out of descriptors: an error, no row, and no other writer is kept waiting."""
+    """MSG-01: without free descriptors, the write fails with an error and no row, and blocks no other writer."""
 
     def fail(*_: object) -> int:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -287,7 +287,7 @@ def test_log_that_cannot_be_opened_is_reported_before_anything_is_written(
 
 
 def test_log_is_opened_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-01: a commit needs no descriptor that others may have taken meanwhile; a new log is noticed."""
+    """MSG-01: a commit needs no new descriptor, and notices when the log was replaced."""
     write()
     opened: list[str] = []
     really_open = os.open
@@ -303,13 +303,13 @@ def test_log_is_opened_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None
     log = log_of(str(connection.settings_dict["NAME"]))
     other = really_open(os.devnull, os.O_RDONLY)
     os.close(log._file)
-    log._file = other  # a file that is not the log any more, as after the last connection was closed
+    log._file = other  # another file than the log, as after the last connection was closed
     write()
     assert (opened, disk.syncs) == ([f"{connection.settings_dict['NAME']}-wal"], 4)
 
 
 def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]], Future[object]]) -> None:
-    """MSG-01: eight threads with forty transactions each, none refused."""
+    """MSG-01: eight threads with forty transactions each, none rejected."""
 
     def write_much() -> None:
         for _ in range(40):
@@ -322,14 +322,14 @@ def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]
 
 
 def test_database_without_a_log_is_left_to_sqlite() -> None:
-    """Where SQLite keeps no write-ahead log (here: in memory) there is none to wait for, and commits still work."""
+    """Where SQLite keeps no write-ahead log (here: in memory), there is no log to sync, and commits still work."""
     wrapper = DatabaseWrapper({**connections["default"].settings_dict, "NAME": ":memory:"}, "memory")
     with closing(wrapper), wrapper.cursor() as cursor:
         cursor.execute("create table t (n integer)")
         with atomic_on(wrapper):
             cursor.execute("insert into t values (1)")
         cursor.execute("pragma synchronous")
-        assert cursor.fetchone() == (2,)  # FULL, as set: nobody else cares for the disk
+        assert cursor.fetchone() == (2,)  # FULL, as set: nothing else syncs this database
         cursor.execute("select n from t")
         assert cursor.fetchone() == (1,)
 

@@ -1,4 +1,4 @@
-"""Just enough of Django to look for words: Parley's own settings would open its data folder."""
+"""Provide minimal Django settings for extracting messages: Parley's own settings would open its data folder."""
 
 USE_I18N = True
 LOCALE_PATHS: list[str] = ["locale"]

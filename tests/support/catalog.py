@@ -1,4 +1,4 @@
-"""Translations made for a test: a compiled catalog of a few sentences, as msgfmt would write it."""
+"""Build translations for a test: a compiled catalog of a few sentences, as msgfmt would write it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAGIC = 0x950412DE
 
 
 def write_catalog(folder: Path, language: str, sentences: Mapping[str, str]) -> None:
-    """Write `sentences` (English: translation) below a folder of LOCALE_PATHS."""
+    """Write `sentences` (English: translation) to a catalog below a folder of LOCALE_PATHS."""
     place = folder / to_locale(language) / "LC_MESSAGES" / "django.mo"
     place.parent.mkdir(parents=True)
     pairs = sorted({"": HEADER, **sentences}.items())
@@ -21,7 +21,7 @@ def write_catalog(folder: Path, language: str, sentences: Mapping[str, str]) -> 
 
 
 def _compiled(english: list[bytes], words: list[bytes]) -> bytes:
-    """Lay out the format of GNU gettext: a header, two tables of (length, offset), the strings with a NUL each."""
+    """Return a catalog in GNU gettext's format: a header, two tables of (length, offset), NUL-terminated strings."""
     strings = [*english, *words]
     offset = 28 + 8 * len(strings)
     tables, data = b"", b""

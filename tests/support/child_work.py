@@ -1,4 +1,4 @@
-"""What child processes do in tests of the process pool."""
+"""Functions that child processes run in tests of the process pool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def terminal_session() -> Iterator[str]:
 
 
 def work_on_request(file: IO[bytes]) -> Iterator[str]:
-    """Yield a piece; when a byte comes, use some CPU time and yield another."""
+    """Yield a piece, wait for a byte from the file, use some CPU time, and yield another piece."""
     yield "first"
     file.read(1)
     end = time.process_time() + 0.05
@@ -51,7 +51,7 @@ def sleep_after(piece: str) -> Iterator[str]:
 
 
 def fill_memory() -> Iterator[str]:
-    yield str(len(bytes(100_000_000_000)))  # at once: a busy machine takes long to fill so much bit by bit
+    yield str(len(bytes(100_000_000_000)))  # at once: a busy machine takes long to fill this in steps
 
 
 def pour(size: int) -> Iterator[bytes]:

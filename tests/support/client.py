@@ -1,4 +1,4 @@
-"""A reference client of the JSON events protocol: folds frames by its three rules, and by nothing else."""
+"""A reference client of the JSON events protocol that folds frames by the protocol's three rules alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ STREAMING = "streaming"
 
 
 class EventsClient:
-    """What somebody on `/ws/sessions/<id>/` knows. Pure: `receive` frames; while `wants_sync` and not `asking`,
-    send `sync()`.
+    """The state of a client of `/ws/sessions/<id>/`, without input or output.
 
-    1. A durable event's `revision` is mine + 1: apply. Not greater than mine: ignore. Greater: sync.
-    2. A delta's `offset` is my length: append. Less: ignore what I have. Greater: sync with my length.
+    Pass each frame to `receive`. While `wants_sync` is true and `asking` is false, send `sync()`.
+
+    1. A durable event's `revision` is the known one + 1: apply. Not greater than the known one: ignore. Greater: sync.
+    2. A delta's `offset` is the known length: append. Less: ignore the known part. Greater: sync with the known length.
     3. After any reconnect: sync.
     """
 
@@ -21,18 +22,18 @@ class EventsClient:
         self.messages: dict[str, Json] = {}
         self.session: Json = {}
         self.wants_sync = True
-        self.asking = False  # a sync is on its way
-        self.caught_up = 0  # answers to `sync` that were taken to their end
-        self.people: dict[str, bool] = {}  # who is here, and whether they are typing
+        self.asking = False  # a sync has been sent and not yet answered
+        self.caught_up = 0  # the number of `sync` answers that were received completely
+        self.people: dict[str, bool] = {}  # who is present: name to whether they are typing
         self.others: list[Json] = []  # ack, refused, pong, agent_cancelled
-        self._short: set[str] = set()  # finished, but known to lack text
+        self._short: set[str] = set()  # messages that are finished, but known to lack text
         self._part: tuple[int, int, int] | None = None
 
     def reconnected(self) -> None:
         self.wants_sync, self.asking = True, False
 
     def sync(self) -> Json:
-        """The command to send now."""
+        """Return the sync command to send now."""
         self.wants_sync, self.asking = False, True
         have = {id: len(row["text"]) for id, row in self.messages.items() if row["status"] == STREAMING}
         have.update({id: len(self.messages[id]["text"]) for id in self._short if id in self.messages})
@@ -60,13 +61,13 @@ class EventsClient:
             self.messages.clear()
             self.revision = 0
         if frame["revision"] < self.revision or (part and self._part != (*answer, part - 1)):
-            self._abandon()  # an answer of yesterday, or a part of it is lost
+            self._abandon()  # an outdated answer, or one of its parts was lost
             return
         self._part = (*answer, part)
         for row in frame["messages"]:
             offset = row["offset"]
             if offset > len(self._text(row["id"])):
-                self._abandon()  # meant for what I had then
+                self._abandon()  # the answer assumes text that this client no longer has
                 return
             kept = {name: value for name, value in row.items() if name != "offset"}
             self._keep(kept, self._text(row["id"])[:offset] + row["text"])
@@ -151,7 +152,7 @@ class EventsClient:
         elif row["status"] == STREAMING:
             row["text"] += frame["text"][len(row["text"]) - frame["offset"] :]
 
-    # -- what is known ----------------------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------------------------
 
     def _text(self, message_id: str) -> str:
         text: str = self.messages.get(message_id, {"text": ""})["text"]
@@ -163,7 +164,7 @@ class EventsClient:
 
     @property
     def rows(self) -> list[Json]:
-        """All messages in order, queued ones last."""
+        """Return all messages in order, queued ones last."""
         return sorted(
             self.messages.values(), key=lambda row: (row["sequence"] is None, row["sequence"] or 0, row["id"])
         )
@@ -173,5 +174,5 @@ class EventsClient:
         return [row["text"] for row in self.rows if row["type"] == "text"]
 
     def state(self) -> Json:
-        """All that a viewer sees, in one value to compare."""
+        """Return everything that a viewer sees as one value to compare."""
         return {"messages": self.rows, "session": {**self.session, "revision": self.revision}}

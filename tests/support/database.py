@@ -1,4 +1,4 @@
-"""The database of a test, for processes that share it; and empty ones on PostgreSQL."""
+"""Give other processes access to a test's database, and create empty databases on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from psycopg.sql import SQL, Identifier
 
 
 def address() -> str:
-    """What DATABASE_URL is to a process that shall see the rows of this test."""
+    """Return the DATABASE_URL for a process that must see the rows of this test."""
     name = connection.settings_dict["NAME"]
     return f"sqlite:///{name}" if connection.vendor == "sqlite" else _address_of(name)
 
 
 @contextmanager
 def empty_database() -> Iterator[str]:
-    """A database on the tests' PostgreSQL in which there is nothing; yields its address."""
+    """Create an empty database on the tests' PostgreSQL server, yield its address, and drop it."""
     name = f"empty_{secrets.token_hex(4)}"
     with maintenance() as server:
         server.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
@@ -32,7 +32,7 @@ def empty_database() -> Iterator[str]:
 
 @contextmanager
 def maintenance() -> Iterator[psycopg.Connection]:
-    """A connection to the tests' PostgreSQL beside Django's, to none of the tests' databases."""
+    """Connect to the tests' PostgreSQL server outside Django and outside the tests' databases."""
     with psycopg.connect(_address_of("postgres"), autocommit=True) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""Empties the test database after a test that commits: what has rows is emptied, what migrations made stays."""
+"""Empty the test database after a test that commits: delete all rows except those that migrations created."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from django.core.management.color import no_style
 from django.db import connection
 from django.test import TransactionTestCase
 
-# A flush makes these anew for each test, which takes longer than most tests; hardly any of them changes one.
+# A flush recreates these rows for each test, which takes longer than most tests; few tests change them.
 MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "auth_group", "auth_group_permissions")
 Rows = list[list[tuple[object, ...]]]
 
 
 class Emptying:
-    """A flush of the database that is quick where the rows that migrations made are as they were."""
+    """A flush of the database that only truncates tables while the rows created by migrations are unchanged."""
 
     def __init__(self, flush: Callable[[TransactionTestCase], None]) -> None:
         self._flush = flush
@@ -28,7 +28,7 @@ class Emptying:
             self._made = _made()
         elif filled := _filled(self._tables):
             operations = connection.ops
-            # PostgreSQL truncates no table that another one refers to, even an empty one.
+            # PostgreSQL does not truncate a table that another one refers to, even an empty one.
             cascade = connection.vendor == "postgresql"
             operations.execute_sql_flush(operations.sql_flush(no_style(), filled, allow_cascade=cascade))
 

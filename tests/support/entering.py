@@ -1,4 +1,4 @@
-"""Coming in over HTTP as a browser does: by the printed link, then into a session in which nothing has been said."""
+"""Sign in over HTTP as a browser does: open the printed link, then create an empty session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
 
 async def sign_in(client: ClientSession, link: str) -> tuple[URL, str]:
-    """Open a sign-in link and press its button; returns where that leads, and the HTML there."""
+    """Open a sign-in link and press its button; return the path it redirects to and that page's HTML."""
     async with client.get(link) as page:
         assert page.status == 200, link
         values = {"csrfmiddlewaretoken": token_in(await page.text())}
@@ -21,14 +21,14 @@ async def sign_in(client: ClientSession, link: str) -> tuple[URL, str]:
 
 
 def token_in(html: str) -> str:
-    """Find the token of a page's forms."""
+    """Return the CSRF token of a page's forms."""
     token = TOKEN.search(html)
     assert token, html
     return token[1]
 
 
 async def enter(client: ClientSession, link: str) -> str:
-    """Use a sign-in link up and begin a session; returns the session's path."""
+    """Use a sign-in link and create a session; return the session's path."""
     home, html = await sign_in(client, link)
     headers = {"Accept": "application/json", "X-CSRFToken": token_in(html)}
     async with client.post(home.with_path("/sessions/new"), headers=headers) as begun:

@@ -1,4 +1,4 @@
-"""Rows of a session that was not run: for tests of what people do to them."""
+"""Fill sessions with rows without running an agent, for tests of what users do to the rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NOTE: Fields = {"role": "system", "text": "Go on."}
 
 
 def fill(session: Session, *rows: Fields, turn_id: str = "t_1") -> list[ChatMessage]:
-    """Add rows after those that are there, as one turn."""
+    """Append rows to the session as one turn."""
     present = ChatMessage.objects.filter(session=session, sequence__isnull=False).count()
     made = [
-        ChatMessage.objects.create(session=session, sequence=number, revision=number, run_id=turn_id, **row)
+        ChatMessage.objects.create(session=session, sequence=number, revision=number, turn_id=turn_id, **row)
         for number, row in enumerate(rows, start=present + 1)
     ]
     Session.objects.filter(pk=session.pk).update(revision=present + len(rows))
@@ -35,5 +35,5 @@ def live(session: Session) -> list[ChatMessage]:
 
 
 def places(session: Session) -> list[tuple[int, str]]:
-    """(sequence, id) of every live row."""
+    """Return (sequence, id) of every live row."""
     return [(row.sequence or 0, row.pk) for row in live(session)]

@@ -62,8 +62,8 @@ def _context() -> ForkServerContext:
 
 
 def _run(command: list[str], cwd: str, environment: dict[str, str], output: Connection) -> None:
-    """Become the program: its environment, its output, its arguments."""
-    from tests.support.template import take_settings  # it is there: the process was forked from its importer
+    """Run the program in the forked process, with its own environment, output and arguments."""
+    from tests.support.template import take_settings  # already imported: the process was forked from the one that did
 
     os.environ.clear()
     os.environ.update(environment)
@@ -71,7 +71,7 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], output: Conn
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
     output.close()
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # the process's own, open to its end
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # the process's stdout, open until it exits
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  # likewise
     sys.path[0:1] = [cwd]
     take_settings()

@@ -1,4 +1,4 @@
-"""A running Parley inside the test's event loop: real rows, real runner, real hub; only the model is scripted."""
+"""A running Parley inside the test's event loop: real rows, runner and hub; only the model is scripted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG = {
 
 
 class ScriptedRegistry(Registry):
-    """The real registry with one configured provider, which plays the test's script, and the test's own tools."""
+    """The real registry, with one provider that plays the test's script, and with the test's own tools."""
 
     def __init__(self, scripted: Provider, config: dict[str, Any] = CONFIG, tools: Sequence[Tool] = ()) -> None:
         super().__init__(Config.model_validate(config), {})
@@ -51,7 +51,7 @@ class ScriptedRegistry(Registry):
 
 
 class House:
-    """Helpers around one running node. Times out loudly instead of hanging."""
+    """Helpers around one running node. Waits raise TimeoutError instead of hanging."""
 
     def __init__(self) -> None:
         self.threads = Threads(2, "test")
@@ -64,20 +64,20 @@ class House:
         await runtime.stop()
 
     async def restart(self) -> None:
-        """Stop and start as an operator does; the script goes on where it was."""
+        """Stop and start the node as an operator does; the script continues where it was."""
         await self.stop()
         agents_setup.install(self.registry)
         await self.start()
 
     def script(self, script: Script, config: dict[str, Any] = CONFIG, tools: Sequence[Tool] = ()) -> ScriptedProvider:
-        """Let the model say this from now on; `tools` are given to the agent besides its own."""
+        """Set what the model says from now on; the agent gets `tools` in addition to its own."""
         self.provider = ScriptedProvider(script)
         self.registry = ScriptedRegistry(self.provider, config, tools)
         agents_setup.install(self.registry)
         return self.provider
 
     async def do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call something synchronous that touches the database."""
+        """Call a synchronous function that uses the database."""
         return await asyncio.wait_for(self.threads.run(function, *args, **kwargs), 20)
 
     async def session(self, owner: User) -> Session:
@@ -93,22 +93,22 @@ class House:
         await self.do(control.retry, session=session, author=author, message_id=message_id)
 
     async def rows(self, session: Session) -> list[ChatMessage]:
-        """The live rows in order, queued ones last."""
+        """Return the live rows in order, queued ones last."""
         return await self.do(lambda: list(live_rows(session)))
 
     async def shown(self, session: Session) -> list[tuple[str, str, str]]:
-        """(type, status, text or result) of every live row."""
+        """Return (type, status, text or result) of every live row."""
         return [(row.type, row.status, row.result or row.text) for row in await self.rows(session)]
 
     async def idle(self, session: Session) -> None:
-        """Wait until the session rests."""
+        """Wait until the session is idle."""
         await self.until(lambda: SessionRun.objects.get(pk=session.pk).state == RunState.IDLE)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something in the rows to be true."""
+        """Wait until a condition on the rows is true."""
         async with asyncio.timeout(20) as limit:
             while not await self.do(condition):
-                # A cancellation that comes with the end of the thread's work is lost in `do`.
+                # `do` loses a cancellation that arrives when the thread's work ends.
                 if limit.expired():
                     raise TimeoutError
                 await asyncio.sleep(0.005)
@@ -125,7 +125,7 @@ def live_rows(session: Session) -> list[ChatMessage]:
 
 
 def person(name: str, workspace: Workspace | None = None) -> User:
-    """Somebody with a home, or a member of a workspace."""
+    """Create a user with a workspace of their own, or a member of the given workspace."""
     user = User.objects.create_user(name.lower(), display_name=name, password="correct horse")
     workspace = workspace or Workspace.objects.create(name=f"{name}'s")
     Membership.objects.create(workspace=workspace, user=user, role=Membership.Role.MEMBER)

@@ -1,4 +1,4 @@
-"""A session's rows in memory, kept strictly by what the reducer asks: for tests without a database."""
+"""Keep a session's rows in memory by applying the reducer's changes strictly, for tests without a database."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from chat.runs.changes import (
     CloseTurn,
     InsertMessage,
     RecordUsage,
-    TellCancelled,
-    TellStatus,
+    ReportCancelled,
+    ReportStatus,
     UpdateMessage,
 )
 from chat.runs.reducer import reduce
@@ -27,7 +27,7 @@ BEGAN = datetime(2026, 3, 1, 14, 30, tzinfo=UTC)
 
 
 class Clock:
-    """A second passes between two events; ids are counted."""
+    """A clock that advances one second per event and numbers the ids."""
 
     def __init__(self) -> None:
         self.seconds = 0
@@ -43,7 +43,7 @@ class Clock:
 
 @dataclass
 class Ledger:
-    """The rows of one turn by id, in order, and what was told beside them. Refuses what no database would take."""
+    """The rows of one turn by id, in order, and the other changes. Asserts on changes that a database would reject."""
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     names: list[tuple[str, str]] = field(default_factory=list)
@@ -76,17 +76,17 @@ class Ledger:
                 row["text"] += text
             case RecordUsage():
                 self.usage.append(change)
-            case TellStatus() | TellCancelled():
+            case ReportStatus() | ReportCancelled():
                 self.told.append(change)
             case CloseTurn():
                 self.closed += 1
 
     def of(self, **wanted: Any) -> list[dict[str, Any]]:
-        """The rows that have these values, in order."""
+        """Return the rows with these values, in order."""
         return [row for row in self.rows.values() if all(row.get(name) == value for name, value in wanted.items())]
 
     def messages(self, said: str = "hello") -> list[ChatMessage]:
-        """The turn as the database would give it: marker, user text, then these rows."""
+        """Return the turn as the database would: its marker, the user's text, then these rows."""
         opening = [
             ChatMessage(id="m_start", type="turn_start", sequence=1),
             ChatMessage(id="m_user", type="text", role="user", text=said, user_id=1, sender="Ana", sequence=2),
@@ -96,7 +96,7 @@ class Ledger:
 
 
 class Turn:
-    """A turn that is told by events: state, rows and clock."""
+    """A turn driven by events: its state, rows and clock."""
 
     def __init__(self, **state: Any) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""The live text of a session, as it is published."""
+"""Listen to the live text that is published for a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.models import Session
 
 
 class Listener:
-    """Collects the text that is published of a session from `start` on."""
+    """Collects the text that is published for a session from `start` on."""
 
     def __init__(self, session: Session) -> None:
         self._group = group_of(session.pk)
@@ -27,13 +27,13 @@ class Listener:
         await layer.group_add(self._group, self._channel)
 
     async def until(self, is_enough: Callable[[str], bool]) -> None:
-        """Wait for text."""
+        """Wait until the text received satisfies a condition."""
         async with asyncio.timeout(20):
             while not is_enough("".join(self._heard)):
                 await self._hear()
 
     async def heard(self) -> str:
-        """Return all text that has arrived by now."""
+        """Return all text received so far."""
         with suppress(TimeoutError):
             async with asyncio.timeout(0.01):
                 while True:

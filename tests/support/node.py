@@ -1,7 +1,7 @@
-"""A node in a process of its own, to be killed: its model says numbered words, or digs for ever.
+"""Run a node in a process of its own for tests that kill it: its model says numbered words, or calls an endless tool.
 
-Each word that the model says is a line on stdout, with the time by the process's own clock: what a test holds the rows
-against. Run as `python -m tests.support.node`.
+Prints each word that the model says as a line on stdout with the process's monotonic time; the test compares the
+rows with these lines. Run as `python -m tests.support.node`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ PACE = 0.01
 
 
 def say(*what: object) -> None:
-    print(*what, flush=True)  # noqa: T201  # stdout is how it talks to the test
+    print(*what, flush=True)  # noqa: T201  # the test reads stdout
 
 
 def words(first: str) -> Iterator[object]:
-    """Say a thousand words, each told as it leaves the model."""
+    """Yield a thousand words and report each one when it leaves the model."""
     from agents.providers.scripted import Pause
 
     for number in range(1000):
@@ -50,7 +50,7 @@ async def main() -> None:
     def reply(request: Request) -> Reply:
         last = request.messages[-1]
         if last.text == "Speak":
-            return words("w")  # type: ignore[return-value]  # an iterator of steps is one
+            return words("w")  # type: ignore[return-value]  # an iterator of steps is a Reply
         if last.text == "Dig":
             return ["Digging.", ToolCall("d1", "dig", {"place": "here"}), ToolCall("d2", "dig", {"place": "there"})]
         cut = any(INTERRUPTED in message.text for message in request.messages[-2:])

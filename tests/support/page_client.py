@@ -1,4 +1,4 @@
-"""A reference client of the page protocol: folds frames as the browser's scripts do, into plain values."""
+"""A reference client of the page protocol that folds frames as the browser's scripts do, into plain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATUS = re.compile(r'data-status="(\w+)"')
 
 @dataclass
 class Body:
-    """A growing text as drawn: finished blocks and the tail, which is counted in UTF-16 units."""
+    """A streaming text as drawn: finished blocks, and the tail, which is counted in UTF-16 units."""
 
     n: int
     rev: int
@@ -34,13 +34,13 @@ class Article:
     html: str
 
     def moves(self, shift: Json) -> bool:
-        """Whether it is to be moved; not if it was read from the rows after that had happened."""
+        """Return whether a shift applies to this article: not if it was rendered from rows that include the shift."""
         read = _REVISION.search(self.html)
         is_known = read is not None and int(read[1]) >= shift["revision"]
         return self.sequence is not None and self.sequence >= shift["from"] and not is_known
 
     def changes(self, frame: Json) -> bool:
-        """Whether it is marked, or its mark taken away."""
+        """Return whether the frame adds or removes this article's mark."""
         read, kind = _REVISION.search(self.html), _CLASS.search(self.html)
         if read is None or kind is None or int(read[1]) >= frame["revision"] or not SAID & set(kind[1].split()):
             return False
@@ -66,12 +66,15 @@ class Article:
 
 @dataclass
 class PageClient:
-    """What a page on `/ws/sessions/<id>/page` shows. Pure: `receive` frames; while `wants_sync`, send `sync()`."""
+    """The state of a page on `/ws/sessions/<id>/page`, without input or output.
+
+    Pass each frame to `receive`; while `wants_sync` is true, send `sync()`.
+    """
 
     revision: int = 0
     articles: dict[str, Article] = field(default_factory=dict)
     bodies: dict[str, Body] = field(default_factory=dict)
-    # What the stream had made of each text by its end, with the article that ended it: its words may change later.
+    # The blocks of each text when its stream ended, with the article that ended it: later edits may change the article.
     drawn: list[tuple[list[str], str]] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
     status: str = ""
@@ -87,7 +90,7 @@ class PageClient:
         self.wants_sync, self.asking, self._syncing = True, False, False
 
     def sync(self) -> Json:
-        """The command to send now."""
+        """Return the sync command to send now."""
         self.wants_sync, self.asking = False, True
         have = {id: {"blocks": len(body.blocks), "rev": body.rev} for id, body in self.bodies.items()}
         return {"type": "sync", "since": self.revision, "have": have}
@@ -201,7 +204,7 @@ class PageClient:
             _extend(body, frame)
 
     def text_of(self, message_id: str) -> str:
-        """The HTML of a growing text."""
+        """Return the HTML of a streaming text."""
         body = self.bodies[message_id]
         return "".join(body.blocks) + body.tail
 
@@ -217,5 +220,5 @@ def _extend(body: Body, frame: Json) -> None:
 
 
 def _units(text: str, count: int) -> str:
-    """The first so many UTF-16 units, as JavaScript's slice gives them."""
+    """Return the first `count` UTF-16 units, as JavaScript's slice does."""
     return text.encode("utf-16-le", "surrogatepass")[: count * 2].decode("utf-16-le", "surrogatepass")

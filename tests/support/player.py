@@ -1,4 +1,4 @@
-"""A run without an event loop: the test tells what the agent does, and the real reducer and recording write it."""
+"""Run turns without an event loop: the test supplies the agent's events, the real reducer and recording write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.utils import timezone
 from agents.events import TurnFinished
 from chat import ids
 from chat.bus.events import TextAppended
-from chat.bus.publisher import publish
 from chat.models import Session
 from chat.queries.messages import message_snapshot
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
@@ -20,12 +19,12 @@ from chat.runs.lease import Claim
 from chat.runs.reducer import reduce
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
 from chat.services.runs.recording import Job, Outcome, PendingText, record
+from chat.services.transaction import publish_on_commit
 from tests.support.workers import declare_dead
 
 
 class Player:
-    """Plays the turns of one session, one event after the other. `state` is the open turn's, None while there is
-    none."""
+    """Plays the turns of one session, one event after another. `state` is the open turn's, or None."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -37,8 +36,10 @@ class Player:
         self._resumes = True
 
     def begin(self) -> bool:
-        """Claim the session if it is due, open its turn and mend what was left of it, as a bridge does. False:
-        nothing is to be done."""
+        """Claim the session if it is due, open its turn and repair what the last run left, as a bridge does.
+
+        Returns False if there is nothing to run.
+        """
         if self._claim is None:
             self._take()
         if self._claim is not None and self.state is None:
@@ -55,7 +56,7 @@ class Player:
             self._tell(event)
 
     def crash(self, *, resumes: bool) -> None:
-        """Die without a word; another process finds the session. What the dead one writes then is not taken."""
+        """Kill the worker and let another one claim the session. Later writes of the dead worker are rejected."""
         declare_dead(self._worker)
         dead, state = self._claim, self.state
         self._worker, self._claim, self.state, self._resumes = lease.register_worker(), None, None, resumes
@@ -95,13 +96,12 @@ class Player:
         message = message_snapshot(message_id)
         assert message is not None
         record([], [PendingText(self._claim, message_id, len(message.text), text)])
-        publish(self.session.pk, [TextAppended(message_id, len(message.text), text, reasoning)])
+        publish_on_commit(self.session.pk, [TextAppended(message_id, len(message.text), text, reasoning)])
 
     def _record(self, claim: Claim, changes: Sequence[Change]) -> None:
         self._written += 1
         [recorded] = record([Job(claim, self._written, changes)], []).jobs
         assert recorded.outcome is Outcome.WRITTEN
-        publish(self.session.pk, recorded.events)
         if any(isinstance(change, CloseTurn) for change in changes):
             self._close(claim, recorded.next_turn)
 

@@ -1,4 +1,4 @@
-"""What model vendors demand of a context, and that the rules of each of their APIs take it."""
+"""Check that a context satisfies the model vendors' requirements, and that each of their APIs accepts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ TOOLS = (ToolSpec("double", "Double a number.", {"properties": {"n": {"type": "i
 
 
 def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> list[Message]:
-    """CTX-02, CTX-03: each call has one result right after its message, ids occur once, each API takes it."""
+    """CTX-02, CTX-03: check that each call has one result right after its message, ids are unique, and each API accepts
+    the context.
+    """
     messages = context(rows)
     owed = _check_pairs(messages)
     assert may_wait or not owed
@@ -35,7 +37,7 @@ def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> lis
 
 
 def _check_pairs(messages: Sequence[Message]) -> list[str]:
-    """Check who answers whom; returns the ids of the last message's calls that are still owed a result."""
+    """Check that results match calls; return the ids of the last message's calls that still need a result."""
     ids = [call.id for message in messages for call in message.tool_calls]
     assert len(ids) == len(set(ids))
     owed: list[str] = []
@@ -56,7 +58,7 @@ def _signed(message: Message) -> Message:
 
 
 def _with_signature(part: Part) -> Part:
-    """A signature that belongs to its text, as the vendor checks."""
+    """Return the part with a signature derived from its text, as the vendor checks."""
     if isinstance(part, Thinking) and "signature" in part.data:
         return replace(part, data={"signature": sign(part.text)})
     return part

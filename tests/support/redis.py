@@ -1,4 +1,4 @@
-"""A Redis server of a test's own, which may be frozen, killed and started again."""
+"""A Redis server for one test, which can be frozen, killed and started again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 
 class Redis:
-    """The distribution's redis-server on a free port, keeping nothing."""
+    """The installed redis-server on a free port, without persistence."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -32,7 +32,7 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/0"
 
     async def start(self) -> None:
-        """Returns when it answers."""
+        """Start the server and wait until it answers."""
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
@@ -54,7 +54,7 @@ class Redis:
             return False
 
     def kill(self) -> None:
-        """Its end, with whatever it was about to deliver."""
+        """Kill the server; messages that it has not delivered are lost."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.kill()
@@ -62,7 +62,7 @@ class Redis:
             self._process = None
 
     def freeze(self) -> None:
-        """It goes on taking connections, and does nothing any more."""
+        """Suspend the server: it still accepts connections, but no longer answers."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 

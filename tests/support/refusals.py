@@ -1,4 +1,4 @@
-"""A database that refuses what a test tells it to, until it is permitted again: triggers, in its own words."""
+"""Make the database reject chosen writes with triggers until the test permits them again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import connection
 
 
 def refuse(name: str, *, event: str, table: str, when: str = "1 = 1") -> None:
-    """Refuse every `event` ("INSERT", "UPDATE OF done") of rows `when` says, as if a constraint were violated."""
+    """Reject every `event` ("INSERT", "UPDATE OF done") on rows that match `when`, as if a constraint were violated."""
     trigger = f"CREATE TRIGGER {name} BEFORE {event} ON {table}"
     if connection.vendor == "sqlite":
         _execute(f"{trigger} WHEN {when} BEGIN SELECT RAISE(ABORT, 'refused'); END")
@@ -19,7 +19,7 @@ def refuse(name: str, *, event: str, table: str, when: str = "1 = 1") -> None:
 
 
 def permit(name: str) -> None:
-    """Take a refusal back."""
+    """Remove a rejection."""
     _execute(f"DROP TRIGGER {name}" if connection.vendor == "sqlite" else f"DROP FUNCTION {name} CASCADE")
 
 

@@ -1,4 +1,4 @@
-"""Somebody who watches a session over a real connection, signed in on a server of their own choice."""
+"""A viewer that follows a session over a real connection and signs in to the server that the test chooses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.viewer import Viewer
 
 
 class RemoteViewer(Viewer[EventsClient]):
-    """The reference client on a socket to a server process; comes again, to whichever server, by `open`."""
+    """The reference client on a socket to a server process; `open` reconnects, to the same server or another one."""
 
     async def open(self, server: str, sign_in: str) -> RemoteViewer:
-        """Sign in with a link's token at a server's address, and watch."""
-        self._http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: cookies of an address without a name
+        """Sign in at a server's address with a link's token, and open the socket."""
+        self._http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: allow cookies for an IP address
         await enter_by_link(self._http, f"{server}/accounts/link/{sign_in}")
         self._socket = await self._http.ws_connect(f"{server}/ws/sessions/{self.session.pk}/", origin=server)
         self._sending: list[asyncio.Task[None]] = []
@@ -31,7 +31,7 @@ class RemoteViewer(Viewer[EventsClient]):
         self._sending.append(asyncio.create_task(self._socket.send_json(command)))
 
     async def leave(self) -> None:
-        """Go, or clear up after a server that has gone."""
+        """Close the connection, also after the server has exited."""
         await asyncio.gather(*self._sending, return_exceptions=True)
         await self._socket.close()
         await self._reading

@@ -1,4 +1,4 @@
-"""Random scripts for a model: whatever a response may consist of, in any order."""
+"""Generate random scripts for a model, with everything that a response may contain, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people prove themselves with: an authenticator app, and a passkey that does the real cryptography."""
+"""Second factors for tests: an authenticator app, and a passkey that does the real cryptography."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ PRESENT_AND_VERIFIED = AuthenticatorData.FLAG.UP | AuthenticatorData.FLAG.UV
 
 
 def code_of(secret: str, *, step: int = 0) -> str:
-    """The code that an app shows now, or `step` half minutes from now."""
+    """Return the code that an app shows now, or `step` half minutes from now."""
     counters = list(totp.yield_hotp_counters_from_time())
     return totp.format_hotp_value(totp.hotp_value(secret, counters[1] + step))
 
 
 def give_app(user: User) -> str:
-    """Set up an authenticator app for somebody, with recovery codes; returns its secret."""
+    """Set up an authenticator app with recovery codes for a user; return its secret."""
     secret = totp.generate_totp_secret()
     Authenticator.objects.create(user=user, type="totp", data={"secret": encrypt(secret)})
     return secret
 
 
 def give_codes(user: User) -> list[str]:
-    """Make recovery codes for somebody who has a second factor."""
+    """Create recovery codes for a user who has a second factor."""
     return second_factor.make_recovery_codes(user=user)
 
 
 @dataclass
 class SoftPasskey:
-    """A passkey in memory, which answers what the browser's API would be asked."""
+    """A passkey in memory that answers the requests of the browser's WebAuthn API."""
 
     key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     id: bytes = field(default_factory=lambda: secrets.token_bytes(16))

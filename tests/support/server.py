@@ -1,4 +1,4 @@
-"""A real Parley process, started as a user starts it, on a free port and in its own data folder."""
+"""A real Parley process, started as an operator starts it, on a free port and in its own data folder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from tests.support.forked import Fork
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a developer has set must not reach the process.
+# Variables of the developer's environment that must not reach the process.
 UNSET = (
-    "PYTHONDONTWRITEBYTECODE",  # a fifth of each start would go into compiling
+    "PYTHONDONTWRITEBYTECODE",  # compiling takes a fifth of each start
     "ANTHROPIC_API_KEY",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -33,7 +33,7 @@ def inherited() -> dict[str, str]:
 
 
 def run_forked(*command: str, data: Path) -> str:
-    """Run a Python file in a server's data folder, as a fork; return its last line of output. Raises RuntimeError."""
+    """Run a Python file in a server's data folder, in a fork; return its last line of output. Raises RuntimeError."""
     process = Fork(command, ROOT, {**inherited(), "PARLEY_DATA": str(data)})
     with process.stdout:
         printed = process.stdout.read()
@@ -43,12 +43,12 @@ def run_forked(*command: str, data: Path) -> str:
 
 
 def run_in(server: Server, script: str) -> None:
-    """Run a script that writes rows into a server's database."""
+    """Run a script that writes rows to a server's database."""
     run_forked("manage.py", "shell", "-c", script, data=server.data)
 
 
 class Server:
-    """`manage.py serve` in a subprocess, or another `command`. `link` is the sign-in link of its last start."""
+    """`manage.py serve`, or another `command`, in a subprocess. `link` is the sign-in link of its last start."""
 
     def __init__(self, data: Path, command: Sequence[str] = ("manage.py", "serve"), **environment: str) -> None:
         self.data = data
@@ -74,9 +74,9 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start, on the same port as before if there was one, and wait for the link. Raises RuntimeError."""
+        """Start on the same port as before, if there was one, and wait for the link. Raises RuntimeError."""
         environment = inherited()
-        # A request for a title is for the tests of titles: others count what the model is asked.
+        # Only the tests of titles request titles: other tests count the requests to the model.
         environment |= {"PARLEY_DATA": str(self.data), "PORT": str(self.port), "TITLES": "words", **self._environment}
         self._ready.clear()
         self._process = self._run(environment)
@@ -96,17 +96,17 @@ class Server:
         )
 
     def set(self, **environment: str) -> None:
-        """Change the environment of the next start."""
+        """Set environment variables for the next start."""
         self._environment |= environment
 
     def stop(self) -> None:
-        """Ask it to end, as Ctrl+C does, and wait."""
+        """Stop the server as Ctrl+C does, and wait."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait(20)
 
     def kill(self) -> None:
-        """End it without a word, as a power cut does."""
+        """Kill the server without warning, as a power cut does."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(20)
@@ -123,7 +123,7 @@ class Server:
 
 
 class ForkedServer(Server):
-    """A server that starts as a fork of a process which has imported the libraries, in half the time."""
+    """A server that starts as a fork of a process with the libraries already imported, in half the time."""
 
     def _run(self, environment: dict[str, str]) -> Process:
         return Fork(self._command, ROOT, environment)

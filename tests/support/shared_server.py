@@ -1,4 +1,4 @@
-"""Servers that many tests use one after another. Before each test, the rows are those of the first start."""
+"""Servers that many tests use one after another. Before each test, the rows are reset to those of the first start."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.support.prepared import copy
 from tests.support.server import ForkedServer, Server
 from tests.wire.server import WireServer
 
-# Each test signs in, and many make accounts, from one address.
+# Every test signs in, and many create accounts, from one address.
 LIMITS = "sign_ins=0, links=0, joins=0, passkeys=0"
 IDLE_SECONDS = 10
-# The live server's own rows, and what triggers and migrations keep.
+# Tables that the live server writes itself, and tables that triggers and migrations maintain.
 LEFT_ALONE = ("chat_joblease", "chat_searchdoc", "chat_worker", "django_migrations")
 TABLES = "SELECT name FROM start.sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 
 
 class SharedServer(ForkedServer):
-    """A server whose administrator, with the link of the first start, is new for each test."""
+    """A server that looks freshly started to each test, with its administrator and the link of the first start."""
 
     def __init__(self, data: Path, **environment: str) -> None:
         super().__init__(data, **environment)
@@ -31,7 +31,7 @@ class SharedServer(ForkedServer):
         self._first_link = ""
 
     def rewind(self) -> None:
-        """Wait until no agent works, and set the rows back. Start the server if it does not run."""
+        """Wait until no agent works, and reset the rows. Start the server if it does not run."""
         if not self._first_link:
             self.start()
             self._first_link = self.link
@@ -47,7 +47,7 @@ class SharedServer(ForkedServer):
         self.link = self._first_link
 
     def _is_idle(self) -> bool:
-        """Wait for the end of all turns; return False if one does not end."""
+        """Wait until all turns have ended; return False if one does not end in time."""
         until = time.monotonic() + IDLE_SECONDS
         with closing(sqlite3.connect(self._database, timeout=IDLE_SECONDS, isolation_level=None)) as database:
             while database.execute("SELECT 1 FROM chat_sessionrun WHERE state <> 'idle'").fetchone():
@@ -62,14 +62,14 @@ class SharedServer(ForkedServer):
         names = [name for (name,) in database.execute(TABLES)]
         with database:
             for name in names:
-                # The search index and its tables follow the messages by triggers.
+                # Triggers keep the search index and its tables in step with the messages.
                 if name not in LEFT_ALONE and not name.startswith("chat_search"):
                     database.execute(f"DELETE FROM main.{name}")  # noqa: S608  # our own
                     database.execute(f"INSERT INTO main.{name} SELECT * FROM start.{name}")  # noqa: S608  # likewise
 
 
 class SharedServers:
-    """The shared servers of a test process, one for each configuration, and the model's server that all of them use."""
+    """The shared servers of a test process, one per configuration, and the model server that all of them use."""
 
     def __init__(self, prepared: Path, folder: Path, model: WireServer) -> None:
         self._prepared = prepared
@@ -79,7 +79,7 @@ class SharedServers:
 
     @asynccontextmanager
     async def use(self, config: str, **environment: str) -> AsyncIterator[Server]:
-        """Yield a server with this configuration file, as after its first start; `{url}` is the model's address."""
+        """Yield a freshly reset server with this configuration file; `{url}` in it is the model server's address."""
         key = (config, *(f"{name}={value}" for name, value in sorted(environment.items())))
         if key not in self._servers:
             data = copy(self._prepared, self._folder / f"data{len(self._servers)}")

@@ -1,7 +1,7 @@
-"""A house that has been lived in: six people, thirty sessions, and one session with everything that can be in one.
+"""Create a showcase: six users, thirty sessions, and one session with everything that a session can contain.
 
-`PARLEY_DATA=… python -m tests.support.showcase` writes it into a database and prints, as JSON, who may sign in with
-which cookie and where to look. Pictures, accessibility checks and measurements of the page are taken of it.
+`PARLEY_DATA=… python -m tests.support.showcase` writes it to a database and prints, as JSON, each user's cookie and
+the addresses to visit. Screenshots, accessibility checks and page measurements use it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TITLES = [
 
 
 def house(now: datetime) -> Json:
-    """Make all of it; returns cookies by person and the addresses worth a look."""
+    """Create the whole showcase; return cookies by user and the addresses to visit."""
     from bench.rows import cookie
     from chat.models import AgentPreset, Membership, User
     from chat.services.people.accounts import first_administrator
@@ -73,7 +73,7 @@ def house(now: datetime) -> Json:
 
 
 def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json:
-    """Sessions that are looked into; returns their addresses by field of the gallery's House."""
+    """Create the sessions to visit; return their addresses by field of the gallery's House."""
     from chat.services.sessions.actions import archive
 
     ana, mei = people["ana"], people["mei"]
@@ -109,7 +109,7 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
 
 
 def _earlier(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
-    """Make thirty sessions for the list: of everybody, over months, some pinned, some unread."""
+    """Create thirty sessions for the list: by all users, spread over months, some pinned, some unread."""
     from chat.models import UserSessionState
 
     ana = people["ana"]
@@ -126,7 +126,7 @@ def _earlier(people: dict[str, User], workspace: Workspace, now: datetime) -> No
 
 
 def _elsewhere(people: dict[str, User], now: datetime) -> None:
-    """Make Kenta one of several teams, where others have said something meanwhile."""
+    """Make Kenta a member of several workspaces with unread messages."""
     from chat.models import Membership, UserSessionState, Workspace
 
     kenta, mei = people["kenta"], people["mei"]
@@ -142,7 +142,7 @@ def _elsewhere(people: dict[str, User], now: datetime) -> None:
 
 
 def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
-    """Make what staff look after: tokens of programs, and a session that was deleted."""
+    """Create what staff administer: API tokens, and a deleted session."""
     from chat.services.people import api_tokens
     from chat.services.sessions.actions import delete
 
@@ -159,7 +159,7 @@ def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) 
 
 
 def _signing_in(people: dict[str, User]) -> str:
-    """Give one person second factors and another a sign-in link that staff made; returns the link's address."""
+    """Give one user second factors, and another a sign-in link that staff made; return the link's address."""
     from allauth.mfa.models import Authenticator
 
     from chat.services.people.accounts import sign_in_link
@@ -174,14 +174,14 @@ def _signing_in(people: dict[str, User]) -> str:
 
 
 def _pages(ana: User) -> Json:
-    """Return what is not inside of Parley: an invitation, and the page of a server that has failed."""
+    """Return the pages outside a session: an invitation, and the error page of a failed server."""
     from django.template.loader import render_to_string
 
     from chat.assets import static_files
     from chat.models import Session
     from chat.services.people.sharing import invite
 
-    static_files.prepare()  # the addresses of styles and scripts are then the ones that the server will have
+    static_files.prepare()  # gives styles and scripts the same addresses as on the server
     token = invite(session=Session.objects.filter(owner=ana).earliest("created_at"), author=ana, role="editor")
     return {"invitation": f"/join/{token}", "broken": render_to_string("500.html")}
 
@@ -194,7 +194,7 @@ def _let_in(session: Session, *people: User, role: str = "editor") -> None:
 
 
 def _greet(session: Session, owner: User, when: datetime) -> int:
-    """Say two sentences; returns the session's revision."""
+    """Write two sentences; return the session's revision."""
     writer = Writer(session, when)
     writer.said(owner, "Hello! Where were we?")
     writer.agent(text="At the third point of the list.")

@@ -1,4 +1,4 @@
-"""Sessions of the showcase, written row by row: one with everything that can be said, one with files."""
+"""Write sessions of the showcase row by row: one with every kind of message, one with files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Writer:
-    """Writes a session's rows one after the other, some seconds apart."""
+    """Writes a session's rows one after another, a few seconds apart."""
 
     session: Session
     now: datetime
@@ -30,7 +30,7 @@ class Writer:
         self.sequence += 1
         self.now += timedelta(seconds=7)
         turn = f"t_{self.turn:024x}"
-        plain = {"session": self.session, "sequence": self.sequence, "revision": self.sequence, "run_id": turn}
+        plain = {"session": self.session, "sequence": self.sequence, "revision": self.sequence, "turn_id": turn}
         return ChatMessage.objects.create(**{**plain, "timestamp": self.now, **values})
 
     def said(self, user: User, text: str, **values: Any) -> ChatMessage:
@@ -51,12 +51,12 @@ class Writer:
         self.row(type="turn_done", duration_seconds=seconds, **values)
 
     def close(self) -> None:
-        """Give the session its revision; when it was last active stays as it was made."""
+        """Set the session's revision, and keep its made-up time of last activity."""
         type(self.session).objects.filter(pk=self.session.pk).update(revision=self.sequence)
 
 
 def fill(people: dict[str, User], session: Session, now: datetime) -> None:
-    """Say everything that can be said in a session."""
+    """Write every kind of message to a session."""
     usage: Json = {"input_tokens": 15_234, "output_tokens": 812, "total_tokens": 16_046, "first_token_latency_ms": 840}
     writer = Writer(session, now - timedelta(days=1, hours=2))
     writer.said(people["ana"], "Why is checkout slow on Fridays? Look at the metrics and at the cron jobs.")
@@ -94,7 +94,7 @@ def fill(people: dict[str, User], session: Session, now: datetime) -> None:
 
 
 def fill_small(session: Session, author: User, now: datetime) -> None:
-    """Say a little, with files: two pictures, a PDF and a table."""
+    """Write a short session with files: two images, a PDF and a table."""
     from django.core.files.base import File
 
     from chat.services.messages import attachments
@@ -120,7 +120,7 @@ def fill_small(session: Session, author: User, now: datetime) -> None:
 
 
 def fill_shared(people: dict[str, User], session: Session, now: datetime) -> None:
-    """Say what several people worked on: edits, suggestions, a stop that left messages on hold, an error."""
+    """Write a session of several users: edits, suggestions, a stop that left messages on hold, an error."""
     from chat.services.messages import editing, suggestions
 
     ana, mei, jonas, priya = (people[name] for name in ("ana", "mei", "jonas", "priya"))

@@ -1,4 +1,4 @@
-"""What is said in the showcase: formulas, a table, 300 lines of code, colours of a terminal."""
+"""Texts of the showcase: formulas, a table, 300 lines of code, terminal colors."""
 
 ANSWER = """Two things happen on Fridays, and only the second one is ours:
 

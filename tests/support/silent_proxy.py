@@ -1,4 +1,4 @@
-"""A network between a process and PostgreSQL that swallows everything, without an error, when a test says so."""
+"""A proxy between a process and PostgreSQL that, on demand, drops everything without an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 
 
 class SilentProxy:
-    """Listens on a free TCP port and forwards to a server's socket. `flowing` cleared: what is sent waits."""
+    """Listens on a free TCP port and forwards to a server's socket. While `flowing` is cleared, data waits."""
 
     def __init__(self, target: Path) -> None:
         self._target = target

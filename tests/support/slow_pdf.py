@@ -1,4 +1,4 @@
-"""A reader of PDF files that never comes to an end, for tests."""
+"""A PDF reader that never finishes, for tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A WebSocket in process: the real consumers behind the real routes, without a server between."""
+"""A WebSocket in process: the real consumers behind the real routes, without a server in between."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ROUTES: Application = URLRouter(websocket_urlpatterns)
 PATIENCE = 20.0
 
 
-def path_of(session: Session | str, face: str = "events") -> str:
+def path_of(session: Session | str, protocol: str = "events") -> str:
     session_id = session if isinstance(session, str) else session.pk
-    return f"/ws/sessions/{session_id}/{'page' if face == 'page' else ''}"
+    return f"/ws/sessions/{session_id}/{'page' if protocol == 'page' else ''}"
 
 
 def is_presence(frame: Json) -> bool:
@@ -32,9 +32,9 @@ def is_presence(frame: Json) -> bool:
 
 
 class Socket:
-    """One connection. `flowing` cleared: the peer takes nothing. `on_frame` is given every frame, parsed.
+    """One connection. While `flowing` is cleared, the peer reads nothing. `on_frame` gets every parsed frame.
 
-    `frames` are those about the session; who is here is told beside them, by timers, and stands in `presence`.
+    `frames` has the frames about the session. Presence frames, which timers send in between, are in `presence`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Socket:
         await self.leave()
 
     async def open(self) -> Socket:
-        """Connect; returns when the server has accepted or refused."""
+        """Connect; return when the server has accepted or rejected the connection."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._to_app.put_nowait({"type": "websocket.connect"})
         await self.until(lambda: self.accepted or self.close_code is not None)
@@ -113,7 +113,7 @@ class Socket:
         self._to_app.put_nowait({"type": "websocket.receive", "bytes": data})
 
     async def until(self, condition: Callable[[], T]) -> T:
-        """Wait for something that frames or the close bring about; fails when the server's side has crashed."""
+        """Wait for a condition that frames or the close change; fail if the server's side has crashed."""
         async with asyncio.timeout(PATIENCE):
             while not (found := condition()):
                 if self._task is not None and self._task.done():
@@ -124,7 +124,7 @@ class Socket:
         return found
 
     async def next(self, **wanted: Any) -> Json:
-        """Wait for a frame with these fields, past or future, and return it."""
+        """Return the first frame with these fields, received already or later."""
 
         def found() -> Json | None:
             return next((frame for frame in self.frames if wanted.items() <= frame.items()), None)
@@ -140,13 +140,13 @@ class Socket:
         return await self.next(ref=ref)
 
     async def let_in(self) -> None:
-        """Wait until the server answers: it accepts first, and looks then who it is."""
+        """Wait until the server answers: it accepts the connection before it authenticates the user."""
         known = len(self.frames)
         self.send(type="ping")
         await self.until(lambda: any("pong" in frame.values() for frame in self.frames[known:]))
 
     async def closed(self) -> int:
-        """Wait for the server to close, and return its code."""
+        """Wait until the server closes the connection, and return the code."""
         async with asyncio.timeout(PATIENCE):
             while self.close_code is None:
                 self._changed.clear()
@@ -154,7 +154,7 @@ class Socket:
         return self.close_code
 
     async def leave(self, code: int = 1001) -> None:
-        """Go, as a closed tab does; returns when the server's side has ended."""
+        """Disconnect as a closed tab does; return when the server's side has ended."""
         if self.close_code is None:
             self.close_code = code
             self._to_app.put_nowait({"type": "websocket.disconnect", "code": code})

@@ -1,4 +1,4 @@
-"""What threads say to the database: seen from outside, on every connection that is opened meanwhile."""
+"""Watch the SQL statements of other threads, on every connection opened in the meantime."""
 
 from __future__ import annotations
 

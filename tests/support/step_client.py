@@ -1,4 +1,4 @@
-"""Clients of server-sent events, as anybody may write them."""
+"""Minimal clients of server-sent events, as third parties may write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agents.messages import Json
 
 
 class SseReader:
-    """Reads events in pieces cut anywhere. `last_event_id` is what it comes again with."""
+    """Parses events from pieces cut anywhere. Reconnect with `last_event_id`."""
 
     def __init__(self) -> None:
         self.last_event_id = ""
@@ -30,7 +30,7 @@ class SseReader:
 
 
 class StepClient(SseReader):
-    """Folds the stream of steps: it knows `step_update` and nothing else."""
+    """Folds the stream of steps; knows `step_update` and nothing else."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A client that follows a session over HTTP, and whose connection breaks."""
+"""Clients that follow a session over HTTP, on connections that a test can break."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.support.step_client import SseReader, StepClient
 
 
 async def bearer(house: House, user: User) -> dict[str, str]:
-    """Return the header with a new token that may read."""
+    """Return the header with a new read-only token."""
     return {"Authorization": f"Bearer {await house.do(token_of, user, 'read')}"}
 
 
 class Connection:
-    """One request to the application, as a web server makes it; `room` is for so many messages, 0: for all."""
+    """One request to the application, as a web server makes it; `room` limits the unread messages (0: no limit)."""
 
     def __init__(self, scope: Json, room: int, body: bytes = b"") -> None:
         self.sent: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue(room)
@@ -41,7 +41,7 @@ class Connection:
 
 
 class Folding(Protocol):
-    """A client that folds what it reads, in pieces cut anywhere."""
+    """A client that folds the pieces it reads, which may be cut anywhere."""
 
     last_event_id: str
 
@@ -53,7 +53,7 @@ Client = TypeVar("Client", bound=Folding)
 
 
 class StreamViewer(Generic[Client]):
-    """A client on the real application; `asked` with a token or a cookie. `text` is all that it was ever sent."""
+    """A client of the real application; `asked` has its token or cookie, `text` everything that it was ever sent."""
 
     def __init__(self, client: Client, path: str, *, asked: dict[str, str], since: int | None = None) -> None:
         self.client = client
@@ -67,7 +67,7 @@ class StreamViewer(Generic[Client]):
         self._changed = asyncio.Event()
 
     async def open(self, room: int = 0) -> Self:
-        """Connect. With little `room` nothing is read before `go_on`: the server can send no more."""
+        """Connect. With a `room`, nothing is read before `go_on`, and the server blocks when the room is full."""
         resumes = {"Last-Event-ID": self.client.last_event_id} if self.client.last_event_id else {}
         headers = [(name.lower().encode(), value.encode()) for name, value in {**self._asked, **resumes}.items()]
         scope = {
@@ -91,7 +91,7 @@ class StreamViewer(Generic[Client]):
         self._reading = asyncio.get_running_loop().create_task(self._read(self._connection))
 
     async def pause(self) -> None:
-        """Read nothing more for now, which the server notices if there is little `room`."""
+        """Stop reading for now; the server notices when the `room` is full."""
         self._reading.cancel()
         await asyncio.wait([self._reading])
 
@@ -111,7 +111,7 @@ class StreamViewer(Generic[Client]):
         self._changed.set()
 
     async def cut(self, chance: Random | None = None) -> None:
-        """Lose the connection: some of what the server has sent is lost with it, in the middle of whatever it is."""
+        """Break the connection anywhere; part of what the server has sent is lost."""
         self._reading.cancel()
         await asyncio.wait([self._reading])
         if chance and not self._connection.sent.empty():
@@ -120,7 +120,7 @@ class StreamViewer(Generic[Client]):
         await self._connection.lose()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for something that is read."""
+        """Wait until what was read satisfies a condition."""
         async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
@@ -128,14 +128,14 @@ class StreamViewer(Generic[Client]):
 
 
 class StepViewer(StreamViewer[StepClient]):
-    """A client on the stream of steps."""
+    """A client of the stream of steps."""
 
     def __init__(self, session: Session, *, asked: dict[str, str], since: int | None = None) -> None:
         super().__init__(StepClient(), f"/api/sessions/{session.pk}/steps/stream", asked=asked, since=since)
 
 
 class EventReader(SseReader):
-    """The reference client of the events, which never has to ask for a sync here."""
+    """The reference client of the events; on this stream it never needs a sync."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class EventReader(SseReader):
 
 
 class EventViewer(StreamViewer[EventReader]):
-    """A client on the stream of events."""
+    """A client of the stream of events."""
 
     def __init__(self, session: Session, *, asked: dict[str, str], since: int | None = None) -> None:
         super().__init__(EventReader(), f"/api/sessions/{session.pk}/events", asked=asked, since=since)

@@ -1,7 +1,7 @@
-"""A process that has imported Parley, of which servers are forked: `tests.support.forked` preloads this module there.
+"""A process with Parley imported, from which servers are forked: `tests.support.forked` preloads this module in it.
 
-Most of a server's start goes into imports. A fork reads the settings anew from its own environment (`take_settings`);
-what keeps settings from its import or creation, such as the middleware, is left for the fork to import.
+Imports take most of a server's start. A fork reads the settings from its own environment (`take_settings`). Modules
+that keep settings from their import or creation, such as the middleware, are left for the fork to import.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents.providers.http import transport
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
-    "PARLEY_DATA": "/dev/null/nowhere",  # a fork that uses something of the template fails
+    "PARLEY_DATA": "/dev/null/nowhere",  # a fork that uses the template's data folder fails
     "SECRET_KEY": "only for the imports: each fork has its own",
 }
 for name in ("DATABASE_URL", "REDIS_URL", "PARLEY_CONFIG"):
@@ -36,8 +36,7 @@ MODULES = (
     "agents.providers.openai.provider",
     "aiohttp",
     "allauth.mfa.stages",
-    "chat.api.edge",
-    "chat.api.methods",
+    "chat.api.middleware",
     "chat.asgi.bodies",
     "chat.asgi.health",
     "chat.asgi.origins",
@@ -64,9 +63,9 @@ MODULES = (
 
 
 def take_settings() -> None:
-    """Replace the settings by those of this process's environment, and forget what was made of the old ones."""
+    """Load the settings of this process's environment and clear what Django derived from the old ones."""
     holder: Any = settings
-    databases: Any = connections  # what is replaced of both is Django's own affair
+    databases: Any = connections  # both are internals of Django
     before = holder._wrapped
     importlib.reload(importlib.import_module("config.settings"))
     after = Settings("config.settings")
@@ -76,7 +75,7 @@ def take_settings() -> None:
     for name in changed:
         holder.__dict__.pop(name, None)
     if "DATABASES" in changed:
-        databases._settings = changed.pop("DATABASES")  # Django's signal warns that tests had better not change it
+        databases._settings = changed.pop("DATABASES")  # Django's signal warns against changing it in tests
         databases.__dict__.pop("settings", None)
         databases._connections = Local(databases.thread_critical)
     for name, value in changed.items():
@@ -94,11 +93,11 @@ def warm_up() -> None:
     transport._certificates()
     from chat.security.password_hashing import BoundedHasher
 
-    BoundedHasher.iterations = 1_000  # a password's hash takes a third of a second otherwise
+    BoundedHasher.iterations = 1_000  # a password hash takes a third of a second otherwise
 
 
 django.setup()
 warm_up()
 if threading.active_count() > 1:
     raise RuntimeError("a process with threads cannot be forked")
-gc.freeze()  # a collection would copy the memory that forks share
+gc.freeze()  # keep a collection from copying the memory that forks share

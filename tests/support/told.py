@@ -1,4 +1,4 @@
-"""Turns as the real agent loop tells them from a script, for tests of what hears its events."""
+"""Run the real agent loop over a script, for tests of code that receives its events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def broken() -> None:
 
 
 def calls(*numbers: int) -> list[ToolCall]:
-    """Calls of `double`, each with the arguments' own text."""
+    """Return calls of `double`; their argument texts keep an unusual spacing."""
     return [ToolCall(f"c{number}", "double", {"n": number}, f'{{ "n":{number}}}') for number in numbers]
 
 
@@ -44,7 +44,7 @@ async def _tell(agent: Agent) -> list[AgentEvent]:
 
 
 def told(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], ScriptedProvider]:
-    """Run the loop over a script; returns its events, and the provider with the requests that it was sent."""
+    """Run the loop over a script; return its events, and the provider with the requests that it received."""
     provider = ScriptedProvider(replies)
     agent = Agent("helper", "one", provider, tools=(double, broken), max_rounds=max_rounds, context_window=1000)
     return asyncio.run(_tell(agent)), provider

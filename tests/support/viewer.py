@@ -1,4 +1,4 @@
-"""Somebody who watches a session: a reference client on a socket, or straight on a hub, over a link that may be bad."""
+"""Viewers of a session: a reference client on a socket, or directly on a hub or feed, optionally over a bad link."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Client = TypeVar("Client", bound=EventsClient | PageClient)
 
 
 class BadLink:
-    """Drops, doubles and delays (so that they overtake each other) a share of the frames; seeded.
+    """Drops, doubles and delays a share of the frames, so that they overtake each other; seeded.
 
-    What a page is sent from `syncing` to `synced` comes whole or is cut off, as sockets do: it is not numbered.
+    The frames from `syncing` to `synced` arrive whole or are cut off, as on a socket: they are not numbered.
     """
 
     def __init__(self, chance: Random, share: float = 0.3) -> None:
@@ -34,7 +34,7 @@ class BadLink:
         self._whole = False
 
     def carry(self, frame: Json) -> list[Json]:
-        """What arrives when this is sent."""
+        """Return the frames that arrive when this one is sent."""
         if self._whole or frame.get("op") == "syncing":
             self._whole = frame["op"] != "synced"
             return [frame]
@@ -55,7 +55,7 @@ class BadLink:
 
 
 class Viewer(Generic[Client]):
-    """Folds what comes and answers as a client must: a gap asks for a sync, a cut connects again."""
+    """Folds incoming frames and reacts as a client must: syncs after a gap, reconnects after a cut."""
 
     def __init__(
         self, client: Client, session: Session, user: User, link: BadLink | None = None, language: str = "en"
@@ -69,11 +69,11 @@ class Viewer(Generic[Client]):
         self._changed = asyncio.Event()
 
     @property
-    def face(self) -> Protocol:
+    def protocol(self) -> Protocol:
         return "events" if isinstance(self.client, EventsClient) else "page"
 
     def take(self, frame: Json) -> None:
-        """A frame as the server sent it."""
+        """Receive a frame as the server sent it."""
         for arrived in self.link.carry(frame) if self.link else [frame]:
             if not is_presence(arrived):
                 self.frames.append(arrived)
@@ -89,7 +89,7 @@ class Viewer(Generic[Client]):
         raise NotImplementedError
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for something that frames bring about."""
+        """Wait for a condition that frames change."""
         async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
@@ -105,13 +105,13 @@ class Viewer(Generic[Client]):
 
 
 class SocketViewer(Viewer[Client]):
-    """On a real consumer."""
+    """A viewer on a real consumer."""
 
     socket: Socket
 
     async def open(self) -> SocketViewer[Client]:
         spoken = [(b"accept-language", self.language.encode())]
-        path = path_of(self.session, self.face)
+        path = path_of(self.session, self.protocol)
         self.socket = Socket(path, self.user, query=f"lang={self.language}", headers=spoken)
         self.socket.on_frame = self.take
         await self.socket.open()
@@ -120,7 +120,7 @@ class SocketViewer(Viewer[Client]):
         return self
 
     async def cut(self) -> None:
-        """Lose the connection and make a new one."""
+        """Lose the connection and open a new one."""
         await self.leave()
         if self.link is not None:
             self.link.cut()
@@ -140,7 +140,7 @@ class SocketViewer(Viewer[Client]):
 
 
 class FeedViewer(Viewer[Client]):
-    """Straight on a feed: for feeds that hear only what a test lets them hear."""
+    """A viewer directly on a feed, for feeds that receive only the events of a test."""
 
     closed_with: int | None = None
     outbox: SocketQueue
@@ -149,13 +149,13 @@ class FeedViewer(Viewer[Client]):
 
     def join(self, feed: Feed) -> FeedViewer[Client]:
         self._connect()
-        self.outbox.hold()
+        self.outbox.pause()
         feed.join(self.outbox)
         return self._begin(feed)
 
     def _connect(self) -> None:
         self.outbox = SocketQueue(
-            self.face,
+            self.protocol,
             self._frame,
             self._close,
             user_id=self.user.pk,
@@ -197,7 +197,7 @@ class FeedViewer(Viewer[Client]):
 
 
 class HubViewer(FeedViewer[Client]):
-    """Straight on a hub: for hubs beside the one that the sockets of this process use."""
+    """A viewer directly on a hub, for hubs other than the one of this process's sockets."""
 
     def open(self, hub: Hub) -> HubViewer[Client]:
         self._hub = hub

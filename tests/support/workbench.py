@@ -1,4 +1,4 @@
-"""A tool that begins and ends when the test says."""
+"""A tool whose calls begin and end under the test's control."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.tools import Tool, tool
 
 
 class Workbench:
-    """`work(n)` tells that it has begun and waits until it may go on; `did` lists what was done to the end."""
+    """`work(n)` reports that it has begun and waits for `let_go(n)`; `did` lists the calls that finished."""
 
     def __init__(self) -> None:
         self.did: list[int] = []
@@ -37,12 +37,12 @@ class Workbench:
             self._may_go[number].set()
 
     async def begun(self, *numbers: int) -> None:
-        """Return once these are at work."""
+        """Return once these calls are running."""
         async with asyncio.timeout(20):
             for number in numbers:
                 await self._begun[number].wait()
 
 
 def work(*numbers: int, name: str = "work") -> list[ToolCall]:
-    """The model's calls."""
+    """Return the model's calls of the tool."""
     return [ToolCall(f"w{number}", name, {"n": number}) for number in numbers]

@@ -1,4 +1,4 @@
-"""What happens to workers: they die, and others notice."""
+"""Let workers die and expire."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chat.runs import lease
 
 
 def declare_dead(worker_id: str) -> None:
-    """Free a worker's sessions, as others do after its lease. Rows that are locked at the moment are tried again."""
-    while (sign := lease.others("").get(worker_id)) is not None:
-        lease.take_over(worker_id, sign)
+    """Free a worker's sessions, as other workers do after its lease ends. Retry while rows are locked."""
+    while (renewal := lease.other_workers("").get(worker_id)) is not None:
+        lease.take_over(worker_id, renewal)
 
 
 def declare_all_dead() -> None:
@@ -22,5 +22,5 @@ def declare_all_dead() -> None:
 
 
 def expire(worker_id: str) -> None:
-    """Let a worker's lease be over by the database's clock; others have not noticed yet."""
+    """End a worker's lease by the database's clock; other workers have not noticed yet."""
     Worker.objects.filter(pk=worker_id).update(lease_until=F("lease_until") - timedelta(hours=1))

@@ -72,7 +72,7 @@ def fill(ana: User) -> Session:
 def _row(session: Session, ana: User, place: int, columns: dict[str, object]) -> ChatMessage:
     is_said = columns.get("role") == "assistant"
     values: dict[str, Any] = {
-        "run_id": "t_" + "1" * 24,
+        "turn_id": "t_" + "1" * 24,
         "response_id": f"r_{session.pk[2:]}" if is_said else "",
         **columns,
     }

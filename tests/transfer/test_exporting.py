@@ -50,7 +50,7 @@ def test_json_names_people_and_tells_no_more_of_them(talk: Session, ana: User) -
 
 
 def test_part_export_holds_what_a_viewer_sees(talk: Session) -> None:
-    """MSG-11: neither what was removed nor what stood there before; what is queued is shown to everybody."""
+    """MSG-11: neither what was removed nor what stood there before; what is queued is shown to everyone."""
     made = document(talk, whole=False, files=False)
     assert set(made) == {"format", "version", "session", "messages"}
     assert [each.get("status") for each in made["messages"]][-2:] == [None, "queued"]

@@ -27,6 +27,7 @@ from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing import files as import_files
 from chat.transfer.importing.files import import_file, list_conversations
 from chat.transfer.reading import conversations as reading
+from tests.support.effort import cases
 from tests.support.files import picture
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
@@ -51,7 +52,7 @@ def open_webui_saying(text: str) -> Json:
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.both_databases
 def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana: User, data: st.DataObject) -> None:

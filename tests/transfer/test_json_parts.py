@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.transfer.parsing.json_parts import TREE, Unreadable, objects
+from tests.support.effort import cases
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 conversations = st.dictionaries(st.sampled_from(["title", "mapping", "a", "b", '"\\']), values)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 @given(st.lists(conversations | values), st.sampled_from([None, 1]), st.booleans())
 def test_wanted_members_are_those_of_the_parser(found: list[object], indent: int | None, ascii_only: bool) -> None:
     """Whatever stands around and between them."""
@@ -68,7 +69,7 @@ def test_skipping_takes_no_depth() -> None:
     assert found.members == {"a": 1}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 @given(values, st.sampled_from([None, 1]), st.booleans())
 def test_tree_is_what_the_parser_makes_of_it(value: object, indent: int | None, ascii_only: bool) -> None:
     """MSG-10: a tree is built without recursion, by rules of our own."""
@@ -81,7 +82,7 @@ def test_tree_is_what_the_parser_makes_of_it(value: object, indent: int | None, 
         assert found.members == {TREE: value}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(st.text('[]{},:"1a \\', max_size=12))
 def test_tree_is_refused_where_the_parser_refuses_it(text: str) -> None:
     """MSG-10: brackets that do not fit, separators too many or in other places, keys that are none."""

@@ -113,7 +113,7 @@ def test_texts_are_as_long_as_those_that_may_be_sent(ana: User, settings: Any) -
 def test_files_of_an_import_are_bounded(
     ana: User, monkeypatch: pytest.MonkeyPatch, most: int, seconds: float, kept: int
 ) -> None:
-    """Each may take a core for seconds; what is left out is told."""
+    """Each may take a core for seconds; what is left out is reported."""
     monkeypatch.setattr(importing, "MAX_FILES", most)
     monkeypatch.setattr(importing, "MAX_SECONDS", seconds)
     message = {"role": "user", "attachments": [{"name": "a.png", "data": PICTURE}, {"name": "b.txt", "data": NOTE}]}
@@ -138,7 +138,7 @@ def test_time_for_the_files_of_an_import_adds_up(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("status", ["queued", "streaming"])
 def test_removed_messages_need_no_note(ana: User, status: str) -> None:
-    """MSG-11: an importer is told of messages that were to be seen."""
+    """MSG-11: an import reports messages that were visible."""
     gone = {"role": "user", "text": "Gone", "status": status, "removed_at": "2026-01-01T00:00:00Z"}
     (made,) = import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "Hi"}, gone))).imported
     assert (made.notes, made.messages) == ([], 1)
@@ -179,7 +179,7 @@ def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
 
 
 def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> None:
-    """Rows and files of a session that nobody finishes; one that is being written stays."""
+    """Rows and files of a session that no one finishes; one that is being written stays."""
     talk = talk_of({"role": "user", "text": "Hi", "attachments": [{"name": "a.png", "data": PICTURE}]})
     parts = steps({**talk, "changes": [], "requests": []}, ana)
     for made, kind, body in parts:

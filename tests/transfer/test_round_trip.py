@@ -20,6 +20,7 @@ from chat.transfer.importing.files import import_file
 from chat.transfer.importing.session import ImportedSession
 from tests.services.history import History
 from tests.services.history_checks import Heard
+from tests.support.effort import cases
 from tests.support.house import ScriptedRegistry
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
@@ -63,7 +64,7 @@ def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
 
 @pytest.mark.both_databases
 def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
-    """MSG-02: beside the session itself, its copy shares no id with it and says the same; for somebody else, too."""
+    """MSG-02: beside the session itself, its copy shares no id with it and says the same; for another user, too."""
     before = settled(talk)
     made = imported(before, bo)
     after = document(made.session)
@@ -117,4 +118,4 @@ def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch:
         assert document(again.session) == second
 
     machine = type("Exported", (History,), {"heard": heard, "people": [ana, bo], "teardown": teardown})
-    run_state_machine_as_test(machine, settings=settings(max_examples=4, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=cases(4), stateful_step_count=25, deadline=None))

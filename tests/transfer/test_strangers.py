@@ -1,4 +1,4 @@
-"""Files in Parley's own format that somebody else has made, or changed."""
+"""Files in Parley's own format that another user has made, or changed."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing import files as import_files
 from chat.transfer.importing.files import import_file
 from chat.transfer.importing.session import ImportedSession
+from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.rest import check_rest
 from tests.transfer.conftest import document
@@ -82,7 +83,7 @@ def test_hand_written_document_needs_little(ana: User) -> None:
 
 
 def test_imported_session_is_marked_as_one(ana: User) -> None:
-    """What its messages say is nobody's here: the mark holds tools back, is no part of a file, and forks keep it."""
+    """What its messages say is no one's here: the mark holds tools back, is no part of a file, and forks keep it."""
     made = imported(talk_of({"role": "user", "text": "Hi"}, config={"imported": False}), ana)
     session = Session.objects.get(pk=made.session.pk)
     message = ChatMessage.objects.get(session=session)
@@ -113,7 +114,7 @@ def test_file_reaches_no_hosts_beyond_those_of_the_agents(ana: User, wanted: obj
 
 
 def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
-    """CTX-03, MSG-03, MSG-07: gaps close, turns are closed and do not cross, what was at work is interrupted."""
+    """CTX-03, MSG-03, MSG-07: gaps close, turns are closed and do not cross, what was running is interrupted."""
     made = imported(
         talk_of(
             {"sequence": 900, "type": "tool_group", "status": "running", "run_id": "t_a", "tool_name": "bash"},
@@ -142,7 +143,7 @@ def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
 @pytest.mark.parametrize("status", ["complete", "queued"])
 @pytest.mark.both_databases
 def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
-    """RUN-12: as far as their messages can stand in a session, which a queued one cannot."""
+    """RUN-12: as far as their messages can are in a session, which a queued one cannot."""
     session = create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
     retry_here(session=session, author=ana, message_id=rows[2].pk)
@@ -153,13 +154,13 @@ def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
     made = imported(written, ana, keep_ids=False)
     [attempt] = attempts_of(made.session)
     restore_attempt(session=made.session, author=ana, attempt=attempt.id)
-    said = ChatMessage.objects.live(made.session.pk).filter(type="text").order_by("sequence")
+    said = ChatMessage.objects.in_conversation(made.session.pk).filter(type="text").order_by("sequence")
     assert [row.text for row in said] == ["Hi", "So", "Hi"][: 3 if status == "complete" else 2]
     check_rest(made.session)
 
 
 def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
-    """MSG-04: names stay names; ids of people in the file mean nobody here."""
+    """MSG-04: names stay names; ids of people in the file mean no one here."""
     before = {**snapshot(), "user_id": bo.pk}
     made = imported(
         talk_of(
@@ -181,14 +182,14 @@ def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
 
 
 def test_session_is_the_importer_s_alone(talk: Session, ana: User, bo: User) -> None:
-    """LIVE-06: whoever could see it there; what was deleted there is here again."""
+    """LIVE-06: a user who could see it there; what was deleted there is here again."""
     share(session=talk, author=ana, user=bo, role="editor")
     made = imported({**document(talk), "session": {"status": "deleted", "owner": ana.pk, "workspace": 1}}, bo)
     assert (made.session.owner, made.session.shares.count(), made.session.status) == (bo, 0, "active")
 
 
 def test_no_tool_or_model_comes_in_that_is_not_on_offer(ana: User) -> None:
-    """RUN-16: a file cannot give what nobody may choose here."""
+    """RUN-16: a file cannot give what no one may choose here."""
     config = {"tools": ["calculator", "launch"], "max_rounds": 900, "prompts": [], "agent_title": "Ours"}
     made = imported(talk_of(agent="secret", provider="demo", model="gpt-9", config=config), ana)
     session = Session.objects.get(pk=made.session.pk)
@@ -285,7 +286,7 @@ def test_deep_values_are_refused(ana: User) -> None:
     assert "nested too deeply" in refusal(talk_of({"arguments": {"a": deep}}), ana)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.both_databases
 def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo: User, data: st.DataObject) -> None:

@@ -19,7 +19,7 @@ from chat.limits.quotas import QuotaExceeded
 from chat.models import Session, User
 from chat.services import import_uploads
 from chat.services.batches import Deadline
-from chat.services.maintenance import cleanup
+from chat.services.maintenance import jobs
 from tests.api.asking import code, token_of
 from tests.transfer import samples
 
@@ -93,7 +93,7 @@ def test_uploads_that_nobody_imports_go_once_a_day(client: Client, ana: User) ->
     uploaded(client)
     [path] = [each for each in Path(default_storage.path("imports")).rglob("*") if each.is_file()]
     os.utime(path, (time.time() - 3601,) * 2)
-    cleanup.delete_expired(Deadline())
+    jobs.delete_expired(Deadline())
     assert not path.exists()
 
 

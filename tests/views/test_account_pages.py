@@ -1,4 +1,4 @@
-"""Coming in and going out."""
+"""Sign in and out, with a password, a link and an invitation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def invitation(session: Session, ana: User) -> str:
     [("/sessions/s_1/", "/sessions/s_1/"), ("", "/"), ("https://evil.example/", "/"), ("//evil.example", "/")],
 )
 def test_sign_in_leads_where_one_wanted_to_go(client: Client, ana: User, target: str, leads_to: str) -> None:
-    """`next` is honoured, and never leads away."""
+    """The page redirects to `next`, but never to another site."""
     values = {"username": ana.username, "password": PASSWORD, "next": target}
     response = client.post(reverse("sign-in"), values)
     assert (response.status_code, response.headers["Location"]) == (302, leads_to)
@@ -56,7 +56,7 @@ def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
 
 
 def test_who_is_wrong_too_often_waits(client: Client, ana: User, bo: User) -> None:
-    """Guessing passwords ends soon, for this name from this address; the right one does not help before its time."""
+    """Wrong passwords are limited per name and address; during the wait, even the right password is refused."""
     page = reverse("sign-in")
     for _ in range(RATES["sign_ins_of_name"].amount):
         client.post(page, {"username": "ana", "password": "no"})
@@ -68,7 +68,7 @@ def test_who_is_wrong_too_often_waits(client: Client, ana: User, bo: User) -> No
 
 
 def test_admin_has_no_sign_in_page_of_its_own(client: Client, ana: User) -> None:
-    """LIVE-06: limits and the second step cannot be avoided there; people without rights are told."""
+    """LIVE-06: the admin uses the sign-in page with its limits and second step; without rights, it answers 403."""
     User.objects.create_superuser("staff", password=PASSWORD)
     credentials = {"username": "staff", "password": PASSWORD}
     answer = client.post(f"{reverse('admin:login')}?next=/admin/chat/", credentials)
@@ -81,13 +81,13 @@ def test_admin_has_no_sign_in_page_of_its_own(client: Client, ana: User) -> None
 
 
 def wrong(client: Client, username: str = "ana") -> bool:
-    """Send a wrong password; return whether it was looked at."""
+    """Send a wrong password; return whether the server checked it."""
     html = client.post(reverse("sign-in"), {"username": username, "password": "no"}).content.decode()
     return "Wrong user name or password" in html
 
 
 def test_guesses_of_many_names_from_one_network_end(client: Client, ana: User, settings: Settings) -> None:
-    """However many names: all of one network count together, and for IPv6 that is a /64."""
+    """Wrong passwords for any names count together per network; for IPv6, a network is a /64."""
     settings.LIMITS = "sign_ins=3/minute"
     clients = [Client(REMOTE_ADDR=f"2001:db8:1:2::{number:x}") for number in range(5)]
     assert [wrong(each, f"name{number}") for number, each in enumerate(clients)] == [True, True, True, False, False]
@@ -97,7 +97,7 @@ def test_guesses_of_many_names_from_one_network_end(client: Client, ana: User, s
 
 
 def test_guesses_of_one_name_from_many_networks_are_delayed(ana: User) -> None:
-    """The person still signs in with a browser that they have used before, and by link."""
+    """The user can still sign in with a browser that they have used before, and with a link."""
     page, known = reverse("sign-in"), Client()
     known.post(page, {"username": "ana", "password": PASSWORD})
     known.post(reverse("sign-out"))
@@ -111,7 +111,7 @@ def test_guesses_of_one_name_from_many_networks_are_delayed(ana: User) -> None:
 
 
 def test_known_browser_has_a_limit_of_its_own(ana: User) -> None:
-    """Its cookie counts for the names that have signed in with it, and for nobody who changes it."""
+    """The cookie gives a separate limit to the names that have signed in with it; a changed cookie gives none."""
     page, known = reverse("sign-in"), Client()
     known.post(page, {"username": "ana", "password": PASSWORD})
     known.post(reverse("sign-out"))
@@ -123,7 +123,7 @@ def test_known_browser_has_a_limit_of_its_own(ana: User) -> None:
 
 
 def test_guesses_at_the_same_time_are_all_counted() -> None:
-    """A hundred at once are no hundred guesses: each is counted before its password is looked at."""
+    """Concurrent attempts do not exceed the limit: each is counted before its password is checked."""
 
     def guess(number: int) -> bool:
         try:
@@ -147,7 +147,7 @@ def test_right_password_makes_up_for_wrong_ones(client: Client, ana: User) -> No
 
 
 def test_right_password_makes_up_for_wrong_ones_in_a_known_browser(ana: User) -> None:
-    """The browser has a count of its own, which is the one to be forgotten."""
+    """The right password resets the count of the known browser."""
     page, known = reverse("sign-in"), Client()
     for _ in range(3):
         assert known.post(page, {"username": "ana", "password": PASSWORD}).status_code == 302
@@ -175,7 +175,7 @@ def test_accounts_from_one_network_are_limited(session: Session, ana: User, sett
 def test_passwords_that_wait_too_long_for_their_turn_are_refused(
     client: Client, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bounded number is hashed at once; the answer says when to come back."""
+    """A bounded number of passwords is hashed at once; Retry-After says when to try again."""
     monkeypatch.setattr(password_hashing, "PATIENCE_SECONDS", 0.01)
     with override_settings(PASSWORD_HASHERS=["chat.security.password_hashing.BoundedHasher"]), ExitStack() as others:
         for _ in range(password_hashing.AT_ONCE):
@@ -186,14 +186,14 @@ def test_passwords_that_wait_too_long_for_their_turn_are_refused(
 
 @pytest.mark.parametrize(("https", "told"), [(True, "203.0.113.9"), (False, "127.0.0.1")])
 def test_address_behind_a_proxy_is_the_one_that_the_proxy_tells(settings: Settings, https: bool, told: str) -> None:
-    """What somebody writes into the header themselves stands before it."""
+    """Addresses that the client itself put into the header come before the proxy's entry and are ignored."""
     settings.HTTPS = https
     request = RequestFactory().get("/", HTTP_X_FORWARDED_FOR="10.0.0.1, 203.0.113.9")
     assert address_of(request) == told
 
 
 def test_part_of_a_page_leads_to_sign_in_when_the_login_is_over(client: Client) -> None:
-    """The form would otherwise stand in the middle of a list."""
+    """Otherwise the sign-in form would be swapped into the middle of a list."""
     headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/sessions/s_1/?x=1"}
     response = client.get(reverse("home"), headers=headers)
     assert (response.status_code, response.headers["HX-Redirect"]) == (
@@ -203,7 +203,7 @@ def test_part_of_a_page_leads_to_sign_in_when_the_login_is_over(client: Client) 
 
 
 def test_sign_out_needs_a_form(signed_in: SignIn, ana: User) -> None:
-    """A link or a picture elsewhere cannot sign anybody out."""
+    """A link or an image on another site cannot sign a user out."""
     client = signed_in(ana)
     assert client.get(reverse("sign-out")).status_code == 405
     assert client.post(reverse("sign-out")).headers["Location"] == reverse("sign-in")
@@ -223,7 +223,7 @@ def test_form_from_elsewhere_is_refused_in_words(ana: User) -> None:
 
 
 def test_link_signs_in_and_leads_home(client: Client, ana: User) -> None:
-    """The printed link lands where one begins by typing; no session is made that nobody writes in."""
+    """The printed link leads to the home page; it creates no session that might stay empty."""
     response = client.post(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)]))
     assert response.headers["Location"] == reverse("home")
     assert not Session.objects.exists()
@@ -250,7 +250,7 @@ LOOKING: list[dict[str, str]] = [{}, {"Sec-Purpose": "prefetch"}, {"User-Agent":
 
 @pytest.mark.parametrize("headers", LOOKING)
 def test_link_that_is_only_looked_at_stays_good(ana: User, headers: dict[str, str]) -> None:
-    """Previews, mail scanners and prefetching browsers look; only a person presses the button."""
+    """Previews, mail scanners and prefetching browsers request the page; only pressing its button uses the link up."""
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
     scanner = Client(headers=headers)
     for look in (scanner.get, scanner.head, scanner.get):
@@ -264,7 +264,7 @@ def test_link_that_is_only_looked_at_stays_good(ana: User, headers: dict[str, st
 
 
 def test_link_needs_a_form_of_this_site(ana: User) -> None:
-    """No other page can press its button."""
+    """A form on another site cannot press the link's button."""
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
     client = Client(enforce_csrf_checks=True)
     assert client.post(link).status_code == 403
@@ -272,7 +272,7 @@ def test_link_needs_a_form_of_this_site(ana: User) -> None:
 
 
 def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: User, bo: User) -> None:
-    """The page says so before; nothing of the first person's session is left in the second one's."""
+    """The page announces it first; no data of the first user's session is left in the second one's."""
     client.force_login(bo)
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
     assert "You are signed in as Bo." in client.get(link).content.decode()
@@ -288,7 +288,7 @@ def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: Use
 
 
 def test_somebody_new_joins_with_an_account(client: Client, session: Session, invitation: str) -> None:
-    """An invitation makes account, membership and share, and opens the session."""
+    """An invitation creates the account, the membership and the share, and opens the session."""
     assert "Ana invites you" in client.get(invitation).content.decode()
     values = {"display_name": "Cleo", "username": "cleo", "password": "nine lives 9"}
     response = client.post(invitation, values)

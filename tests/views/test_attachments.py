@@ -1,4 +1,4 @@
-"""Uploading files and getting them back: for whom, and how safely."""
+"""Upload and download files: permissions and safe delivery."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def stored(settings: Settings) -> list[Path]:
 
 
 def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
-    """UI-09: what the composer shows of it."""
+    """UI-09: the answer has what the composer shows of the file."""
     picture = files.picture("JPEG", (1200, 900))
     described = taken(ana_s, session, picture, "été.jpg")
     row = Attachment.objects.get()
@@ -82,7 +82,7 @@ def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
 
 
 def test_the_bytes_decide_what_a_file_is(ana_s: Client, session: Session) -> None:
-    """MSG-12: not the name, nor what the browser says."""
+    """MSG-12: the data decides the media type, not the file's name or what the browser sends."""
     page = b"<html><script>alert(document.domain)</script></html>"
     assert taken(ana_s, session, page, "photo.png")["kind"] == "text"
     assert taken(ana_s, session, b"<svg/>", "photo.svg")["kind"] == "text"
@@ -92,7 +92,7 @@ def test_the_bytes_decide_what_a_file_is(ana_s: Client, session: Session) -> Non
 
 
 def test_a_file_that_is_two_things_is_one_of_them(ana_s: Client, session: Session) -> None:
-    """MSG-12: a script in an image's clothes is no image; an image's rider is left behind; a PDF is in the sandbox."""
+    """MSG-12: a script with a GIF header is no image, data after an image is removed, a PDF is served in a sandbox."""
     assert refused(post(ana_s, session, b"GIF89a=1;alert(document.domain)//")) == (422, "broken_image")
     rider = b"<script>alert(1)</script>"
     shown = ana_s.get(taken(ana_s, session, files.picture("JPEG") + rider, "a.html")["url"])
@@ -112,7 +112,7 @@ def test_files_that_cannot_be_used_are_refused_in_words(ana_s: Client, session: 
 
 
 def test_upload_is_checked_for_its_origin_and_its_file(ana_s: Client, session: Session, settings: Settings) -> None:
-    """MSG-12. tests/asgi and tests/servers have what is too large to be read."""
+    """MSG-12: an upload needs a CSRF token and a file. tests/asgi and tests/servers test bodies that are too large."""
     settings.MAX_ATTACHMENT_MB = 1
     address = reverse("session-attachments", args=[session.pk])
     careful = Client(enforce_csrf_checks=True)
@@ -125,7 +125,7 @@ def test_upload_is_checked_for_its_origin_and_its_file(ana_s: Client, session: S
 
 
 def test_names_lead_nowhere(ana_s: Client, session: Session, settings: Settings) -> None:
-    """MSG-12: a file lies where Parley puts it."""
+    """MSG-12: Parley chooses where a file is stored."""
     described = taken(ana_s, session, b"root", "../../../etc/pass\u202ewd")
     assert described["name"] == "passwd"
     assert stored(settings) == [Path(settings.MEDIA_ROOT) / "attachments" / session.pk / described["id"]]
@@ -134,7 +134,7 @@ def test_names_lead_nowhere(ana_s: Client, session: Session, settings: Settings)
 def test_nobody_fills_the_disk_with_what_is_never_sent(
     ana_s: Client, session: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-12: so many wait at most; yesterday's are forgotten."""
+    """MSG-12: the number of unsent files is limited, and old ones are deleted."""
     monkeypatch.setattr(attachments, "MOST_UNSENT", 2)
     first, second = (taken(ana_s, session, files.picture()) for _ in range(2))
     assert refused(post(ana_s, session, b"third")) == (422, "too_many_unsent")
@@ -146,7 +146,7 @@ def test_nobody_fills_the_disk_with_what_is_never_sent(
 
 
 def test_a_file_comes_back_safely(ana_s: Client, session: Session) -> None:
-    """MSG-12: whatever it holds, it is looked at and never run."""
+    """MSG-12: whatever a file contains, the browser may display it but never run it."""
     picture = files.picture("PNG")
     shown = ana_s.get(taken(ana_s, session, picture, 'a "b" 日本.png')["url"])
     assert (shown["Content-Type"], shown["X-Content-Type-Options"]) == ("image/png", "nosniff")
@@ -161,7 +161,7 @@ def test_a_file_comes_back_safely(ana_s: Client, session: Session) -> None:
 
 
 def test_a_file_is_not_sent_twice_to_a_browser_that_has_it(ana_s: Client, session: Session) -> None:
-    """UI-01: and its thumbnail is another thing."""
+    """UI-01: the thumbnail has an ETag of its own."""
     described = taken(ana_s, session, files.picture())
     tags = {ana_s.get(described[what])["ETag"] for what in ("url", "thumb")}
     assert len(tags) == 2
@@ -186,7 +186,7 @@ def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Sess
 def test_an_unsent_file_can_be_removed_by_its_uploader(
     ana_s: Client, session: Session, bo: User, settings: Settings
 ) -> None:
-    """UI-09: and its bytes go with it."""
+    """UI-09: removing an unsent file also deletes its data."""
     let_in(session, bo, SessionRole.EDITOR)
     address = reverse("attachment-remove", args=[taken(ana_s, session, files.picture("GIF"))["id"]])
     assert refused(client_of(bo).post(address)) == (404, "no_such_attachment")
@@ -217,26 +217,26 @@ def test_a_file_stays_while_another_row_has_it(ana_s: Client, session: Session, 
 
 
 def test_a_file_that_is_lost_is_not_found(ana_s: Client, session: Session) -> None:
-    """MSG-10: a row without its file breaks nothing."""
+    """MSG-10: a row whose file is missing breaks nothing."""
     described = taken(ana_s, session, b"words")
     default_storage.delete(Attachment.objects.get().file.name or "")
     assert ana_s.get(described["url"]).status_code == 404
 
 
 def test_a_script_learns_that_its_sign_in_is_over(session: Session) -> None:
-    """LIVE-06: in words, instead of being sent to a page that it cannot show."""
+    """LIVE-06: the error says it, instead of a redirect to a page that a script cannot show."""
     assert refused(post(Client(), session, b"words")) == (401, "signed_out")
 
 
 def test_an_upload_without_a_token_is_refused(ana: User, session: Session) -> None:
-    """LIVE-06: another site cannot upload in somebody's name."""
+    """LIVE-06: another site cannot upload in a user's name."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(ana)
     assert post(client, session, b"words").status_code == 403
 
 
 def test_what_is_packed_already_is_not_packed_again(ana_s: Client, session: Session) -> None:
-    """UI-01: large photographs would keep a core busy each time that they are looked at."""
+    """UI-01: compressing large photographs would keep a core busy on each view."""
     for data, packed in ((files.picture(size=(300, 300), compress_level=0), False), (b"words " * 200, True)):
         answer = ana_s.get(taken(ana_s, session, data)["url"], headers={"Accept-Encoding": "gzip"})
         assert ("Content-Encoding" in answer) == packed

@@ -1,4 +1,4 @@
-"""The context in the panel, for those who may write and those who may read, however long the session is."""
+"""The context in the panel, for editors and viewers, in sessions of any length."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def page(session: Session, user: User, **asked: str) -> str:
 
 
 def shown(html: str) -> list[str]:
-    """The messages in order, by their keys."""
+    """Return the keys of the messages in order."""
     return re.findall(r'data-key="([^"]+)"', html)
 
 
@@ -50,7 +50,7 @@ def switches(html: str) -> dict[str, bool]:
 
 
 def keep(session: Session, response_id: str = "r_1") -> None:
-    """Record a request with the rows of now, as a run does."""
+    """Record a request with the current rows, as a run does."""
     request = build_agent_input(session.pk).request
     names = ("revision", "agent", "provider", "model", "tools", "shared", "rows")
     ModelRequest.objects.create(
@@ -59,7 +59,7 @@ def keep(session: Session, response_id: str = "r_1") -> None:
 
 
 def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -> None:
-    """UI-11, MSG-09: who left it out is said; a result goes with its call."""
+    """UI-11, MSG-09: the page names who excluded a message; a tool result goes with its call."""
     let_in(session, bo, "viewer")
     rows = fill(session, START, {**HI, "user": ana}, OWN, {**TOOL, "response_id": "r_1"}, CUT, DONE)
     editing.include(session=session, author=ana, message_id=rows[1].pk, included=False)
@@ -80,7 +80,7 @@ def test_archived_sessions_are_read(session: Session, ana: User) -> None:
 
 
 def test_a_model_that_is_gone_is_said_so(session: Session, ana: User) -> None:
-    """RUN-16: the page still shows what there is."""
+    """RUN-16: the page still shows the rest."""
     rows = fill(session, START, HI, DONE)
     Session.objects.filter(pk=session.pk).update(provider="gone", model="x")
     html = page(session, ana)
@@ -89,7 +89,7 @@ def test_a_model_that_is_gone_is_said_so(session: Session, ana: User) -> None:
 
 
 def test_a_long_session_is_drawn_page_by_page(session: Session, ana: User, said: Said) -> None:
-    """ADM-01: never as a whole; the last page first, and each message on some page."""
+    """ADM-01: the session is never drawn as a whole; the last page comes first, and each message is on some page."""
     said(1_000)
     seen: list[str] = []
     until = ""
@@ -102,7 +102,7 @@ def test_a_long_session_is_drawn_page_by_page(session: Session, ana: User, said:
         if earlier is None:
             break
         until = earlier[1]
-    assert 0 <= len(seen) - len(set(seen)) < PAGE  # the first page is a whole one, and repeats some of the second
+    assert 0 <= len(seen) - len(set(seen)) < PAGE  # the first page is full, and repeats some of the second
     assert {key.removesuffix("-results") for key in seen} >= set(
         ChatMessage.objects.filter(role="user").values_list("pk", flat=True)
     )
@@ -112,7 +112,7 @@ def test_a_long_session_is_drawn_page_by_page(session: Session, ana: User, said:
 
 @pytest.mark.parametrize("past", [False, True])
 def test_queries_do_not_grow(session: Session, ana: User, said: Said, past: bool) -> None:
-    """ADM-01: as many for one message as for thirty."""
+    """ADM-01: one message takes as many queries as thirty."""
     counts: set[int] = set()
     client = Client()
     client.force_login(ana)
@@ -129,7 +129,7 @@ def test_queries_do_not_grow(session: Session, ana: User, said: Said, past: bool
 
 
 def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -> None:
-    """MSG-11: edited, left out, removed, new, and another prompt; the old words stand beside the new ones."""
+    """MSG-11: messages edited, excluded, removed and new, and another prompt; old texts are shown next to new ones."""
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be kind.")
     rows = fill(session, START, {**HI, "user": ana}, {**HI, "text": "Two"}, {**HI, "text": "Three"}, OWN, DONE)
     ChatMessage.objects.filter(pk=rows[4].pk).update(include_in_context=False)
@@ -155,7 +155,7 @@ def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -
 
 
 def test_viewers_do_not_read_what_was_taken_out(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: as in its history, it is for those who may put it back; others learn that there was something."""
+    """LIVE-06: as in the history, only editors read removed messages; viewers see that something was removed."""
     let_in(session, bo, "viewer")
     rows = fill(session, START, HI, {**HI, "text": "A secret"}, OWN, DONE)
     keep(session)
@@ -168,7 +168,7 @@ def test_viewers_do_not_read_what_was_taken_out(session: Session, ana: User, bo:
 
 
 def test_what_is_not_on_record_is_said_so(session: Session, ana: User) -> None:
-    """RUN-13: nobody guesses what a copied answer, or one of older times, was asked with."""
+    """RUN-13: the page does not guess the context of a copied answer, or of one without a recorded request."""
     rows = fill(session, START, HI, OWN, DONE)
     assert "This is not on record" in page(session, ana, past=rows[2].pk)
     made = fork(session=session, author=ana, message_id=rows[2].pk)
@@ -178,7 +178,7 @@ def test_what_is_not_on_record_is_said_so(session: Session, ana: User) -> None:
 
 @pytest.mark.parametrize("asked", ["m_none", "x\0", "\ud800", "m_" + "0" * 10_000])
 def test_unknown_messages_are_not_found(session: Session, ana: User, asked: str) -> None:
-    """MSG-12, LIVE-06: neither are those of other sessions."""
+    """MSG-12, LIVE-06: messages of other sessions are not found either."""
     client = Client()
     client.force_login(ana)
     elsewhere = fill(lifecycle.create_session(owner=ana), START, HI)[1].pk
@@ -187,7 +187,7 @@ def test_unknown_messages_are_not_found(session: Session, ana: User, asked: str)
 
 
 def test_markup_in_messages_is_text(session: Session, ana: User) -> None:
-    """MSG-12: nothing that somebody has written is markup, in no place of the list."""
+    """MSG-12: users' texts are escaped everywhere in the list."""
     nasty = '<img src=x onerror=alert(1)>"\u202e'
     fill(session, START, {**HI, "text": nasty, "sender": nasty}, {**TOOL, "tool_name": nasty, "result": nasty}, DONE)
     html = page(session, ana)
@@ -196,7 +196,7 @@ def test_markup_in_messages_is_text(session: Session, ana: User) -> None:
 
 
 def test_a_huge_text_costs_little(session: Session, ana: User) -> None:
-    """MSG-12: a megabyte is begun and counted, not drawn."""
+    """MSG-12: of a megabyte, the page shows the beginning and the length."""
     fill(session, START, {**HI, "text": "word " * 200_000}, DONE)
     html = page(session, ana)
     assert len(html) < 20_000
@@ -204,7 +204,7 @@ def test_a_huge_text_costs_little(session: Session, ana: User) -> None:
 
 
 def test_details_lead_to_what_was_sent(session: Session, ana: User) -> None:
-    """UI-11: from an answer, not from what people said."""
+    """UI-11: the details of an answer link to its context; those of users' messages do not."""
     rows = fill(session, START, HI, OWN, DONE)
     client = Client()
     client.force_login(ana)

@@ -1,4 +1,4 @@
-"""The pages of what was: a message's history, versions in full, what was removed, and two texts side by side."""
+"""Pages about the past: a message's history, full versions, removed messages, and the comparison of two texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def asked(client: Client, route: str, session: Session, status: int = 200, **val
 
 @pytest.fixture
 def row(session: Session, ana: User) -> ChatMessage:
-    """A message that has been edited twice and left out."""
+    """Return a message that has been edited twice and excluded."""
     row = fill(session, START, {**HI, "text": "Be brief."}, ANSWER, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="Be <b>kind</b>.")
     include(session=session, author=ana, message_id=row.pk, included=False)
@@ -43,7 +43,7 @@ def row(session: Session, ana: User) -> ChatMessage:
 
 
 def test_history_shows_what_differs(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
-    """MSG-11: who did what, and the difference, with all that people wrote as text."""
+    """MSG-11: who did what, and the difference, with all of the users' text escaped."""
     html = asked(signed_in(ana), "session-history", session, id=row.pk)
     assert html.index("Excluded from context") < html.index("Originally sent")
     assert html.count("Edited") == 2
@@ -55,7 +55,7 @@ def test_history_shows_what_differs(session: Session, ana: User, signed_in: Sign
 
 
 def test_history_is_one_page_of_few_queries(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
-    """MSG-11: as many for thirty changes as for three; the rest is asked for."""
+    """MSG-11: thirty changes take as many queries as three; the page loads the rest on demand."""
     client = signed_in(ana)
     with CaptureQueriesContext(connection) as few:
         asked(client, "session-history", session, id=row.pk)
@@ -71,7 +71,7 @@ def test_history_is_one_page_of_few_queries(session: Session, ana: User, signed_
 
 
 def test_version_is_given_to_the_letter(session: Session, ana: User, signed_in: SignIn) -> None:
-    """MSG-11, MSG-12: with what is there now, and what a change of it has to say that it has seen."""
+    """MSG-11, MSG-12: a version comes with the current text, and with the revision that a change of it has to send."""
     text = "\r\n a\u202eb 😀\n"
     row = fill(session, START, {**HI, "text": text}, ANSWER, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="New")
@@ -81,7 +81,7 @@ def test_version_is_given_to_the_letter(session: Session, ana: User, signed_in: 
 
 
 def test_prompt_has_a_history_too(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
-    """UI-11, MSG-11: the system prompt's."""
+    """UI-11, MSG-11: the history of the system prompt."""
     set_system_prompt(session=session, author=bo, system_prompt="Be kind.")
     html = asked(signed_in(ana), "session-history", session, id=PROMPT)
     assert "History of the system prompt" in html
@@ -90,7 +90,7 @@ def test_prompt_has_a_history_too(session: Session, ana: User, bo: User, signed_
 
 
 def test_tool_call_s_history_has_no_restore(session: Session, ana: User, signed_in: SignIn) -> None:
-    """MSG-07, MSG-11: its arguments and result are told apart."""
+    """MSG-07, MSG-11: the history shows arguments and result separately."""
     row = fill(session, START, HI, TOOL, ANSWER, DONE)[2]
     edit_tool_call(session=session, author=ana, message_id=row.pk, arguments={}, result="4", is_error=False)
     html = asked(signed_in(ana), "session-history", session, id=row.pk)
@@ -99,7 +99,7 @@ def test_tool_call_s_history_has_no_restore(session: Session, ana: User, signed_
 
 
 def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: User, signed_in: SignIn) -> None:
-    """MSG-11, RUN-12: what was removed comes back, what a retry has replaced is said not to."""
+    """MSG-11, RUN-12: removed messages can be restored; messages that a retry replaced cannot, and the list says so."""
     rows = fill(session, START, HI, TOOL, {**ANSWER, "text": "<i>So</i>"}, DONE)
     client = signed_in(ana)
     assert "Nothing has been removed" in asked(client, "session-removed", session)
@@ -115,7 +115,7 @@ def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: Us
 
 
 def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana: User, signed_in: SignIn) -> None:
-    """LIVE-06, MSG-11: viewers see how what stands came about, and can change nothing; not what was taken out."""
+    """LIVE-06, MSG-11: viewers see the history of visible messages, but neither controls nor removed messages."""
     rows = fill(session, START, HI, ANSWER, DONE)
     edit(session=session, author=ana, message_id=rows[1].pk, text="Hello")
     remove(session=session, author=ana, message_id=rows[2].pk)
@@ -130,13 +130,13 @@ def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana
 
 
 def test_archived_session_offers_no_restore(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
-    """MSG-11: it can be read."""
+    """MSG-11: the history of an archived session is read-only."""
     actions.archive(ana, session.pk)
     assert "Restore" not in asked(signed_in(ana), "session-history", session, id=row.pk)
 
 
 def test_messages_of_other_sessions_are_not_found(session: Session, ana: User, signed_in: SignIn) -> None:
-    """LIVE-06, MSG-12: nor what is no id, no number, or no version of this message."""
+    """LIVE-06, MSG-12: messages of other sessions, invalid ids or numbers, and versions of other messages get a 404."""
     row = fill(session, START, HI, DONE)[1]
     other = fill(Session.objects.create(workspace=session.workspace, owner=person("Eve")), START, HI, DONE)[1]
     client = signed_in(ana)
@@ -151,7 +151,7 @@ def test_messages_of_other_sessions_are_not_found(session: Session, ana: User, s
 
 
 def test_texts_are_compared_with_what_is_there(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
-    """MSG-11: what it is now, by whom, and what one's own would change."""
+    """MSG-11: the answer has the current text, its author, and what the user's own text would change."""
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     row = fill(session, START, {**ANSWER, "text": "Hi"}, DONE)[1]
     edit(session=session, author=bo, message_id=row.pk, text="Hi <all>")

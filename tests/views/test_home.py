@@ -1,4 +1,4 @@
-"""Home, the rail's list, beginning a session, putting sessions in order, and what the palette is given."""
+"""Home, the session list of the sidebar, new sessions, organizing sessions, and the palette's data."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_home_is_prefilled(signed_in: SignIn, ana: User) -> None:
 
 
 def test_a_session_begins_with_its_first_message_sent(signed_in: SignIn, ana: User) -> None:
-    """RUN-01: and with the words of it for a title."""
+    """RUN-01: the message's text becomes the title."""
     text = "Find out\nwhy the checkout is slow on Fridays, and what it would take to make it quick again"
     response = signed_in(ana).post(reverse("new-session"), {"text": text.replace("\n", "\r\n")}, headers=SCRIPT)
     session = Session.objects.get()
@@ -114,7 +114,7 @@ def test_what_could_not_be_begun_is_not_lost(signed_in: SignIn, ana: User) -> No
 
 def test_organising_tells_what_was_done_and_what_undoes_it(signed_in: SignIn, ana: User, session: Session) -> None:
     client = signed_in(ana)
-    done = [_organise(client, deed, session) for deed in ("pin", "archive", "restore", "delete", "undelete")]
+    done = [_organise(client, action, session) for action in ("pin", "archive", "restore", "delete", "undelete")]
     assert done == [
         {"ids": [session.pk], "words": "", "undo": "unpin"},
         {"ids": [session.pk], "words": "Session archived", "undo": "restore"},
@@ -133,8 +133,8 @@ def test_organising_many_tells_of_those_that_are_left_out(
     assert words == "2 sessions deleted. The rest belong to other people."
 
 
-def _organise(client: Client, deed: str, *sessions: Session) -> dict[str, object]:
-    asked = {"deed": deed, "session": [session.pk for session in sessions]}
+def _organise(client: Client, action: str, *sessions: Session) -> dict[str, object]:
+    asked = {"action": action, "session": [session.pk for session in sessions]}
     answer: dict[str, object] = client.post(reverse("organise"), asked, headers=SCRIPT).json()
     return answer
 

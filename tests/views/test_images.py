@@ -1,4 +1,4 @@
-"""Pictures from elsewhere, fetched for the reader: pictures only, public ones only, signed ones only."""
+"""The proxy for external images: only images, only from public addresses, only with a signature."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def site() -> AsyncIterator[TestServer]:
 
 @pytest.fixture
 def reachable(site: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the view reach the test's own site, and nothing else."""
+    """Let the view reach the test's own site only."""
     here = ip_address("127.0.0.1")
     monkeypatch.setattr(images, "POLICY", Policy(lambda address: address == here, ports=(site.port or 0,)))
 
@@ -61,7 +61,7 @@ async def got(user: User, address: str, given: str | None = None) -> tuple[int, 
 
 @pytest.mark.usefixtures("reachable")
 async def test_picture_is_passed_on(site: TestServer, ana: User) -> None:
-    """UI-01: by its bytes, whatever its server calls it, and locked in a sandbox."""
+    """UI-01: detected by its bytes, whatever media type its server sends, and served in a sandbox."""
     for name in ("/a.png", "/a.txt"):
         status, kind, body, policy = await got(ana, str(site.make_url(name)))
         assert (status, kind, body[:8]) == (200, "image/png", PNG[:8])
@@ -71,7 +71,7 @@ async def test_picture_is_passed_on(site: TestServer, ana: User) -> None:
 @pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize("name", ["/script.png", "/vector.svg", "/large.png"])
 async def test_anything_but_a_picture_is_not_passed_on(site: TestServer, ana: User, name: str) -> None:
-    """MSG-12: no script, no drawing that could hold one, nothing huge."""
+    """MSG-12: no script, no SVG, nothing huge."""
     status, _kind, body, _policy = await got(ana, str(site.make_url(name)))
     assert (status, body) == (502, b"")
 
@@ -80,7 +80,7 @@ async def test_anything_but_a_picture_is_not_passed_on(site: TestServer, ana: Us
 async def test_no_more_than_a_few_are_fetched_at_once(
     site: TestServer, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-12: servers that take for ever to answer do not pile up; whoever comes then is told to come back."""
+    """MSG-12: requests to servers that never answer do not pile up; further requests get a Retry-After."""
     monkeypatch.setattr(images, "places", BoundedSemaphore(1))
     address = str(site.make_url("/a.png"))
     with images.places:
@@ -89,7 +89,7 @@ async def test_no_more_than_a_few_are_fetched_at_once(
 
 
 async def test_private_address_is_not_fetched(site: TestServer, ana: User) -> None:
-    """MSG-12: a message cannot make the server ask its own network."""
+    """MSG-12: a message cannot make the server send requests into its own network."""
     assert (await got(ana, str(site.make_url("/a.png"))))[0] == 502
 
 

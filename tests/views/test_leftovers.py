@@ -1,4 +1,4 @@
-"""Nothing in the page's scripts, styles and words is left behind by what once used it, or asked for and not there."""
+"""The page's scripts, styles and texts: nothing is unused, and nothing that is used is missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.conf import settings
 
 BASE = Path(settings.BASE_DIR)
 SCRIPTS = {path.name: path.read_text() for path in (BASE / "static/js").glob("*.js")}
-# Words that are asked for by the name of the connection's state.
+# Texts that scripts look up by the name of the connection's state.
 BY_STATE = {"connected", "connecting", "offline", "reconnecting"}
-# Classes that are put together: colours of faces and of terminals.
+# Classes that scripts compose: avatar and terminal colors.
 PUT_TOGETHER = re.compile(r"(c|fg|bg)\d+")
 
 
@@ -24,7 +24,7 @@ def everything_but_styles() -> str:
 
 
 def test_every_word_is_said_and_every_word_said_is_there() -> None:
-    """UI-13: words.html has what scripts say, and nothing else."""
+    """UI-13: words.html has exactly the texts that scripts use."""
     listed = re.findall(r'data-([\w-]+)="', (BASE / "templates/chat/words.html").read_text())
     names = {re.sub(r"-(\w)", lambda letter: letter[1].upper(), name) for name in listed}
     said = set(re.findall(r"\bwords\.([a-z]\w*)(?!\.(?:js|html))\b", re.sub(r"//.*", "", "\n".join(SCRIPTS.values()))))
@@ -36,7 +36,7 @@ def test_every_styled_class_occurs() -> None:
     styles = "\n".join(path.read_text() for path in (BASE / "static/css").glob("*.css"))
     plain = re.sub(r'/\*.*?\*/|"[^"]*"|url\([^)]*\)', "", styles, flags=re.DOTALL)
     classes = {name for name in re.findall(r"\.(-?[A-Za-z_][\w-]*)", plain) if not PUT_TOGETHER.fullmatch(name)}
-    # Pygments gives code the classes of highlight.css.
+    # Pygments uses the classes of highlight.css.
     own = classes - set(re.findall(r"\.(\w+)", (BASE / "static/css/highlight.css").read_text()))
     assert sorted(own - set(re.findall(r"[\w-]+", everything_but_styles()))) == []
 
@@ -57,7 +57,7 @@ def test_every_exported_name_is_imported_somewhere() -> None:
 
 
 def test_what_may_fail_has_one_way_to_fail() -> None:
-    """Storage throws in private windows and requests end anywhere: only the modules that know it use them."""
+    """Storage throws in private windows and requests can fail: only the modules that handle this use them."""
     asks = {name for name, text in SCRIPTS.items() if re.search(r"(?<![.\w])fetch\(", text)}
     keeps = {name for name, text in SCRIPTS.items() if re.search(r"(local|session)Storage\.", text)}
     bare = {name for name, text in SCRIPTS.items() if re.search(r"(?<!late\(\(\) => )import\(", text)}

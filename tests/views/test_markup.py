@@ -1,4 +1,4 @@
-"""What must hold for the markup of every page: nothing inline, nothing foreign, nothing that is not there."""
+"""Rules for the markup of every page: nothing inline, nothing external, no references to missing elements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Pages = dict[str, str]
 
 @pytest.fixture
 def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[[int], list[ChatMessage]]) -> Pages:
-    """Every page, in every state that changes its markup."""
+    """Return every page, in every state that changes its markup."""
     said(60)
     let_in(session, bo, "viewer")
     invitation = reverse("join", args=[sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)])
@@ -66,7 +66,7 @@ def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[
 
 
 class Markup(HTMLParser):
-    """Collects the start tags of a page, and the text of scripts and styles."""
+    """Collects the start tags of a page, and the text of its scripts and styles."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def test_no_page_holds_anything_inline(pages: Pages) -> None:
 
 
 def test_no_page_asks_anybody_else(pages: Pages) -> None:
-    """No external requests of any kind; a link may lead out, and then it does not tell from where."""
+    """No page loads anything from another site; a link to one sends no referrer."""
     loading = {"src", "srcset", "action", "data", "poster", "hx-get", "hx-post"}
     foreign = [
         (page, tag, value)
@@ -132,14 +132,14 @@ def test_every_icon_is_in_the_sprite() -> None:
 
 
 def test_ids_are_unique_and_labels_lead_to_fields(pages: Pages) -> None:
-    """WCAG: each label, description and control names an element that is there."""
+    """WCAG: each label, description and control refers to an existing element."""
     for page, html in pages.items():
         tags = Markup(html).tags
         ids = [attributes["id"] for _tag, attributes in tags if "id" in attributes]
         assert len(ids) == len(set(ids)), page
         names = ("for", "aria-labelledby", "aria-describedby", "aria-controls")
         wanted = {word for _tag, attributes in tags for name in names for word in attributes.get(name, "").split()}
-        elsewhere = {"share-title", *(["w-copy"] if page == "older" else [])}  # in the page that takes it in
+        elsewhere = {"share-title", *(["w-copy"] if page == "older" else [])}  # in the page that inserts it
         assert wanted - set(ids) <= elsewhere, page
 
 
@@ -158,7 +158,7 @@ def test_every_control_has_a_name(pages: Pages) -> None:
 
 
 def test_every_action_in_the_markup_has_its_handler(pages: Pages) -> None:
-    """A button that does nothing is worse than none."""
+    """Every data-action has a handler in a script."""
     actions = {attributes["data-action"] for _page, _tag, attributes in all_tags(pages) if "data-action" in attributes}
     scripts = "\n".join(path.read_text() for path in (STATIC / "js").glob("*.js"))
     handled = {action for action in actions if re.search(rf'["\n ]{action}["(:=\] ]|data-action={action}\]', scripts)}
@@ -166,7 +166,7 @@ def test_every_action_in_the_markup_has_its_handler(pages: Pages) -> None:
 
 
 def test_pages_preload_just_their_scripts() -> None:
-    """What a page's script imports, itself or through others, is fetched at once; what it imports later is not."""
+    """A page preloads its script's static imports, direct and indirect, but no dynamic ones."""
     sources = {f"js/{path.name}": path.read_text() for path in (STATIC / "js").glob("*.js")}
     for page in ("js/session.js", "js/home.js"):
         modules = modules_of(page)
@@ -181,7 +181,7 @@ def imports(source: str) -> list[str]:
 
 
 def test_vendored_files_are_the_listed_ones() -> None:
-    """Vendored, pinned, unmodified."""
+    """Vendored files are pinned and unmodified."""
     from hashlib import sha256
 
     listed = (STATIC / "vendor/VERSIONS.md").read_text()

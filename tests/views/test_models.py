@@ -1,4 +1,4 @@
-"""The model picker: what a session may use."""
+"""The model picker: the models that a session can use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SignIn = Callable[[User], Client]
 
 
 def configure(*models: str) -> None:
-    """Offer just these models, of one provider."""
+    """Offer only these models, from one provider."""
     offered = {name: {"context_window": 200_000} for name in models}
     provider = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": offered}
     agents = {"assistant": {"model": f"house/{models[0]}"}}
@@ -31,7 +31,7 @@ def picker(client: Client, session: Session) -> str:
 
 
 def test_models_stand_by_provider_with_their_windows(signed_in: SignIn, ana: User, session: Session) -> None:
-    """UI-11, RUN-05: the session's own is marked."""
+    """UI-11, RUN-05: the session's own model is marked."""
     configure("one", "two")
     Session.objects.filter(pk=session.pk).update(provider="house", model="two")
     html = picker(signed_in(ana), session)
@@ -41,7 +41,7 @@ def test_models_stand_by_provider_with_their_windows(signed_in: SignIn, ana: Use
 
 
 def test_choices_of_reasoning_are_those_of_the_model(signed_in: SignIn, ana: User, session: Session) -> None:
-    """RUN-16: with the session's own selected; none for a model that takes none."""
+    """RUN-16: the session's own choice is selected; a model without reasoning has none."""
     models = {"thinker": {"reasoning_efforts": ["low", "xhigh"]}, "plain": {}}
     house = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": models}
     vendor = {"type": "anthropic", "models": {"claude-sonnet-4-5": {}}}
@@ -66,7 +66,7 @@ def test_many_models_are_found_by_a_field(signed_in: SignIn, ana: User, session:
 
 
 def test_model_that_is_gone_says_so(signed_in: SignIn, ana: User, session: Session) -> None:
-    """RUN-16: it stays the session's until another one is chosen, and cannot be chosen again."""
+    """RUN-16: the session keeps a removed model until the user chooses another one; it cannot be chosen again."""
     configure("one")
     Session.objects.filter(pk=session.pk).update(provider="house", model="<old>")
     html = picker(signed_in(ana), session)

@@ -1,4 +1,4 @@
-"""The panel's content for those who may write and those who may read."""
+"""The panel's content for editors and viewers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(session: Session, user: User) -> str:
 
 
 def test_editor_may_write_and_viewer_may_read(session: Session, ana: User, bo: User) -> None:
-    """UI-11: the prompt is a field for one, a text for the other; its markup is nobody's."""
+    """UI-11: an editor sees the prompt as a field, a viewer as text; both are escaped."""
     let_in(session, bo, "viewer")
     assert '<textarea class="input prompt"' in page(session, ana)
     read = page(session, bo)
@@ -46,7 +46,7 @@ def test_archived_session_is_read(session: Session, ana: User) -> None:
 
 
 def test_prompt_that_was_changed_meanwhile_is_not_written_over(session: Session, ana: User, bo: User) -> None:
-    """UI-11: the refusal says what it is now; the same words twice are no quarrel."""
+    """UI-11: the refusal has the current prompt; sending the same prompt twice is no conflict."""
     set_system_prompt(session=session, author=bo, system_prompt="Bo's", seen="Be <b>brief</b>.")
     with pytest.raises(ServiceError) as refused:
         set_system_prompt(session=session, author=ana, system_prompt="Ana's", seen="Be <b>brief</b>.")
@@ -57,7 +57,7 @@ def test_prompt_that_was_changed_meanwhile_is_not_written_over(session: Session,
 
 
 def test_usage_is_added_up_in_one_query(session: Session, ana: User, django_assert_num_queries: Any) -> None:
-    """MSG-06: by model; what was removed has been paid for, and is no turn."""
+    """MSG-06: usage per model; removed answers count as usage, but not as turns."""
     used = {"input_tokens": 100, "output_tokens": 10, "cache_read_tokens": 5, "first_token_latency_ms": 200}
     other = {**ANSWER, "model": "two", "input_tokens": 7, "output_tokens": None, "first_token_latency_ms": 500}
     rows = fill(session, START, HI, {**ANSWER, **used}, {**ANSWER, **used}, other, DONE)

@@ -1,4 +1,4 @@
-"""Who is in a session, as scripts are told."""
+"""The users of a session, as scripts request them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 def test_people_of_a_session_are_listed(
     signed_in: Callable[[User], Client], ana: User, bo: User, session: Session
 ) -> None:
-    """UI-09: those who can be called by name, the owner first; nobody else of the workspace."""
+    """UI-09: the list has the users who can be mentioned, the owner first, and no others of the workspace."""
     let_in(session, bo, "viewer")
     person("Cem")
     answer = signed_in(bo).get(reverse("session-people", args=[session.pk]))

@@ -1,4 +1,4 @@
-"""The session page: who sees it, what it shows, what it costs."""
+"""The session page: access, content and cost."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def page_of(client: Client, session: Session) -> str:
 
 
 def drawn(html: str) -> list[str]:
-    """The sequence numbers of what is drawn, in order."""
+    """Return the sequence numbers of the drawn messages, in order."""
     return [part.split('"')[0] for part in html.split('data-sequence="')[1:]]
 
 
 def test_page_shows_messages_in_order(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """UI-01, UI-04: items in the order of their sequence; turn starts are not among them."""
+    """UI-01, UI-04: messages are in the order of their sequence; turn starts are not shown."""
     said(8)
     html = page_of(signed_in(ana), session)
     assert drawn(html) == ["2", "3", "4", "5", "6", "7", "8"]
@@ -48,7 +48,7 @@ def test_page_shows_messages_in_order(signed_in: SignIn, ana: User, session: Ses
 
 
 def test_page_tells_the_script_where_to_go_on(signed_in: SignIn, ana: User, session: Session) -> None:
-    """LIVE-02, RUN-03: the revision and the agent's true status stand in the page."""
+    """LIVE-02, RUN-03: the page contains the revision and the agent's current status."""
     send_message(session=session, author=ana, text="Hello")
     session.refresh_from_db()
     html = page_of(signed_in(ana), session)
@@ -59,7 +59,7 @@ def test_page_tells_the_script_where_to_go_on(signed_in: SignIn, ana: User, sess
 
 
 def test_queued_messages_stand_above_the_composer(signed_in: SignIn, ana: User, session: Session) -> None:
-    """RUN-06: what waits is in the queue and not among the messages."""
+    """RUN-06: waiting messages are in the queue and not in the message list."""
     send_message(session=session, author=ana, text="First")
     send_message(session=session, author=ana, text="Second")
     messages, queue = page_of(signed_in(ana), session).split('id="queue"')
@@ -67,7 +67,7 @@ def test_queued_messages_stand_above_the_composer(signed_in: SignIn, ana: User, 
 
 
 def test_stop_can_be_pressed_while_the_agent_works(signed_in: SignIn, ana: User, session: Session) -> None:
-    """RUN-07: always shown, enabled while working."""
+    """RUN-07: Stop is always shown, and enabled while the agent works."""
     idle = 'data-action="stop" disabled' in page_of(signed_in(ana), session)
     send_message(session=session, author=ana, text="Go")
     html = page_of(signed_in(ana), session)
@@ -91,7 +91,7 @@ def test_viewer_reads_without_controls(signed_in: SignIn, bo: User, session: Ses
 
 
 def test_editor_writes(signed_in: SignIn, bo: User, session: Session) -> None:
-    """Roles: an editor has all that a viewer lacks; who decides on the others is told by the share dialog."""
+    """Roles: an editor has all the controls that a viewer lacks."""
     let_in(session, bo, "editor")
     html = page_of(signed_in(bo), session)
     controls = ('id="composer"', 'x-data="title"', 'id="model"', 'data-action="stop"')
@@ -102,12 +102,12 @@ def test_editor_writes(signed_in: SignIn, bo: User, session: Session) -> None:
 def test_stranger_and_unknown_session_are_the_same_404(
     signed_in: SignIn, bo: User, session: Session, address: str
 ) -> None:
-    """Strangers get 404, as for a session that is not there: nobody learns which."""
+    """A stranger gets the same 404 as for a session that does not exist, so that ids cannot be probed."""
     client = signed_in(bo)
     theirs = client.get(reverse(address, args=[session.pk]) + "?before=9")
-    nobody = client.get(reverse(address, args=["s_000000000000000000000000"]) + "?before=9")
-    assert (theirs.status_code, nobody.status_code) == (404, 404)
-    assert theirs.content == nobody.content
+    no_one = client.get(reverse(address, args=["s_000000000000000000000000"]) + "?before=9")
+    assert (theirs.status_code, no_one.status_code) == (404, 404)
+    assert theirs.content == no_one.content
 
 
 @pytest.mark.parametrize("address", ["session", "session-messages", "session-share"])
@@ -118,7 +118,7 @@ def test_anonymous_is_asked_to_sign_in(client: Client, session: Session, address
 
 
 def test_session_may_have_any_name_in_its_address(signed_in: SignIn, ana: User) -> None:
-    """An address that was mangled on its way is not found; it breaks nothing."""
+    """An id that was mangled on its way is not found, and breaks nothing."""
     client = signed_in(ana)
     assert [client.get(f"/sessions/{name}/").status_code for name in ("%00", "é", "x" * 500, "'")] == [404] * 4
 
@@ -126,7 +126,7 @@ def test_session_may_have_any_name_in_its_address(signed_in: SignIn, ana: User) 
 def test_newest_fifty_are_shown_and_older_ones_fetched(
     signed_in: SignIn, ana: User, session: Session, said: Said
 ) -> None:
-    """Pages of 50, upward, without a message twice or missing."""
+    """Older messages come in pages of 50, without duplicates or gaps."""
     said(120)
     client = signed_in(ana)
     html = page_of(client, session)
@@ -147,7 +147,7 @@ def test_older_page_of_nonsense_is_not_found(signed_in: SignIn, ana: User, sessi
 
 
 def test_one_bad_row_leaves_the_page_standing(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """MSG-10: an unrenderable row shows a card, the rest of the page stands."""
+    """MSG-10: a row that cannot be rendered shows a card; the rest of the page is complete."""
     rows = said(8)
     ChatMessage.objects.filter(pk=rows[3].pk).update(arguments={"a": "x"}, result="[" * 100_000)
     html = page_of(signed_in(ana), session)
@@ -155,7 +155,7 @@ def test_one_bad_row_leaves_the_page_standing(signed_in: SignIn, ana: User, sess
 
 
 def test_page_and_its_socket_speak_the_same_language(signed_in: SignIn, ana: User, session: Session) -> None:
-    """LIVE-01, UI-13: what is pushed into a page is in the language in which it was loaded."""
+    """LIVE-01, UI-13: updates to a page are in the language in which it was loaded."""
     client = signed_in(ana)
     address = reverse("session", args=[session.pk])
     for language in ("en", "zh-hans"):
@@ -167,9 +167,9 @@ def test_page_and_its_socket_speak_the_same_language(signed_in: SignIn, ana: Use
 def test_any_message_can_be_shown_with_what_stands_around_it(
     signed_in: SignIn, ana: User, session: Session, said: Said
 ) -> None:
-    """A deep link leads to a message wherever it is; from there the reader goes on both ways, and back to the end.
+    """A deep link opens any message; from there the reader can load both directions, and return to the end.
 
-    Where a page ends before the session does, it says so on paper.
+    A printed page that is only part of the session says so.
     """
     rows = said(200)
     client = signed_in(ana)
@@ -200,7 +200,7 @@ def test_page_around_nothing_is_not_found(
 
 
 def test_source_is_the_message_to_the_letter(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """MSG-12: what is copied is what was written; a tool call is its name, arguments and result."""
+    """MSG-12: a text's source is exactly what was written; a tool call's source is its name, arguments and result."""
     rows = said(8)
     written = "# A\n\n  **b** <c> &amp; \t👩‍👩‍👧 שלום\n"
     ChatMessage.objects.filter(pk=rows[1].pk).update(text=written)
@@ -212,7 +212,7 @@ def test_source_is_the_message_to_the_letter(signed_in: SignIn, ana: User, sessi
 
 
 def test_details_tell_of_an_answer(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """MSG-06, MSG-11: model, provider, agent, tokens, latency, duration, id; the way to what it was before."""
+    """MSG-06, MSG-11: model, provider, agent, tokens, latency, duration, id, and a link to the history."""
     row = said(8)[4]
     figures = {"input_tokens": 15_234, "output_tokens": 812, "first_token_latency_ms": 840, "provider": "demo"}
     ChatMessage.objects.filter(pk=row.pk).update(**figures)
@@ -227,7 +227,7 @@ def test_details_tell_of_an_answer(signed_in: SignIn, ana: User, session: Sessio
 def test_messages_of_other_sessions_are_not_found(
     signed_in: SignIn, ana: User, session: Session, said: Said, route: str
 ) -> None:
-    """LIVE-06: a message is found in its own session only, and not when it was removed."""
+    """LIVE-06: a message is found in its own session only, and not after it was removed."""
     row = said(2)[1]
     client = signed_in(ana)
     other = create_session(owner=ana, title="Other")
@@ -239,7 +239,7 @@ def test_messages_of_other_sessions_are_not_found(
 
 
 def test_words_are_found_in_the_whole_session(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """Far above what is loaded too."""
+    """The search finds messages that the page has not loaded."""
     rows = said(120)
     answer = signed_in(ana).get(reverse("session-find", args=[session.pk]), {"q": "QUESTION 2"})
     expected = [row.pk for row in rows if row.text.startswith("Question 2")]
@@ -249,17 +249,18 @@ def test_words_are_found_in_the_whole_session(signed_in: SignIn, ana: User, sess
 def test_empty_session_offers_what_the_demo_agent_understands(
     signed_in: SignIn, ana: User, bo: User, session: Session
 ) -> None:
-    """The first thing that somebody tries works, and shows something of its own; readers have nothing to begin."""
+    """The demo agent answers each prompt differently; viewers get no prompts."""
     html = page_of(signed_in(ana), session)
     offered = re.findall(r'data-action="prompt"[^>]*>([^<]+)<', html)
     assert len(offered) == 4
-    assert len({first_words(prompt) for prompt in [*offered, "anything else"]}) == 4  # for "help", and for anything
+    # "help" gets the same answer as any other text.
+    assert len({first_words(prompt) for prompt in [*offered, "anything else"]}) == 4
     let_in(session, bo, "viewer")
     assert 'data-action="prompt"' not in page_of(signed_in(bo), session)
 
 
 def first_words(prompt: str) -> str:
-    """What the demo agent says or thinks at once."""
+    """Return what the demo agent answers first, reasoning included."""
     request = Request("demo", (Message("user", (Text(prompt),)),))
 
     async def ask() -> str:
@@ -272,7 +273,7 @@ def first_words(prompt: str) -> str:
 def test_query_count_does_not_grow_with_the_messages(
     signed_in: SignIn, ana: User, session: Session, said: Said
 ) -> None:
-    """The session page and its older messages ask the database the same number of times at 2 and at 30 messages."""
+    """The session page and its older messages take the same number of queries at 2 and at 30 messages."""
     client = signed_in(ana)
     older = reverse("session-messages", args=[session.pk]) + "?before=100"
 
@@ -283,7 +284,7 @@ def test_query_count_does_not_grow_with_the_messages(
             client.get(older)
         return len(page), len(more)
 
-    said(2)  # with files of people's messages, for which one more is asked
+    said(2)  # with files in users' messages, which take one more query
     at_two = counts()
     ChatMessage.objects.all().delete()
     said(30)
@@ -292,7 +293,7 @@ def test_query_count_does_not_grow_with_the_messages(
 
 
 def test_query_count_does_not_grow_with_the_sessions(signed_in: SignIn, ana: User, session: Session) -> None:
-    """The lists of sessions too."""
+    """The session lists take the same number of queries, too."""
     client = signed_in(ana)
 
     def counts() -> list[int]:

@@ -1,4 +1,4 @@
-"""The settings page: each of its forms, with and without JavaScript, and pictures."""
+"""The settings page: each of its forms, with and without JavaScript, and avatars."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def picture() -> SimpleUploadedFile:
 
 
 def send(client: Client, part: str, **values: object) -> str:
-    """Send a form; returns what the page says next."""
+    """Send a form; return the page after the redirect."""
     return client.post(reverse("settings"), {"part": part, **values}, follow=True).content.decode()
 
 
 def test_forms_work_without_a_script(signed_in: SignIn, ana: User) -> None:
-    """UI-13: everything is kept, and said in the language that was just chosen."""
+    """UI-13: all values are saved, and the confirmation is in the language just chosen."""
     client = signed_in(ana)
     assert "Saved." in send(
         client, "preferences", theme="dark", language="", clock="12", send_key="enter", notify="yes"
@@ -70,7 +70,7 @@ def test_refused_form_is_explained_in_its_place(signed_in: SignIn, ana: User) ->
 
 
 def test_picture_is_for_colleagues_only(signed_in: SignIn, ana: User, bo: User) -> None:
-    """LIVE-06: who shares no workspace sees neither the picture nor whether there is one."""
+    """LIVE-06: a user who shares no workspace sees neither the picture nor whether there is one."""
     client = signed_in(ana)
     html = send(client, "picture", picture=picture())
     address = html.split('<img src="')[1].split('"')[0]
@@ -125,7 +125,7 @@ def test_who_found_a_browser_open_cannot_guess_the_password(signed_in: SignIn, a
 
 
 def test_first_password_needs_no_old_one(signed_in: SignIn, ana: User) -> None:
-    """Who came by a link has none."""
+    """A user who signed in by a link has no password yet."""
     ana.set_unusable_password()
     ana.save()
     client = signed_in(ana)
@@ -134,7 +134,7 @@ def test_first_password_needs_no_old_one(signed_in: SignIn, ana: User) -> None:
 
 
 def test_signing_out_elsewhere_keeps_this_sign_in_and_other_people_s(ana: User, bo: User) -> None:
-    """Signing out elsewhere keeps this session and those of other users (LIVE-06)."""
+    """Signing out elsewhere keeps this sign-in and those of other users (LIVE-06)."""
     here, there, his = Client(), Client(), Client()
     for client, who in ((here, ana), (there, ana), (his, bo)):
         client.force_login(who)

@@ -1,4 +1,4 @@
-"""The share dialog: the owner's, and what it changes."""
+"""The share dialog and the owner's changes in it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_invitation_link_works_once_it_is_shown(signed_in: SignIn, ana: User, se
 def test_invitation_link_leads_to_the_public_address(
     signed_in: SignIn, ana: User, session: Session, settings: Settings
 ) -> None:
-    """Behind a proxy the request's own host may be one that nobody else can reach."""
+    """Behind a proxy, other users may be unable to reach the request's own host."""
     settings.PUBLIC_URL = "https://chat.example.org"
     response = signed_in(ana).post(reverse("session-share-invite", args=[session.pk]), {"role": "viewer"})
     assert 'readonly value="https://chat.example.org/join/' in response.content.decode()
@@ -61,7 +61,7 @@ def test_invitation_link_leads_to_the_public_address(
 def test_unknown_name_is_answered_as_a_strangers(
     signed_in: SignIn, ana: User, session: Session, action: str, name: str
 ) -> None:
-    """Nobody learns here which user names exist, and none of them breaks anything."""
+    """The answer does not reveal which user names exist; no name causes an error."""
     person("Stranger")
     client = signed_in(ana)
     answers = [
@@ -100,7 +100,7 @@ def test_refusal_is_shown_in_the_dialog(
 def test_only_the_owner_shares(
     signed_in: SignIn, bo: User, session: Session, action: str, role: str | None, status: int
 ) -> None:
-    """Members may not, strangers do not learn that there is a session."""
+    """Members may not share; strangers do not learn that the session exists."""
     if role:
         let_in(session, bo, role)
     client = signed_in(bo)
@@ -114,18 +114,18 @@ def test_only_the_owner_shares(
 def test_members_see_who_is_in_and_can_leave(
     signed_in: SignIn, ana: User, bo: User, session: Session, role: str
 ) -> None:
-    """LIVE-06: who is in a session knows who reads along; nothing there changes it, but for one's own going."""
+    """LIVE-06: members see who else reads the session; all that they can change is to leave."""
     let_in(session, bo, role)
     client = signed_in(bo)
     html = client.get(reverse("session-share", args=[session.pk])).content.decode()
     shown = [words in html for words in ("Ana", "Bo", "Leave this session", "Role of", "Invite by link")]
     assert shown == [True, True, True, False, False]
-    client.post(reverse("organise"), {"deed": "leave", "session": session.pk})
+    client.post(reverse("organise"), {"action": "leave", "session": session.pk})
     assert role_in(bo, session) is None
 
 
 def test_owner_cannot_leave(signed_in: SignIn, ana: User, session: Session) -> None:
-    response = signed_in(ana).post(reverse("organise"), {"deed": "leave", "session": session.pk})
+    response = signed_in(ana).post(reverse("organise"), {"action": "leave", "session": session.pk})
     assert (response.status_code, "You own this session" in response.json()["message"]) == (422, True)
 
 

@@ -1,4 +1,4 @@
-"""The part of the settings page where tokens are made and revoked."""
+"""Create and revoke API tokens on the settings page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def secret_in(html: str) -> str | None:
 
 
 def test_token_is_shown_once_and_works(signed_in: SignIn, ana: User) -> None:
-    """LIVE-06: the page that makes it shows it; no other one does."""
+    """LIVE-06: only the page that creates the token shows it."""
     client = signed_in(ana)
     answer = client.post(SETTINGS, FORM)
     secret = secret_in(answer.content.decode())
@@ -42,7 +42,7 @@ def test_token_is_shown_once_and_works(signed_in: SignIn, ana: User) -> None:
 
 
 def test_revoked_token_is_gone(signed_in: SignIn, ana: User, bo: User) -> None:
-    """LIVE-06: one's own, and only once."""
+    """LIVE-06: users can revoke their own tokens, and each only once."""
     mine, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=0)
     his, _secret = api_tokens.create(user=bo, name="Bo's", scope="read", days=0)
     client = signed_in(ana)
@@ -79,7 +79,7 @@ def test_refused_form_is_explained_and_keeps_what_was_typed(
 
 
 def test_nobody_has_more_tokens_than_they_can_look_after(signed_in: SignIn, ana: User) -> None:
-    """MSG-12: revoked ones do not count."""
+    """MSG-12: revoked tokens do not count."""
     tokens = [ApiToken(user=ana, name="x", digest=f"{number}") for number in range(api_tokens.MOST)]
     ApiToken.objects.bulk_create(tokens)
     client = signed_in(ana)
@@ -89,7 +89,7 @@ def test_nobody_has_more_tokens_than_they_can_look_after(signed_in: SignIn, ana:
 
 
 def test_expired_token_is_told_as_one(signed_in: SignIn, ana: User) -> None:
-    """LIVE-06: it stays in the list, so that one sees why a program is shut out."""
+    """LIVE-06: an expired token stays in the list, so that the user sees why a program is rejected."""
     api_tokens.create(user=ana, name="Old", scope="read", days=30)
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(days=1))
     assert ">expired<" in signed_in(ana).get(SETTINGS).content.decode()
@@ -99,7 +99,7 @@ def test_expired_token_is_told_as_one(signed_in: SignIn, ana: User) -> None:
 def test_page_costs_the_same_with_many_tokens(
     signed_in: SignIn, ana: User, count: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """LIVE-01: one query for all of them."""
+    """LIVE-01: one query for all tokens."""
     client = signed_in(ana)
     for _ in range(count):
         api_tokens.create(user=ana, name="x", scope="read", days=0)

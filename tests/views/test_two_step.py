@@ -1,4 +1,4 @@
-"""Two-step verification: set up, asked for when signing in, removed, and required by a setting."""
+"""Two-step verification: set up, required at sign-in, removed, and required by a setting."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sign_in(client: Client, user: User, **more: str) -> Any:
 
 
 def signed_in(client: Client, user: User) -> Client:
-    """By the real way, which is a fresh proof of who somebody is."""
+    """Sign in through the sign-in page, which counts as a recent authentication."""
     sign_in(client, user)
     assert user_of(client) == user.pk
     return client
@@ -68,12 +68,12 @@ def alert_in(response: Any) -> str:
 
 
 def kinds_of(user: User) -> list[str]:
-    """What the security log has of somebody, in order."""
+    """Return the kinds of a user's entries in the security log, in order."""
     return list(SecurityEvent.objects.filter(person=user).order_by("pk").values_list("kind", flat=True))
 
 
 def with_passkey(client: Client, name: str = "Laptop") -> SoftPasskey:
-    """Add a passkey to the account of who is signed in."""
+    """Add a passkey to the account of the signed-in user."""
     passkey = SoftPasskey()
     credential = passkey.create(options_in(client.get(ADD_PASSKEY)))
     answer = client.post(ADD_PASSKEY, {"name": name, "credential": credential})
@@ -85,7 +85,7 @@ def with_passkey(client: Client, name: str = "Laptop") -> SoftPasskey:
 
 
 def test_app_is_set_up_by_its_first_code(browser: Client, ana: User) -> None:
-    """The QR code's secret becomes the factor, encrypted; ten recovery codes are shown, once; other logins end."""
+    """The QR code's secret is stored encrypted; ten recovery codes are shown once; other sign-ins end."""
     elsewhere = signed_in(Client(), ana)
     page = soup(signed_in(browser, ana).get(ADD_APP))
     key = page.select_one(".setup-key code")
@@ -126,7 +126,7 @@ def test_second_app_is_refused(browser: Client, ana: User) -> None:
 
 
 def test_passkey_is_added_renamed_and_removed(browser: Client, ana: User) -> None:
-    """With the last factor its recovery codes go, and other logins, which count as having passed it."""
+    """Removing the last factor removes its recovery codes, and ends other sign-ins, which count as having passed it."""
     passkey = with_passkey(signed_in(browser, ana), "Laptop ")
     other = Client(SERVER_NAME=HOST)
     other.post(PASSKEY_SIGN_IN, {"credential": passkey.get(other.get(PASSKEY_SIGN_IN).json())})
@@ -158,7 +158,7 @@ HALF = '{"id": "eA", "rawId": "eA", "response": {"clientDataJSON": "e30"}}'
 
 @pytest.mark.parametrize("wrong", ["", "{}", "[]", "null", "nonsense", '{"id": 1}', HALF, "[" * 5000, "9" * 10**5])
 def test_odd_credentials_are_refused_in_words(browser: Client, ana: User, wrong: str) -> None:
-    """MSG-12: never an error page."""
+    """MSG-12: invalid credentials get an error text, never an error page."""
     signed_in(browser, ana).get(ADD_PASSKEY)
     answer = browser.post(ADD_PASSKEY, {"name": "x", "credential": wrong})
     assert (answer.status_code, "Couldn’t add" in alert_in(answer)) == (422, True)
@@ -170,7 +170,7 @@ def test_odd_credentials_are_refused_in_words(browser: Client, ana: User, wrong:
 
 
 def test_key_without_a_pin_is_not_enough(browser: Client, ana: User) -> None:
-    """It is to stand for the password as well."""
+    """A passkey also replaces the password, so it must verify the user."""
     signed_in(browser, ana)
     passkey = SoftPasskey(flags=AuthenticatorData.FLAG.UP)
     credential = passkey.create(options_in(browser.get(ADD_PASSKEY)))
@@ -181,7 +181,7 @@ def test_key_without_a_pin_is_not_enough(browser: Client, ana: User) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "192.0.2.7"])
 def test_passkeys_are_not_offered_where_browsers_have_none(settings: Settings, ana: User, host: str) -> None:
-    """At an address without a name; the page says where they are."""
+    """Browsers have no passkeys at an IP address; the page names an address where they work."""
     settings.ALLOWED_HOSTS = ["*"]
     client = Client(SERVER_NAME=host)
     assert "passkey" not in client.get(SIGN_IN).content.decode()
@@ -193,7 +193,7 @@ def test_passkeys_are_not_offered_where_browsers_have_none(settings: Settings, a
 
 
 def stale(client: Client) -> Client:
-    """Let the last proof of who somebody is be long ago."""
+    """Make the last authentication an old one."""
     session = client.session
     session[CONFIRMED_AT] = 0
     session.save()
@@ -202,7 +202,7 @@ def stale(client: Client) -> Client:
 
 @pytest.mark.parametrize("address", [ADD_APP, ADD_PASSKEY, TWO_STEP])
 def test_changes_ask_for_a_fresh_proof(browser: Client, ana: User, address: str) -> None:
-    """Who finds the browser open changes nothing; the password leads on to where one was going."""
+    """Changes require a recent authentication; with the password, the user returns to where they were going."""
     stale(signed_in(browser, ana))
     asked = browser.post(address, {"part": "codes"})
     confirm = f"{reverse('confirm')}?next={address.replace('/', '%2F')}"
@@ -217,7 +217,7 @@ def test_changes_ask_for_a_fresh_proof(browser: Client, ana: User, address: str)
 
 
 def test_with_a_second_factor_it_is_that_which_proves(browser: Client, ana: User) -> None:
-    """A password alone, which may be stolen, removes nothing."""
+    """A password alone, which may be stolen, removes no factor."""
     stale(signed_in(browser, ana))
     secret = give_app(ana)
     confirm = reverse("confirm")
@@ -234,7 +234,7 @@ def test_password_of_the_confirmation_is_not_guessed_at(browser: Client, ana: Us
 
 
 def test_who_came_by_a_link_can_set_it_up(browser: Client, ana: User) -> None:
-    """Without a password and a second factor there is nothing to prove oneself with."""
+    """Without a password and a second factor there is nothing to authenticate with."""
     ana.set_unusable_password()
     ana.save()
     browser.post(reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)]))
@@ -245,7 +245,7 @@ def test_who_came_by_a_link_can_set_it_up(browser: Client, ana: User) -> None:
 
 
 def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: User) -> None:
-    """LIVE-06: no page, API or admin in between; the code leads where one was going, once."""
+    """LIVE-06: pages, API and admin stay closed before the code; each code leads to `next`, once."""
     secret = give_app(ana)
     answer = sign_in(browser, ana, next="/settings/")
     assert answer.headers["Location"] == SECOND_STEP
@@ -257,7 +257,7 @@ def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: Use
     code = code_of(secret)
     assert "parley_browser" not in browser.cookies
     assert browser.post(SECOND_STEP, {"code": f" {code[:3]} {code[3:]} "}).headers["Location"] == "/settings/"
-    assert "parley_browser" in browser.cookies  # known only after the last step
+    assert "parley_browser" in browser.cookies  # set only after the last step
 
     assert user_of(browser) == ana.pk
     events = SecurityEvent.objects.filter(person=ana).order_by("pk")
@@ -267,7 +267,7 @@ def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: Use
     ]
     other = Client()
     sign_in(other, ana)
-    assert other.post(SECOND_STEP, {"code": code}).status_code == 422  # it was used
+    assert other.post(SECOND_STEP, {"code": code}).status_code == 422  # the code was used
 
 
 @pytest.mark.parametrize(("step", "works"), [(-2, False), (-1, True), (1, True), (2, False)])
@@ -282,7 +282,7 @@ def test_code_counts_half_a_minute_early_and_late(ana: User, step: int, works: b
 
 
 def test_used_code_is_remembered_by_the_row(ana: User) -> None:
-    """Neither another process nor a cleared cache lets it in again, nor one from before it."""
+    """A used code, or an older one, is rejected, also by other processes and after the cache was cleared."""
     secret = give_app(ana)
     second_factor.check_code(user=ana, code=code_of(secret))
     counters.reset()
@@ -305,7 +305,7 @@ def test_recovery_code_signs_in_once(browser: Client, ana: User) -> None:
 
 
 def test_codes_are_not_guessed(browser: Client, ana: User) -> None:
-    """From however many addresses: they are counted by person, and nobody else is kept out."""
+    """Wrong codes are counted per user, from any number of addresses; other users are not affected."""
     secret = give_app(ana)
     for number in range(login_throttle.FREE_GUESSES):
         client = Client(REMOTE_ADDR=f"192.0.2.{number}")
@@ -317,7 +317,7 @@ def test_codes_are_not_guessed(browser: Client, ana: User) -> None:
 
 
 def test_link_does_not_replace_the_second_factor(browser: Client, ana: User) -> None:
-    """It is a way in for who forgot the password, and not for who has stolen the link alone."""
+    """A link helps a user who forgot the password, not someone who has stolen the link alone."""
     secret = give_app(ana)
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
     assert browser.post(link).headers["Location"] == SECOND_STEP
@@ -335,7 +335,7 @@ def test_passkey_is_the_second_step(browser: Client, ana: User) -> None:
 
 
 def test_passkey_signs_in_without_a_password(browser: Client, ana: User, bo: User) -> None:
-    """Name and password are not asked for; it counts as both steps; its challenge is good for one answer."""
+    """A passkey needs no name or password and counts as both steps; its challenge is valid for one answer."""
     passkey = with_passkey(signed_in(browser, ana))
     client = Client(SERVER_NAME=HOST)
     credential = passkey.get(client.get(PASSKEY_SIGN_IN).json())
@@ -351,7 +351,7 @@ def test_passkey_signs_in_without_a_password(browser: Client, ana: User, bo: Use
 
 
 def test_challenges_are_limited_by_address(browser: Client, settings: Settings) -> None:
-    """Each makes a short session row: nobody fills the table with them."""
+    """Each challenge stores a short session row: the limit keeps the table from filling up."""
     settings.LIMITS = "passkeys=2/minute"
     answers = [Client(SERVER_NAME=HOST).get(PASSKEY_SIGN_IN) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
@@ -363,7 +363,7 @@ def test_challenges_are_limited_by_address(browser: Client, settings: Settings) 
 
 
 def test_passkey_that_cannot_be_stored_is_refused(browser: Client, ana: User) -> None:
-    """A member that WebAuthn does not know is kept, and PostgreSQL keeps no NUL."""
+    """Unknown WebAuthn members are stored with the passkey, and PostgreSQL cannot store NUL."""
     credential = json.loads(SoftPasskey().create(options_in(signed_in(browser, ana).get(ADD_PASSKEY))))
     answer = browser.post(ADD_PASSKEY, {"name": "Laptop", "credential": json.dumps({**credential, "note": "\0"})})
     assert (answer.status_code, "Couldn’t add" in alert_in(answer)) == (422, True)
@@ -400,7 +400,7 @@ def test_deactivated_between_the_steps_is_out(browser: Client, ana: User) -> Non
 
 
 def test_new_password_ends_what_was_half_way(browser: Client, ana: User) -> None:
-    """LIVE-06: who had guessed the old one does not go on with it."""
+    """LIVE-06: someone who guessed the old password cannot complete the second step."""
     secret = give_app(ana)
     sign_in(browser, ana)
     accounts.set_password(user=ana, password="quite another", keep=None)
@@ -409,7 +409,7 @@ def test_new_password_ends_what_was_half_way(browser: Client, ana: User) -> None
 
 
 def test_own_password_in_the_admin_ends_what_was_half_way(browser: Client, boss: User) -> None:
-    """LIVE-06: staff who change their own password there stay signed in, and all their other logins end."""
+    """LIVE-06: staff who change their own password in the admin stay signed in there; all their other sign-ins end."""
     secret = give_app(boss)
     own, other = Client(SERVER_NAME=HOST), Client(SERVER_NAME=HOST)
     own.force_login(boss)
@@ -427,7 +427,7 @@ def test_own_password_in_the_admin_ends_what_was_half_way(browser: Client, boss:
 
 
 def test_first_step_counts_for_the_password_it_was_made_with(browser: Client, ana: User) -> None:
-    """LIVE-06: one that is saved just after the logins have ended, or where no service ended them, is of no use."""
+    """LIVE-06: a changed password invalidates the first step, even if no service ended the sign-in."""
     secret = give_app(ana)
     sign_in(browser, ana)
     ana.set_password("quite another")
@@ -444,7 +444,7 @@ def test_second_step_is_for_who_passed_the_first(browser: Client, ana: User) -> 
 
 
 def test_secret_of_another_key_is_a_wrong_code(settings: Settings, ana: User) -> None:
-    """A server whose SECRET_KEY was lost says so in its log, and lets the operator reset it."""
+    """A server whose SECRET_KEY was lost reports it in its log, and the operator can reset the factor."""
     code = code_of(give_app(ana))
     settings.SECRET_KEY = "quite another"
     with pytest.raises(ServiceError):
@@ -467,7 +467,7 @@ def boss(db: None) -> User:
 def test_setting_says_who_must_have_one(
     settings: Settings, ana: User, boss: User, required: str, held_up: list[str]
 ) -> None:
-    """Staff are all who have rights in the admin: a superuser has every permission without being staff."""
+    """ "Staff" includes every user with rights in the admin: a superuser has all permissions without being staff."""
     settings.REQUIRE_MFA = required
     clerk = User.objects.create_user("clerk", password=PASSWORD, is_staff=True)
     root = User.objects.create_user("root", password=PASSWORD, is_superuser=True)
@@ -482,7 +482,7 @@ def sign_in_and_look(user: User) -> str | None:
 
 
 def test_who_owes_one_is_led_to_setting_it_up(settings: Settings, browser: Client, boss: User) -> None:
-    """LIVE-06: the admin, scripts, parts of pages and the API say so in their own ways; then all is open."""
+    """LIVE-06: admin, scripts, page fragments and API each report it in their own form; after the setup all work."""
     settings.REQUIRE_MFA = "staff"
     signed_in(browser, boss)
     assert browser.get("/admin/").headers["Location"] == TWO_STEP
@@ -507,7 +507,7 @@ def test_link_does_not_get_around_it(settings: Settings, browser: Client, boss: 
 
 
 def test_last_factor_stays_where_one_is_required(settings: Settings, browser: Client, boss: User) -> None:
-    """Recovery codes beside it are no factor of their own."""
+    """Recovery codes do not count as another factor."""
     settings.REQUIRE_MFA = "staff"
     secret = give_app(boss)
     give_codes(boss)
@@ -519,7 +519,7 @@ def test_last_factor_stays_where_one_is_required(settings: Settings, browser: Cl
 
 
 def test_token_owes_nothing(settings: Settings, ana: User) -> None:
-    """It is a credential of its own; a cookie beside it changes nothing."""
+    """A token is a credential of its own; an additional cookie changes nothing."""
     client = signed_in(Client(), ana)
     _token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
     settings.REQUIRE_MFA = "all"
@@ -527,13 +527,13 @@ def test_token_owes_nothing(settings: Settings, ana: User) -> None:
     assert client.get("/", headers={"Authorization": f"Bearer {secret}"}).headers["Location"] == TWO_STEP
 
 
-# --- what it costs -------------------------------------------------------------------------------------------------
+# --- cost -------------------------------------------------------------------------------------------------------
 
 
 def test_ordinary_request_asks_nothing_more(
     settings: Settings, browser: Client, ana: User, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
-    """The session, the person: what REQUIRE_MFA needs to know is in them."""
+    """Two queries, session and user, include all that REQUIRE_MFA needs."""
     with_passkey(signed_in(browser, ana))
     settings.REQUIRE_MFA = "all"
     with django_assert_num_queries(2):
@@ -541,7 +541,7 @@ def test_ordinary_request_asks_nothing_more(
 
 
 def test_notices_wait_for_their_person(browser: Client, ana: User, bo: User) -> None:
-    """What staff did with an account stands on every page; who came by that very link can only hide it there."""
+    """Every page shows what staff did with the account; a user who came by that very link can only hide it there."""
     session = Session.objects.count()
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana, author=bo)])
     words = f"Bo created a sign-in link for your account on {timezone.now():%Y-%m-%d}."
@@ -556,7 +556,7 @@ def test_notices_wait_for_their_person(browser: Client, ana: User, bo: User) -> 
 
 
 def test_sign_ins_of_a_person_are_found_by_a_column(browser: Client, ana: User, bo: User) -> None:
-    """One half way through counts as well."""
+    """Sign-ins that have passed only the first step count as well."""
     give_app(ana)
     sign_in(browser, ana)
     signed_in(Client(), bo)

@@ -1,4 +1,4 @@
-"""What a browser is told while the database is away. tests/postgres has the same with a database that really is."""
+"""What a browser gets while the database is unavailable. tests/postgres has the same with a real database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_state(state: str) -> Exception:
         (OperationalError("gone"), 503, "2"),
         (InterfaceError("closed"), 503, "2"),
         (with_state("25006"), 503, "2"),  # a primary that has become a standby
-        (with_state("25P03"), 503, "2"),  # the server has ended a transaction that was idle
+        (with_state("25P03"), 503, "2"),  # the server has ended an idle transaction
         (with_state("25P02"), 500, None),
         (DataError("wrong"), 500, None),
     ],
@@ -43,7 +43,7 @@ def with_state(state: str) -> Exception:
 def test_database_that_is_away_is_a_matter_of_time(
     client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, retry_after: str | None
 ) -> None:
-    """RUN-10: pages and scripts are asked to come back, also where the session cannot be loaded; a fault is a fault."""
+    """RUN-10: pages and scripts get a Retry-After, also if the session cannot be loaded; other errors stay errors."""
 
     def load(store: SessionStore) -> None:
         raise error

@@ -1,4 +1,4 @@
-"""Pages of somebody in several workspaces: which list they show, where their sessions begin, what is found."""
+"""Pages of a user in several workspaces: the session list, new sessions, and the search."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def page(client: Client, address: str, **asked: Any) -> str:
 
 
 def shown(html: str) -> tuple[bool, bool]:
-    """Whether the list has the session of the first workspace, and the one of the second."""
+    """Return whether the list has the session of the first workspace, and that of the second."""
     titles = re.findall(r'class="rail-title" dir="auto">([^<]*)<', html)
     return "Plan" in titles, "Elsewhere" in titles
 
 
 def choices(html: str) -> list[tuple[str, bool, bool]]:
-    """The switcher's: name, whether it is shown, whether something new waits."""
+    """Return the switcher's entries: name, whether it is the current one, whether it has unread messages."""
     found = re.search(r'data-places="([^"]*)"', html)
     assert found is not None
     return [(each["name"], each["here"], each["unread"]) for each in json.loads(unescape(found[1]))]
@@ -61,7 +61,7 @@ def home_of(workspace: Workspace) -> str:
 
 
 def test_one_workspace_is_not_spoken_of(signed_in: SignIn, ana: User, session: Session) -> None:
-    """ui.md."""
+    """With one workspace, the switcher is hidden and no link leads to a workspace."""
     client = signed_in(ana)
     for address in (reverse("home"), reverse("session", args=[session.pk])):
         html = page(client, address)
@@ -73,7 +73,7 @@ def test_one_workspace_is_not_spoken_of(signed_in: SignIn, ana: User, session: S
 def test_each_page_shows_its_workspace(
     signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
 ) -> None:
-    """ui.md: whoever opens a session, or home, of another one is in that from then on; names are text."""
+    """Opening a session or the home page of another workspace switches to it; workspace names are escaped."""
     client = signed_in(ana)
     first, second = reverse("session", args=[session.pk]), reverse("session", args=[elsewhere.pk])
     went = [reverse("home"), second, reverse("home"), first, reverse("home"), home_of(other), reverse("home")]
@@ -88,7 +88,7 @@ def test_each_page_shows_its_workspace(
 def test_a_list_keeps_to_its_own_workspace(
     signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
 ) -> None:
-    """ui.md: another tab is elsewhere; what is none of theirs, or no id, is where they are."""
+    """Each tab keeps its workspace; an id that is invalid, or not one of the user's, shows the current workspace."""
     client = signed_in(ana)
     page(client, home_of(other))
     asked = [session.workspace_id, other.pk, 10**6, 10**40, "x", "\0", "-1", ""]
@@ -99,7 +99,7 @@ def test_a_list_keeps_to_its_own_workspace(
 def test_news_of_another_workspace_come_with_the_list(
     signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
 ) -> None:
-    """ui.md."""
+    """The list marks other workspaces with unread messages."""
     client = signed_in(ana)
     say(elsewhere, None, "Done")
     html = page(client, reverse("rail"), workspace=session.workspace_id)
@@ -110,7 +110,7 @@ def test_news_of_another_workspace_come_with_the_list(
 def test_a_session_begins_where_its_page_is(
     signed_in: SignIn, ana: User, session: Session, workspace: Workspace, other: Workspace
 ) -> None:
-    """ui.md: whatever another tab has gone to; who is no member any more is told so, and loses no word."""
+    """The page's workspace is used, whatever other tabs show; a user who is no longer a member keeps their text."""
     client = signed_in(ana)
     assert f'name="workspace" value="{workspace.pk}"' in page(client, reverse("home"))
     page(client, home_of(other))
@@ -139,7 +139,7 @@ def test_imports_go_to_the_page_s_workspace(signed_in: SignIn, ana: User, sessio
 def test_what_is_found_says_where_it_is(
     signed_in: SignIn, ana: User, session: Session, other: Workspace, elsewhere: Session
 ) -> None:
-    """ui.md: all is found, and recent, from everywhere; of what is here nothing is said."""
+    """The search covers all workspaces, and names the workspace of results from another one."""
     for each in (session, elsewhere):
         say(each, ana, "Zanzibar")
     client = signed_in(ana)

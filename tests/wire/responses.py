@@ -23,7 +23,7 @@ def sse(*events: Event) -> list[bytes]:
 
 
 def seal(model: str, item_id: str) -> str:
-    """Encrypt a model's reasoning: nobody else's model and no other item can be read with it."""
+    """Encrypt a model's reasoning: no one else's model and no other item can be read with it."""
     return "gAAAA" + hashlib.sha256(f"wire {model} {item_id}".encode()).hexdigest()
 
 

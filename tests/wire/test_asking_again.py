@@ -39,7 +39,7 @@ async def turn(provider: Provider) -> tuple[list[AgentEvent], list[float]]:
 async def test_refusal_is_asked_again_as_often_as_configured(
     wire: WireServer, vendor: Vendor, status: int, error: type[Exception], retries: int
 ) -> None:
-    """RUN-10: by the SDK alone; then the person is told."""
+    """RUN-10: by the SDK alone; then the user sees the error."""
     wire.script(*[vendor.error(status, "overloaded_error", "wait", retry_after="0.01")] * MANY)
     events, waits = await turn(vendor.make(wire, max_retries=retries))
     assert (len(wire.requests), waits) == (1 + retries, [])
@@ -64,7 +64,7 @@ async def test_long_wait_is_not_made_where_retries_are_off(wire: WireServer, ven
 
 
 async def test_error_inside_the_stream_is_asked_again_by_the_loop(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: an answer that began is beyond the SDK; before any text it is begun anew."""
+    """RUN-10: an answer that began is beyond the SDK; before any text it is begun again."""
     wire.script(Reply(vendor.failure("overloaded_error", "busy")), Reply(vendor.text("ok")))
     events, waits = await turn(vendor.make(wire, max_retries=2))
     assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))

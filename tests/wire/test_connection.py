@@ -77,7 +77,7 @@ async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
 
 
 async def test_unknown_host_is_named(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: a mistyped host is told apart from a server that is down."""
+    """RUN-10: the error for a mistyped host is not that for a server that is down."""
     provider = type(vendor.make(wire))("x", "k", "http://no-such-host.invalid", max_retries=0)
     with pytest.raises(ConnectionLost, match="the host name couldn’t be resolved"):
         await ask(provider)
@@ -101,7 +101,7 @@ UNSENDABLE = {
 
 @pytest.mark.parametrize("what", UNSENDABLE)
 async def test_request_that_cannot_be_sent_is_refused(wire: WireServer, vendor: Vendor, what: str) -> None:
-    """RUN-10, MSG-12: a mistake in the configuration or the text is told as one, and not tried again."""
+    """RUN-10, MSG-12: a mistake in the configuration or the text is reported as one, and not tried again."""
     url, text = UNSENDABLE[what]
     provider = type(vendor.make(wire))("x", "k", url or wire.anthropic_url, key_hint="X_KEY", max_retries=0)
     with pytest.raises(RequestRejected, match=r"to x: .* Check its address and API key \(X_KEY\)"):

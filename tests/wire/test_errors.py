@@ -83,7 +83,7 @@ async def test_each_wording_of_a_full_context_is_understood(
 
 
 async def test_refused_key_is_named_by_its_variable_and_never_shown(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: the operator learns which key to change; nobody learns the key."""
+    """RUN-10: the operator learns which key to change; no one learns the key."""
     wire.script(vendor.error(401, "authentication_error", f"Incorrect API key provided: {KEY}"))
     provider = vendor.make(wire, key_hint="VENDOR_API_KEY")
     with pytest.raises(AuthenticationFailed, match=r"\(VENDOR_API_KEY\).*provided: \[key\]$") as caught:
@@ -168,7 +168,7 @@ async def test_short_wait_is_made_by_the_sdk(wire: WireServer, vendor: Vendor, s
 
 
 async def test_long_wait_is_not_made_in_silence(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: a long Retry-After is told at once, not slept through by the SDK."""
+    """RUN-10: a long Retry-After is reported at once, not slept through by the SDK."""
     wire.script(vendor.error(429, "rate_limit_error", "wait", retry_after="60"), Reply(vendor.text("ok")))
     provider = vendor.make(wire, max_retries=2)
     with pytest.raises(RateLimited, match="in 60 s"):

@@ -66,7 +66,7 @@ def told(part: Part) -> str:
 
 @pytest.mark.parametrize("units", [f"a{SMILE}b", f"{SMILE}{SMILE}", f"é{SMILE}"], ids=ascii)
 async def test_character_cut_in_two_is_whole_again(wire: WireServer, vendor: Vendor, units: str) -> None:
-    """MSG-12: wherever a server cuts, in text and in reasoning, and what was told adds up to the part."""
+    """MSG-12: wherever a server cuts, in text and in reasoning, and what was reported adds up to the part."""
     whole = units.replace(SMILE, "😀")
     for pieces in splits(units):
         events = await heard(wire, vendor, thought_and_said(vendor, pieces))
@@ -117,7 +117,7 @@ async def test_arguments_without_a_bottom_are_kept_as_text(wire: WireServer, ven
 
 
 async def test_event_without_a_bottom_is_unreadable(wire: WireServer, vendor: Vendor) -> None:
-    """MSG-10, RUN-10: and its error is told like that of any other event that is no JSON."""
+    """MSG-10, RUN-10: and its error is reported like that of any other event that is no JSON."""
     wire.script(Reply([*vendor.opening("half"), b"data: " + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"\n\n"]))
     provider = vendor.make(wire)
     with pytest.raises(ResponseBroken):

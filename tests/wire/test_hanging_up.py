@@ -19,7 +19,7 @@ from tests.wire.vendors import Provider, Vendor, ask, request
 
 @pytest.fixture
 def dropped() -> Iterator[list[str]]:
-    """The async generators that were left to the garbage collector, whose closing would be a task of nobody's."""
+    """The async generators that were left to the garbage collector, whose closing would be a task of no one's."""
     names: list[str] = []
     before = sys.get_asyncgen_hooks()
 
@@ -90,7 +90,7 @@ async def test_finished_stream_leaves_no_timer(wire: WireServer, vendor: Vendor)
     provider = vendor.make(wire)
     await ask(provider)
     gc.collect()
-    assert [each for each in gc.get_objects() if isinstance(each, ReadTimeout)] == []
+    assert [each for each in gc.get_objects() if type(each) is ReadTimeout] == []
     await provider.close()
 
 
@@ -118,7 +118,7 @@ async def test_end_of_the_body_is_awaited(wire: WireServer, vendor: Vendor) -> N
 
 
 async def test_body_without_end_is_left(wire: WireServer, vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-01: nobody waits long for the end of a body whose answer is complete."""
+    """RUN-01: no one waits long for the end of a body whose answer is complete."""
     monkeypatch.setattr("agents.providers.http.client.LATE_END", 0.05)
     wire.script(Reply([*vendor.text("a"), asyncio.Event()]))
     provider = vendor.make(wire)

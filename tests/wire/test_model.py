@@ -1,4 +1,4 @@
-"""Tests of the deterministic model that stands behind the server when nothing is scripted."""
+"""Tests of the deterministic model that is behind the server when nothing is scripted."""
 
 from __future__ import annotations
 

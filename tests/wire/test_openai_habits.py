@@ -206,7 +206,7 @@ async def test_text_and_reasoning_are_read_whatever_the_habit(
 async def test_errors_in_a_stream_have_many_forms(
     wire: WireServer, gpt: OpenAIProvider, line: bytes, expected: type[ProviderError]
 ) -> None:
-    """RUN-10: whichever form it takes, it is the server's error and its words are told."""
+    """RUN-10: whichever form it takes, it is the server's error and its words are reported."""
     wire.script(Reply([*OPENAI.opening("a"), line]))
     with pytest.raises(expected, match="boom"):
         await ask(gpt)

@@ -82,7 +82,7 @@ async def test_items_without_deltas_are_told_at_their_end(wire: WireServer, o: O
 
 
 async def test_deltas_alone_are_an_answer(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02: text whose item never ends is told all the same; its id is not known."""
+    """RUN-02: text whose item never ends is reported all the same; its id is not known."""
     last = {"type": "response.completed", "response": api.response((), "completed", usage=api.usage())}
     heard = await hear(wire, o, api.text_delta(0, "a"), api.text_delta(0, "b"), last)
     assert heard == [TextDelta("ab"), PartDone(Text("ab")), ResponseDone("end", Usage(11, 7, 0, 0, 0))]
@@ -103,7 +103,7 @@ async def test_arguments_of_parallel_calls_are_kept_apart(wire: WireServer, o: O
 
 @pytest.mark.parametrize("kind", ["delta", "output_item.done", "completed"])
 async def test_no_kind_of_event_counts_for_nothing(wire: WireServer, o: OpenAIProvider, kind: str) -> None:
-    """RUN-02: with all three missing there is no answer; the other kinds stand in for one that is."""
+    """RUN-02: with all three missing there is no answer; the other kinds are in for one that is."""
     events = [event for event in EVERYTHING if kind in event["type"] and kind != "completed"]
     wire.script(Reply(api.sse(*events)))
     with pytest.raises(ConnectionLost):

@@ -12,7 +12,7 @@ from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone,
 from agents.messages import Json, Message, Part, Text, ToolCall
 from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import Request
-from agents.providers.http.read_pacing import joined
+from agents.providers.http.read_pacing import merge_deltas
 from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import anthropic, openai, responses
 from tests.wire.script import Reply
@@ -107,7 +107,7 @@ async def ask(
     async with asyncio.timeout(PATIENCE), aclosing(provider.stream(asked or request())) as events:
         async for event in events:
             seen.append(event)
-    return list(joined(seen))
+    return list(merge_deltas(seen))
 
 
 def parts(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:

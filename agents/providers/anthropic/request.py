@@ -168,11 +168,11 @@ def _results_first(blocks: list[Json]) -> list[Json]:
 
 
 def _people_blocks(messages: Iterable[Message], ids: CallIds) -> list[Json]:
-    blocks = [block for message in messages for part in message.parts for block in _said(part, message, ids)]
+    blocks = [block for message in messages for part in message.parts for block in _content_blocks(part, message, ids)]
     return _results_first(blocks)
 
 
-def _said(part: Part, message: Message, ids: CallIds) -> Iterator[Json]:
+def _content_blocks(part: Part, message: Message, ids: CallIds) -> Iterator[Json]:
     match part:
         case Text(text=text) if text.strip():
             note = message.role == "system"

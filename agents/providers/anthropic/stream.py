@@ -31,7 +31,7 @@ class Block:
     index: int
     start: Json
     pieces: list[str] = field(default_factory=list)
-    seam: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
     signature: list[str] = field(default_factory=list)
 
 
@@ -97,7 +97,7 @@ def _delta(delta: Json, block: Block) -> Iterable[ProviderEvent]:
 
 
 def _piece(text: str, block: Block, kind: Callable[[str], ProviderEvent]) -> Iterable[ProviderEvent]:
-    text = block.seam.add(text)
+    text = block.joiner.add(text)
     if not text:
         return NOTHING
     block.pieces.append(text)
@@ -115,7 +115,7 @@ def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 def _rest(block: Block) -> Iterable[ProviderEvent]:
     """Tell half a character that stayed alone."""
-    half = block.seam.end()
+    half = block.joiner.end()
     return _piece(half, block, TextDelta if block.start["type"] == "text" else ReasoningDelta) if half else NOTHING
 
 

@@ -29,7 +29,7 @@ from agents.providers.http.decoding import (
     UnreadableError,
 )
 from agents.providers.http.errors import Endpoint, read_complaint
-from agents.providers.http.read_pacing import beat, connection_of, joined, rest
+from agents.providers.http.read_pacing import connection_of, merge_deltas, pause, read_pacer
 from agents.providers.http.timeouts import ReadTimeout
 from agents.providers.http.transport import body_of, is_long_wait
 from agents.providers.learned import LIFETIME, Learned, Store, key_of
@@ -73,7 +73,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
     """A Provider on an SDK. Its client is made at the first use, in the event loop, and lives until close().
 
     `first_timeout` bounds the wait for the answer's first bytes, `timeout` the silence between two pieces of it.
-    `max_retries` are the SDK's own, for a failure before the answer begins (see ProviderError.insisted). `key_hint`
+    `max_retries` are the SDK's own, for a failure before the answer begins (see ProviderError.sdk_retried). `key_hint`
     tells a person where the key comes from (the name of an environment variable).
     """
 
@@ -123,37 +123,37 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
-        patience = ReadTimeout(self.endpoint.timed_out)
+        read_timeout = ReadTimeout(self.endpoint.timed_out)
         try:
-            async with self._answer(request, patience) as (decoder, answer):
+            async with self._answer(request, read_timeout) as (decoder, answer):
                 async for chunk in answer:
-                    told = False
-                    for event in joined(decoder.feed(chunk)):
+                    has_events = False
+                    for event in merge_deltas(decoder.feed(chunk)):
                         yield event
-                        told = True
-                    if told:
-                        await answer.rest()
+                        has_events = True
+                    if has_events:
+                        await answer.pause()
                 for event in decoder.finish():
                     yield event
                 await answer.drain()
         except (self.sdk_error, *WIRE_ERRORS) as error:
             explained = self._explained(error, request.model)
-            explained.insisted = self._has_insisted(error, explained)
+            explained.sdk_retried = self._has_retried(error, explained)
             raise explained from error
         finally:
-            patience.close()
+            read_timeout.close()
 
     async def list_models(self) -> list[str]:
         """Name the models that the endpoint lists, in its order."""
-        patience = ReadTimeout(self.endpoint.timed_out)
+        read_timeout = ReadTimeout(self.endpoint.timed_out)
         try:
-            return list(dict.fromkeys(await patience.wait_for(self._list_models(), LISTING)))
+            return list(dict.fromkeys(await read_timeout.wait_for(self._list_models(), LISTING)))
         except (self.sdk_error, *WIRE_ERRORS) as error:
             raise self._explained(error, "") from error
         except (ValueError, TypeError, AttributeError) as error:
             raise self.endpoint.broken("its list of models cannot be read") from error
         finally:
-            patience.close()
+            read_timeout.close()
 
     def dialect_for(self, model: str) -> Dialect:
         """Return how the model is asked, with what has been learned of it."""
@@ -277,15 +277,17 @@ class SdkProvider(abc.ABC, Generic[Client]):
         """Ask the SDK for the models' names."""
 
     @asynccontextmanager
-    async def _answer(self, request: Request, patience: ReadTimeout) -> AsyncGenerator[tuple[Decoder, Answer], None]:
-        response, dialect = await patience.wait_for(self._send(request), self.first_timeout)
+    async def _answer(
+        self, request: Request, read_timeout: ReadTimeout
+    ) -> AsyncGenerator[tuple[Decoder, Answer], None]:
+        response, dialect = await read_timeout.wait_for(self._send(request), self.first_timeout)
         reader = self._reader(request, dialect)
         try:
             async with aclosing(body_of(response)) as chunks:
                 is_document = "json" in response.headers.get("content-type", "")
                 decoder = DocumentDecoder(reader) if is_document else StreamDecoder(reader)
-                answer = Answer(chunks, reader, patience, self.first_timeout, self.timeout, connection_of(response))
-                with beat.stream():
+                answer = Answer(chunks, reader, read_timeout, self.first_timeout, self.timeout, connection_of(response))
+                with read_pacer.stream():
                     yield decoder, answer
         finally:
             await response.aclose()
@@ -304,7 +306,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         complaint = read_complaint(getattr(error, "body", None))
         return self.endpoint.refused(complaint, model, response.status_code, response.headers)
 
-    def _has_insisted(self, error: Exception, explained: ProviderError) -> bool:
+    def _has_retried(self, error: Exception, explained: ProviderError) -> bool:
         """Whether the SDK was the one to ask again: it is, before the answer begins, but for waits that are shown."""
         if not isinstance(error, self.sdk_error):
             return False
@@ -327,14 +329,14 @@ class Answer:
         self,
         chunks: AsyncGenerator[bytes, None],
         reader: Reader,
-        patience: ReadTimeout,
+        read_timeout: ReadTimeout,
         first: float,
         between: float,
         connection: asyncio.ReadTransport | None,
     ) -> None:
         self._chunks = chunks
         self._reader = reader
-        self._patience = patience
+        self._read_timeout = read_timeout
         self._limit = first
         self._between = between
         self._connection = connection
@@ -348,7 +350,7 @@ class Answer:
         if reader.complete:
             raise StopAsyncIteration
         try:
-            chunk = await self._patience.wait_for(anext(self._chunks), LATE_USAGE if reader.ended else self._limit)
+            chunk = await self._read_timeout.wait_for(anext(self._chunks), LATE_USAGE if reader.ended else self._limit)
         except (httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
             if reader.ended:
                 raise StopAsyncIteration from None
@@ -356,14 +358,14 @@ class Answer:
         self._limit = self._between
         return chunk
 
-    async def rest(self) -> None:
+    async def pause(self) -> None:
         """Pause after a piece of the answer, but its last; the more streams are open, the longer."""
         self._looks += 1
-        seconds = beat.rest
+        seconds = read_pacer.pause
         if not self._reader.complete and (seconds or self._looks % BURST == 0):
-            await rest(seconds, self._connection)
+            await pause(seconds, self._connection)
 
     async def drain(self) -> None:
         """Read the end of the body: only then can the connection be used again."""
         with suppress(httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
-            await self._patience.wait_for(anext(self._chunks, None), LATE_END)
+            await self._read_timeout.wait_for(anext(self._chunks, None), LATE_END)

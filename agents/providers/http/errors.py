@@ -184,29 +184,29 @@ class Endpoint:
         about = f"{complaint.kind} {complaint.words}"
         if status == 402 or NO_CREDIT.search(about):
             problem = _("{name} reports insufficient credit.", name=self.name)
-            return NoCredit(self._said(problem, complaint), status=status)
+            return NoCredit(self._quote(problem, complaint), status=status)
         if status in {401, 403}:
-            return AuthenticationFailed(self._said(self._unauthorised(status), complaint), status=status)
+            return AuthenticationFailed(self._quote(self._unauthorised(status), complaint), status=status)
         if status == 413 or (about_request and TOO_LONG.search(about)):
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
-            return ContextTooLong(self._said(problem, complaint), status=status)
+            return ContextTooLong(self._quote(problem, complaint), status=status)
         if status == 404 or (about_request and NO_MODEL.search(about)):
             words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
-            return ModelNotFound(self._said(words, complaint), status=status)
+            return ModelNotFound(self._quote(words, complaint), status=status)
         if status == 429:
             wait = retry_after(headers or {})
-            return RateLimited(self._said(self._busy(wait), complaint), retry_after=wait, status=status)
+            return RateLimited(self._quote(self._busy(wait), complaint), retry_after=wait, status=status)
         if status == 408:
             problem = _("The request to {name} timed out.", name=self.name)
-            return ResponseTimedOut(self._said(problem, complaint), status=status)
+            return ResponseTimedOut(self._quote(problem, complaint), status=status)
         if status >= 500:
             problem = _("{name} is overloaded or down ({status}). Try again later.", name=self.name, status=status)
-            return Overloaded(self._said(problem, complaint), retry_after=retry_after(headers or {}), status=status)
+            return Overloaded(self._quote(problem, complaint), retry_after=retry_after(headers or {}), status=status)
         if complaint.parameter:
             problem = _("{name} rejected the parameter “{parameter}”.", name=self.name, parameter=complaint.parameter)
-            return ParameterRefused(self._said(problem, complaint), status=status)
+            return ParameterRefused(self._quote(problem, complaint), status=status)
         problem = _("{name} rejected the request ({status}).", name=self.name, status=status)
-        return RequestRejected(self._said(problem, complaint), status=status)
+        return RequestRejected(self._quote(problem, complaint), status=status)
 
     def unsendable(self, error: Exception) -> Unsendable:
         """Make the error for a request that did not get as far as the network."""
@@ -265,7 +265,7 @@ class Endpoint:
             return _("{name} rejected the API key{key}.", name=self.name, key=self._key)
         return _("The API key{key} isn’t allowed to do this at {name}.", name=self.name, key=self._key)
 
-    def _said(self, problem: TranslatableText, complaint: ErrorBody) -> TranslatableText:
+    def _quote(self, problem: TranslatableText, complaint: ErrorBody) -> TranslatableText:
         """Add what the server says itself."""
         words = self._hide_keys(complaint.words)
         return _("{problem} It says: {words}", problem=problem, words=words) if words else problem

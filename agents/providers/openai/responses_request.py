@@ -131,7 +131,7 @@ def _model_items(parts: Sequence[Part], own: Mapping[int, Json], ids: CallIds) -
             case Thinking() if place in own:
                 yield own[place]
             case Text(text=text) if text:
-                yield _said(part, own.get(place, {}))
+                yield _text_item(part, own.get(place, {}))
             case ToolCall():
                 yield _called(part, own.get(place, {}), ids)
 
@@ -188,7 +188,7 @@ def _reasoning_item(part: Thinking) -> Json | None:
     return None
 
 
-def _said(part: Text, own: Json) -> Json:
+def _text_item(part: Text, own: Json) -> Json:
     phase = {"phase": part.data["phase"]} if "phase" in part.data else {}
     if not own:
         return {"role": "assistant", "content": part.text, **phase}

@@ -28,14 +28,14 @@ class OpenPart:
     reasoning: bool
     section: tuple[str, int]
     pieces: list[str] = field(default_factory=list)
-    seam: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
 
 
 @dataclass
 class StreamState:
     """What must be remembered of one stream. `tool_names`: what the names that the API was given stand for.
 
-    By their place in the output: `arguments` are those of open calls, `told` the items whose part is closed, `done`
+    By their place in the output: `arguments` are those of open calls, `emitted` the items whose part is closed, `done`
     those that are complete, and `ids` the ids of complete items.
     """
 
@@ -43,7 +43,7 @@ class StreamState:
     tool_names: Mapping[str, str] = field(default_factory=dict)
     part: OpenPart | None = None
     arguments: dict[int, list[str]] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
+    emitted: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
     ids: dict[int, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -84,10 +84,10 @@ def _grow(event: Json, state: StreamState, section: tuple[str, int], *, reasonin
     elif part.section != section:
         part.section = section
         text = BETWEEN_SECTIONS + text
-    yield from _told(part, part.seam.add(text))
+    yield from _append_delta(part, part.joiner.add(text))
 
 
-def _told(part: OpenPart, text: str) -> Iterator[ProviderEvent]:
+def _append_delta(part: OpenPart, text: str) -> Iterator[ProviderEvent]:
     if text:
         part.pieces.append(text)
         yield ReasoningDelta(text) if part.reasoning else TextDelta(text)
@@ -98,8 +98,8 @@ def _close(state: StreamState, data: Mapping[str, str] | None = None) -> Iterato
     part, state.part = state.part, None
     if part is None:
         return
-    state.told.add(part.index)
-    yield from _told(part, part.seam.end())
+    state.emitted.add(part.index)
+    yield from _append_delta(part, part.joiner.end())
     text = "".join(part.pieces)
     if text or (part.reasoning and data):
         yield PartDone(Thinking(text, state.provider, data or {}) if part.reasoning else Text(text, data or {}))
@@ -115,9 +115,9 @@ def _item_done(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 
 def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:
-    """Take a whole item: what its deltas have not told yet, and what has to go back with it."""
+    """Take a whole item: what its deltas have not emitted yet, and what has to go back with it."""
     state.ids.setdefault(index, item.get("id") or "")
-    if index in state.done or index in state.told:
+    if index in state.done or index in state.emitted:
         return
     state.done.add(index)
     match item.get("type"):
@@ -170,10 +170,10 @@ def _catch_up(index: int, whole: str, state: StreamState, *, reasoning: bool) ->
         part = state.part = OpenPart(index, reasoning, ("", 0)) if whole else None
     if part is None:
         return
-    whole, told = mend(whole), "".join(part.pieces)
-    if len(whole) > len(told) and whole.startswith(told):
-        part.seam.end()  # the half of a character that waits is part of the rest
-        yield from _told(part, whole[len(told) :])
+    whole, emitted = mend(whole), "".join(part.pieces)
+    if len(whole) > len(emitted) and whole.startswith(emitted):
+        part.joiner.end()  # the half of a character that waits is part of the rest
+        yield from _append_delta(part, whole[len(emitted) :])
 
 
 def _call(index: int, item: Json, state: StreamState) -> ToolCall:
@@ -251,7 +251,7 @@ class ResponsesReader:
         return self._state.stop_reason is not None
 
     def feed(self, kind: bytes, data: bytes) -> Iterable[ProviderEvent]:
-        # The other events of this API repeat, whole, what the deltas have told: reading them is half of the work.
+        # The other events of this API repeat, whole, what the deltas have emitted: reading them is half of the work.
         if (kind.startswith(b"response.") and kind not in KINDS) or data == b"[DONE]":
             return NOTHING
         event = load(data)

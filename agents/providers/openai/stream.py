@@ -31,7 +31,7 @@ class OpenPart:
 
     source: str
     pieces: list[str] = field(default_factory=list)
-    seam: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
 
 
 @dataclass
@@ -68,13 +68,13 @@ def from_stream(chunk: Json, state: StreamState) -> Iterator[ProviderEvent]:
 def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
     for name in REASONING_FIELDS:
         if delta.get(name):
-            yield from _more(delta[name], name, state)
+            yield from _take_text(delta[name], name, state)
             break
     if content := delta.get("content"):
         yield from _content(content, state)
     if refusal := delta.get("refusal"):
         state.refused = True
-        yield from _more(refusal, "", state)
+        yield from _take_text(refusal, "", state)
     if delta.get("tool_calls") or delta.get("function_call"):
         yield from close_part(state)
         _collect(delta, state)
@@ -85,18 +85,18 @@ def _content(content: Any, state: StreamState) -> Iterator[ProviderEvent]:
     if isinstance(content, str):
         # Servers that cut calls out of a model's text leave the line breaks between them.
         if not state.calls or not content.isspace():
-            yield from _more(content, "", state)
+            yield from _take_text(content, "", state)
         return
     for piece in content:
         if piece["type"] == "thinking":
             inner = piece["thinking"]
             text = inner if isinstance(inner, str) else "".join(part.get("text", "") for part in inner)
-            yield from _more(text, "thinking", state)
+            yield from _take_text(text, "thinking", state)
         elif piece["type"] == "text":
-            yield from _more(piece["text"], "", state)
+            yield from _take_text(piece["text"], "", state)
 
 
-def _more(text: str, source: str, state: StreamState) -> Iterator[ProviderEvent]:
+def _take_text(text: str, source: str, state: StreamState) -> Iterator[ProviderEvent]:
     """Add to the open part, or close it and open the next one where text turns to reasoning or back."""
     if not text:
         return
@@ -104,11 +104,11 @@ def _more(text: str, source: str, state: StreamState) -> Iterator[ProviderEvent]
     if part is None or part.source != source:
         yield from close_part(state)
         part = state.part = OpenPart(source)
-    if text := part.seam.add(text):
-        yield _told(part, text)
+    if text := part.joiner.add(text):
+        yield _append_delta(part, text)
 
 
-def _told(part: OpenPart, text: str) -> ProviderEvent:
+def _append_delta(part: OpenPart, text: str) -> ProviderEvent:
     part.pieces.append(text)
     return ReasoningDelta(text) if part.source else TextDelta(text)
 
@@ -118,8 +118,8 @@ def close_part(state: StreamState) -> Iterator[ProviderEvent]:
     part, state.part = state.part, None
     if part is None:
         return
-    if half := part.seam.end():
-        yield _told(part, half)
+    if half := part.joiner.end():
+        yield _append_delta(part, half)
     text = "".join(part.pieces)
     if part.source:
         data = {"field": part.source} if part.source in REASONING_FIELDS else {}

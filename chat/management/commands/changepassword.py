@@ -14,6 +14,6 @@ from chat.services.people import accounts
 class Command(DjangoCommand):
     def handle(self, *args: Any, **options: Any) -> Any:
         name = options["username"] or getpass.getuser()
-        told = super().handle(*args, **{**options, "username": name})
+        result = super().handle(*args, **{**options, "username": name})
         accounts.password_was_changed(user=User.objects.get(username=name), author=None)
-        return told
+        return result

@@ -14,7 +14,7 @@ from chat.services.people import accounts
 
 
 class Command(BaseCommand):
-    help = "Print a link that signs somebody in, once, within a day. It replaces their earlier links."
+    help = "Print a link that signs a user in, once, within a day. It replaces their earlier links."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username", nargs="?", help="whom it signs in; the first administrator if not given")

@@ -1,4 +1,4 @@
-"""Names and titles in the admin's log, which keeps its entries after the objects are erased."""
+"""Remove names and titles from the admin's log, whose entries outlive the erased objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scrub_user(user: User) -> None:
     tokens = ApiToken.objects.filter(user=user).values_list("pk", flat=True)
     _of(ApiToken).filter(object_id__in=map(str, tokens)).update(object_repr=ERASED)
     _replace(_of(Share), "object_repr", f"{user} in ", f"{ERASED} in ")
-    # Memberships are changed within the pages of users and workspaces, whose messages name them in JSON.
+    # Memberships are edited in the pages of users and workspaces, so those pages' entries name them in JSON.
     _replace(LogEntry.objects.all(), "change_message", json.dumps(f"{user} · ")[:-1], json.dumps(f"{ERASED} · ")[:-1])
 
 

@@ -1,6 +1,6 @@
-"""Erasing a user's name and suggestions where they are kept with the messages of others.
+"""Erase a user's name and suggestions from messages of other users.
 
-These rows name who edited a message, who suggested the edit, and who stopped a turn. What changed stays.
+The rows name who edited a message, who suggested the edit, and who stopped a turn. The changes stay.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from chat.queries.attachments import fetch_attachments
 from chat.services.batches import Deadline, Pacer
 from chat.services.transaction import SessionTransaction
 
-# In English, because the model reads it, too.
+# In English, because the model reads it.
 ERASED_SENDER = "Deleted user"
-# Each of them may have many long revisions.
+# Messages per batch. Each may have many long revisions.
 MAX_MESSAGES = 20
 
 
 def erase_names(user: User, deadline: Deadline) -> bool:
-    """Replace the name by that of a deleted user, and delete the suggestions; False when the deadline came first."""
+    """Replace the user's name, and delete the suggestions. Return False if the deadline came first."""
     pacer = Pacer()
     for session_id in list(_naming(user).order_by().values_list("session", flat=True).distinct()):
         while _erase_batch(session_id, user):
@@ -43,28 +43,28 @@ def _naming(user: User) -> QuerySet[ChatMessage]:
 @transaction.atomic
 def _erase_batch(session_id: str, user: User) -> bool:
     try:
-        opened = SessionTransaction.lock(session_id)
+        tx = SessionTransaction.lock(session_id)
     except NoSuchSession:
         return False
     rows = list(_naming(user).filter(session=session_id).order_by("pk")[:MAX_MESSAGES])
     fetch_attachments(rows)
     for row in rows:
-        _erase_from(opened, row, user)
-    opened.session.save(update_fields=["revision"])  # not updated_at: nothing new was said
-    opened.publish_on_commit()
+        _erase_from(tx, row, user)
+    tx.session.save(update_fields=["revision"])  # not updated_at, because there is no new content
+    tx.publish_on_commit()
     return bool(rows)
 
 
-def _erase_from(opened: SessionTransaction, row: ChatMessage, user: User) -> None:
+def _erase_from(tx: SessionTransaction, row: ChatMessage, user: User) -> None:
     theirs = Suggestion.objects.filter(message=row, user=user)
     names = set(theirs.values_list("user_name", flat=True))
     theirs.delete()
     values = _unnamed(row, user, names)
     values["open_suggestions"] = row.suggestions.filter(status=Suggestion.Status.OPEN).count()
-    if row.sequence is None:  # no client shows it, or it is queued and names no one else
+    if row.sequence is None:  # not shown by any client, or queued without another user's name
         ChatMessage.objects.filter(pk=row.pk).update(**values)
     elif any(getattr(row, name) != value for name, value in values.items()):
-        opened.update("message_updated", row, values)
+        tx.update("message_updated", row, values)
     for record in MessageRevision.objects.filter(message=row).order_by("pk").iterator():
         before = _unnamed_record(record.before, user, names)
         if before != record.before:

@@ -1,7 +1,7 @@
-"""What SQLite itself still keeps of deleted rows: terms in the text index, pages in the write-ahead log.
+"""Overwrite what SQLite still has of deleted rows: terms in the text index, pages in the write-ahead log.
 
-Deleted rows are overwritten at once (`secure_delete`, config/settings.py). The text index only marks them, until its
-parts are merged; and the log keeps old pages until it is emptied. PostgreSQL does both by itself, in time (VACUUM).
+Deleted rows are overwritten immediately (`secure_delete`, config/settings.py). But the text index only marks them until
+its parts are merged, and the log keeps old pages until it is emptied. PostgreSQL does both itself (VACUUM).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from django.utils import timezone
 from chat.models import JobLease
 from chat.services.batches import Deadline, Pacer
 
-# How much of the index one transaction rewrites: about 2 MB, in a tenth of a second.
+# Index pages that one transaction rewrites: about 2 MB, in a tenth of a second.
 PAGES = 500
-# How many milliseconds emptying the log waits for readers.
-LOG_PATIENCE = 200
+# Milliseconds for which emptying the log waits for readers.
+LOG_TIMEOUT = 200
 JOB = "overwrite"
 
 
 def request() -> None:
-    """Note that something was deleted which must not stay in the files: the maintenance job overwrites it soon."""
+    """Request that the next maintenance job overwrites deleted content in the files."""
     JobLease.objects.update_or_create(name=JOB, defaults={"expires_at": timezone.now(), "finished_at": None})
 
 
@@ -31,9 +31,9 @@ def is_requested() -> bool:
 
 
 def overwrite_deleted(deadline: Deadline | None = None) -> bool:
-    """Drop from SQLite's files what is left of deleted rows; not within a transaction.
+    """Remove deleted rows from SQLite's index and log. Must not be called in a transaction.
 
-    Returns False when the deadline came first, or somebody reads from the log: it stays requested.
+    Return False if the deadline came first or a reader needs the log; the request stays then.
     """
     if connection.vendor != "sqlite":
         JobLease.objects.filter(name=JOB).update(finished_at=timezone.now())
@@ -52,7 +52,7 @@ def overwrite_deleted(deadline: Deadline | None = None) -> bool:
 
 
 def vacuum() -> None:
-    """Rewrite the database without its free space and what may be left there. Writers wait until it is done."""
+    """Rewrite the database without its free space and deleted content in it. Writers wait until it is done."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")
     if connection.vendor == "sqlite":
@@ -61,7 +61,7 @@ def vacuum() -> None:
 
 @transaction.atomic
 def _merge_index(pages: int) -> bool:
-    """Merge some of the text index; returns False when there is nothing left to merge."""
+    """Merge a part of the text index. Return False if nothing is left to merge."""
     before = _changes()
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO chat_search(chat_search, rank) VALUES ('merge', %s)", [pages])
@@ -69,10 +69,13 @@ def _merge_index(pages: int) -> bool:
 
 
 def _empty_log() -> bool:
-    """Write the log into the database and empty it; False when a reader needs it. Writers wait, so not for long."""
+    """Write the log into the database and empty it.
+
+    Return False if a reader needs it. Blocks writers for a short time.
+    """
     with connection.cursor() as cursor:
         before = cursor.execute("PRAGMA busy_timeout").fetchone()[0]
-        cursor.execute(f"PRAGMA busy_timeout={LOG_PATIENCE}")
+        cursor.execute(f"PRAGMA busy_timeout={LOG_TIMEOUT}")
         try:
             is_busy = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:

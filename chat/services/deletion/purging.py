@@ -1,4 +1,4 @@
-"""Deleting for good what users deleted long ago: after PURGE_AFTER_DAYS there is no way back."""
+"""Purge rows that users deleted more than PURGE_AFTER_DAYS ago. This cannot be undone."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from chat.services.transaction import SessionTransaction
 
 
 def cutoff() -> datetime | None:
-    """Return the time before which what was deleted is purged now; None: PURGE_AFTER_DAYS is 0, nothing ever is."""
+    """Return the time before which deleted rows are purged; None if PURGE_AFTER_DAYS is 0, which purges nothing."""
     days: int = settings.PURGE_AFTER_DAYS
     return timezone.now() - timedelta(days=days) if days else None
 
 
 def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
-    """Delete for good what was deleted before a time, uploads that were never sent, and what crashes left.
+    """Purge rows that were deleted before a time, uploads that were not sent, and sessions abandoned in a crash.
 
-    `before` None leaves alone what users deleted. Returns how much was deleted, by kind; less than all of it when the
-    deadline came first.
+    With None for `before`, rows that users deleted stay. Return how many rows were purged, by kind. The rest follows
+    in a later round if the deadline comes first.
     """
     counts, deadline = Counts(), deadline or Deadline()
     _erase_all(incomplete.abandoned(), counts, deadline)
@@ -63,7 +63,7 @@ def _deleted_sessions(before: datetime) -> QuerySet[Session]:
 
 
 def _removed_messages(before: datetime) -> QuerySet[ChatMessage]:
-    """Return what users removed. What a retry replaced is an earlier attempt, and stays as long as its session."""
+    """Return messages that users removed. Rows of earlier attempts stay as long as their session."""
     last = MessageRevision.objects.filter(message=OuterRef("pk")).order_by("-pk").values("kind")[:1]
     removed = ChatMessage.objects.filter(removed_at__lt=before, attempt="").annotate(last_change=Subquery(last))
     return removed.filter(Q(last_change=None) | ~Q(last_change=MessageRevision.Kind.RETRY))
@@ -78,7 +78,7 @@ def _purge_messages(before: datetime, counts: Counts, deadline: Deadline) -> Non
 
 
 def _purge_batch(session_id: str, before: datetime) -> int:
-    """Delete some of a session's removed messages; returns how many."""
+    """Purge some of a session's removed messages; return how many."""
     with transaction.atomic():
         try:
             SessionTransaction.lock(session_id)
@@ -92,9 +92,9 @@ def _purge_batch(session_id: str, before: datetime) -> int:
 
 
 def delete_messages(session_id: str, names: list[str]) -> None:
-    """Delete removed messages of a locked session for good, with their files and what was kept of them.
+    """Purge removed messages of a locked session, with their files and revisions.
 
-    The places of other removed messages and the records of later requests stay true.
+    The positions of other removed messages, and the records of later requests, stay correct.
     """
     rows = ChatMessage.objects.filter(session=session_id, pk__in=names)
     highest = rows.aggregate(highest=Max("revision"))["highest"]
@@ -112,7 +112,7 @@ def delete_messages(session_id: str, names: list[str]) -> None:
 
 
 def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
-    """Delete the recorded requests of responses. The requests after them take over the row references they share."""
+    """Delete the recorded requests of responses. The next requests take over the row references that they share."""
     requests = ModelRequest.objects.filter(session=session_id)
     for request in requests.filter(pk__in=list(response_ids)).order_by("-revision", "-created_at"):
         is_later = Q(revision__gt=request.revision) | Q(revision=request.revision, created_at__gt=request.created_at)
@@ -126,7 +126,7 @@ def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
 
 
 def _purge_access(before: datetime, counts: Counts) -> None:
-    """Delete links and tokens that ended long ago."""
+    """Purge links and tokens that ended long ago."""
     ended = Q(revoked_at__lt=before) | Q(expires_at__lt=before)
     counts["tokens"] += ApiToken.objects.filter(ended).delete()[0]
     counts["invitations"] += Invitation.objects.filter(expires_at__lt=before).delete()[0]

@@ -1,4 +1,4 @@
-"""Requests to erase: made once, carried out in batches, taken up again after a crash, and on record without content."""
+"""Erasure requests: executed in batches, continued after a crash, and kept without content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind = Erasure.Kind
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
-    """What erasing a session would delete. `forks` are sessions of their own, and stay."""
+    """What erasing a session would delete. `forks` are independent sessions, and stay."""
 
     messages: int
     revisions: int
@@ -41,7 +41,7 @@ def plan_session(session: Session) -> SessionPlan:
 
 @transaction.atomic
 def request_session(*, session_id: str, author: User | None) -> Erasure:
-    """Close a session for good and ask for all of it to be erased. `author` is None for commands.
+    """Close a session permanently and request its erasure. `author` is None for commands.
 
     Raises NoSuchSession.
     """
@@ -52,9 +52,9 @@ def request_session(*, session_id: str, author: User | None) -> Erasure:
 
 @transaction.atomic
 def request_user(*, user: User, author: User | None) -> Erasure:
-    """Close a user's account for good and ask for all that is theirs to be erased.
+    """Close a user's account permanently and request the erasure of the user's data.
 
-    Raises ServiceError: it is the author's own, or the last administrator's.
+    Raises ServiceError for the author's own account and for the last administrator's.
     """
     if author is not None and author.pk == user.pk:
         raise ServiceError("own_account", _("Ask another administrator to erase your account."))
@@ -63,7 +63,7 @@ def request_user(*, user: User, author: User | None) -> Erasure:
 
 
 def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
-    """Erase what a request names; returns False when the deadline came first: then the maintenance job continues."""
+    """Execute an erasure request. Return False if the deadline came first; the maintenance job continues then."""
     counts = Counts(erasure.counts)
     try:
         if erasure.kind == Kind.SESSION:
@@ -83,7 +83,7 @@ def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
 
 
 def unfinished() -> list[Erasure]:
-    """Return the requests that are not carried out yet, the oldest first."""
+    """Return the unfinished requests, the oldest first."""
     return list(Erasure.objects.filter(finished_at=None).order_by("requested_at", "pk"))
 
 
@@ -95,5 +95,5 @@ def _request(kind: Kind, target: str, author: User | None) -> Erasure:
 
 
 def _target(erasure: Erasure) -> Model:
-    """Return what a request names, by its id alone: the row may be gone."""
+    """Return the object of a request, with its id only, because its row may be deleted."""
     return Session(pk=erasure.target) if erasure.kind == Kind.SESSION else User(pk=int(erasure.target))

@@ -1,7 +1,7 @@
-"""Erasing sessions for good: their rows, their files and what the database itself still keeps of them.
+"""Erase sessions with their rows and files. This cannot be undone.
 
-Everything happens in batches, so that others can write in between, and may repeat: after a crash it continues where
-it was. There is no way back. What is only deleted comes back until it is purged (services/purging.py).
+Rows are deleted in batches, so that other writers can write in between, and an erasure continues after a crash. A
+session that is only deleted can be restored until it is purged (purging.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from chat.access import people_in
 from chat.bus.events import AccessChanged
-from chat.bus.publisher import stirred
 from chat.errors import NoSuchSession
 from chat.models import (
     Attachment,
@@ -33,20 +32,20 @@ from chat.services.deletion.log_scrubbing import scrub_session
 from chat.services.messages import attachments
 from chat.services.people import guests
 from chat.services.sessions import incomplete
-from chat.services.transaction import SessionTransaction
+from chat.services.transaction import SessionTransaction, notify_session_lists
 
 logger = logging.getLogger(__name__)
 
 
 def close(session_id: str) -> bool:
-    """Take a session from everyone at once (LIVE-06), for good: its run loses its claim, open pages close.
+    """Close a session for all users permanently (LIVE-06): end its run's claim and its open pages.
 
-    Returns False when there is no such session.
+    Return False if the session does not exist.
     """
     with transaction.atomic():
         try:
-            opened = SessionTransaction.lock(session_id)
-        except NoSuchSession:  # or it was never written to its end, and has no run
+            tx = SessionTransaction.lock(session_id)
+        except NoSuchSession:  # or an incomplete session without a run
             left = Session.objects.filter(pk=session_id)
             return bool(left.update(status=Session.Status.DELETED, building_until=incomplete.until()))
         lease.ask_to_stop(session_id, None)
@@ -57,21 +56,21 @@ def close(session_id: str) -> bool:
             deleted_at=Coalesce(F("deleted_at"), timezone.now()),
             building_until=incomplete.until(),
         )
-        opened.events.append(AccessChanged())
-        opened.publish_on_commit()
-        transaction.on_commit(lambda: stirred(people=people))
+        tx.events.append(AccessChanged())
+        tx.publish_on_commit()
+        notify_session_lists(users=people)
     return True
 
 
 def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:
-    """Delete a session with all its rows and files; returns False when the deadline came first.
+    """Delete a session with all its rows and files. Return False if the deadline came first.
 
-    `counts` is increased by what was deleted, by kind.
+    Adds the numbers of deleted rows, by kind, to `counts`.
     """
     counts = Counts() if counts is None else counts
     deadline = deadline or Deadline()
     if not close(session_id):
-        attachments.delete_folder(session_id)  # a crash may have left it
+        attachments.delete_folder(session_id)  # a crash may have left the folder
         return True
     pacer = Pacer()
     for kind, rows in _parts(session_id):
@@ -88,7 +87,7 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
 
 
 def discard(session_id: str) -> None:
-    """Delete a session that was not completed. If the database is away, the maintenance job does it later."""
+    """Delete an incomplete session. If the database is unavailable, the maintenance job deletes it later."""
     try:
         if Session.objects.filter(pk=session_id, building_until__isnull=False).exists():
             erase_rows(session_id)
@@ -97,7 +96,10 @@ def discard(session_id: str) -> None:
 
 
 def _parts(session_id: str) -> list[tuple[str, QuerySet[Any]]]:
-    """Return the session's large tables with the size of each row; small ones go with the session's own row."""
+    """Return the queries for the session's large tables, with each row's size.
+
+    Small tables cascade from the session.
+    """
     kept = Length(Cast("before", TextField()))
     return [
         ("revisions", MessageRevision.objects.filter(message__session=session_id).annotate(chars=kept)),
@@ -109,14 +111,14 @@ def _parts(session_id: str) -> list[tuple[str, QuerySet[Any]]]:
 
 
 def _next_batch(rows: QuerySet[Any]) -> list[Any]:
-    """Return the primary keys of some of the rows, as many as one transaction may take."""
+    """Return the primary keys of as many rows as one transaction deletes."""
     sizes = list(rows.order_by().values_list("pk", "chars")[:MAX_ROWS])
     first = next(batches(sizes, lambda row: row[1] or 0), [])
     return [pk for pk, _chars in first]
 
 
 def _delete_batch(session_id: str, model: type[Any], names: list[Any]) -> int:
-    """Delete rows in one transaction, with the files that nothing else uses; returns how many rows had a file."""
+    """Delete rows in one transaction, with files that no other row uses. Return how many rows had a file."""
     files = _files_of(model, names)
     with transaction.atomic():
         Session.objects.filter(pk=session_id).update(building_until=incomplete.until())
@@ -134,7 +136,7 @@ def _files_of(model: type[Any], names: list[Any]) -> list[str]:
 
 @transaction.atomic
 def _delete_session(session_id: str) -> None:
-    """Delete the session's row, its shares, drafts and invitations, and its title where the admin's log repeats it."""
+    """Delete the session's row, shares, drafts and invitations, and its title in the admin's log."""
     session = Session.objects.filter(pk=session_id).first()
     if session is None:
         return

@@ -1,9 +1,9 @@
-"""Erasing users for good: their account, their sessions, and their words in the sessions of others.
+"""Erase users: their account, their sessions, and their messages in sessions of other users.
 
-What they wrote as their own messages is replaced by a mark, so that the order of messages and the pairing of tool calls
-stay true. Their sessions are erased, except those that they shared with an editor: these go to the editor who has been
-in it longest. Titles, system prompts and corrections of other people's messages belong to the session and stay,
-without their name.
+The text of their messages is replaced by a placeholder, so that the order of messages and the pairs of tool calls and
+results stay valid. Their sessions are erased, unless they are shared with an editor: then the editor with the oldest
+share becomes the owner. Titles, system prompts and edits of other users' messages belong to the session, and stay
+without the user's name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from chat.bus.events import AccessChanged, MessageRemoved
-from chat.bus.publisher import person_changed
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import (
     ApiToken,
@@ -47,25 +46,25 @@ from chat.services.messages import attachments
 from chat.services.people import accounts, staff
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions import titles
-from chat.services.transaction import SessionTransaction
+from chat.services.transaction import SessionTransaction, notify_access_changed
 
-# What the model reads too, as with interruptions.
+# The placeholder. The model reads it, so it is not translated.
 ERASED_TEXT = "[erased]"
-# What else of a message is cleared with its text.
+# The columns of a message that are cleared with its text.
 CLEARED: dict[str, Any] = {
-    **dict.fromkeys(("key", "key_digest", "provider_data", "edited_at", "edited_by")),
+    **dict.fromkeys(("idempotency_key", "key_digest", "provider_data", "edited_at", "edited_by")),
     **dict.fromkeys(("edited_by_name", "suggested_by_name"), ""),
     "open_suggestions": 0,
 }
-# What a revision keeps of where a message stood.
+# The values of a revision about a message's position, which stay.
 PLACE = ("revision", "include_in_context", "after", "anchor")
-# Something of a user's may appear while they are erased: a copy that another user is just making.
+# How often an erasure looks again for content of the user, which another user's fork can add during it.
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class UserPlan:
-    """What erasing a user would do: how many sessions go, which others get, how many messages lose their words."""
+    """What erasing a user would do: erased sessions, sessions with a new owner, and messages that lose their text."""
 
     sessions: int
     handed_over: list[tuple[Session, User]]
@@ -74,19 +73,19 @@ class UserPlan:
 
 
 def plan(user: User) -> UserPlan:
-    """Count what erasing a user would do."""
+    """Return what erasing a user would do."""
     owned = list(Session.objects.filter(owner=user))
     heirs = [(session, heir) for session in owned if (heir := _heir(session)) is not None]
     kept = {session.pk for session, _heir in heirs}
     going = [session.pk for session in owned if session.pk not in kept]
-    theirs = ChatMessage.objects.filter(user=user).exclude(session__in=going)
+    own_messages = ChatMessage.objects.filter(user=user).exclude(session__in=going)
     files = Attachment.objects.filter(user=user).exclude(session__in=going)
-    return UserPlan(len(going), heirs, theirs.count(), files.count())
+    return UserPlan(len(going), heirs, own_messages.count(), files.count())
 
 
 @transaction.atomic
 def close_account(user: User, author: User | None) -> None:
-    """End everything by which a user can come in; their open pages close at once (LIVE-06). Raises ServiceError."""
+    """Remove all of a user's credentials, and close their open pages (LIVE-06). Raises ServiceError."""
     if staff.is_last_administrator(user):
         raise ServiceError(
             "last_administrator",
@@ -98,11 +97,11 @@ def close_account(user: User, author: User | None) -> None:
     ApiToken.objects.filter(user=user).delete()
     SignInLink.objects.filter(user=user).delete()
     accounts.sign_out_elsewhere(user=user, keep=None, author=author)
-    transaction.on_commit(partial(person_changed, user.pk))
+    notify_access_changed(user.pk)
 
 
 def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:
-    """Erase a user whose account is closed; returns False when the deadline came first."""
+    """Erase a user whose account is closed. Return False if the deadline came first."""
     counts = Counts() if counts is None else counts
     deadline = deadline or Deadline()
     user = User.objects.filter(pk=user_id).first()
@@ -126,7 +125,7 @@ def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | 
 
 
 def _heir(session: Session) -> User | None:
-    """Return the editor who becomes the owner of a shared session: a member, in it for longest; guests own nothing."""
+    """Return the editor who becomes the owner of a shared session: the member with the oldest share, not a guest."""
     if session.status == Session.Status.DELETED:
         return None
     editors = Share.objects.filter(session=session, role=SessionRole.EDITOR, user__is_active=True)
@@ -137,26 +136,26 @@ def _heir(session: Session) -> User | None:
 
 @transaction.atomic
 def _hand_over(session_id: str, user: User, heir: User) -> bool:
-    """Make another user of a session its owner. Return False if the session has changed since."""
+    """Make another user of a session its owner. Return False if the session's users have changed since."""
     try:
-        opened = SessionTransaction.lock(session_id)
+        tx = SessionTransaction.lock(session_id)
     except NoSuchSession:
         return False
-    if opened.session.owner_id != user.pk or not Share.objects.filter(session=session_id, user=heir).delete()[0]:
+    if tx.session.owner_id != user.pk or not Share.objects.filter(session=session_id, user=heir).delete()[0]:
         return False
-    opened.session.owner = heir
-    record(Kind.SESSION_HANDED_OVER, actor=None, person=heir.pk, target=opened.session)
-    opened.session_changed()
-    opened.events.append(AccessChanged())
-    opened.session.save(update_fields=["owner", "revision"])
-    opened.publish_on_commit()
+    tx.session.owner = heir
+    record(Kind.SESSION_HANDED_OVER, actor=None, person=heir.pk, target=tx.session)
+    tx.session_changed()
+    tx.events.append(AccessChanged())
+    tx.session.save(update_fields=["owner", "revision"])
+    tx.publish_on_commit()
     return True
 
 
 def _erase_words(user: User, counts: Counts, deadline: Deadline) -> bool:
     pacer = Pacer()
-    theirs = ChatMessage.objects.filter(user=user)
-    for session_id in list(theirs.order_by().values_list("session", flat=True).distinct()):
+    own_messages = ChatMessage.objects.filter(user=user)
+    for session_id in list(own_messages.order_by().values_list("session", flat=True).distinct()):
         while count := _erase_batch(session_id, user):
             counts["messages"] += count
             if deadline.is_over:
@@ -166,40 +165,40 @@ def _erase_words(user: User, counts: Counts, deadline: Deadline) -> bool:
 
 
 def _erase_batch(session_id: str, user: User) -> int:
-    """Replace some of a user's messages in a session by the mark, and delete those that cannot come back.
+    """Replace the text of some of a user's messages in a session, and delete those that cannot be restored.
 
-    Those that a retry replaced are marked too: their attempt can be restored, and keeps its order.
+    Messages of an attempt keep their row, too, because the attempt can be restored.
     """
     with transaction.atomic():
         try:
-            opened = SessionTransaction.lock(session_id)
+            tx = SessionTransaction.lock(session_id)
         except NoSuchSession:
             return 0
-        theirs = ChatMessage.objects.filter(session=session_id, user=user)
-        sizes = list(theirs.order_by().annotate(chars=Length("text")).values_list("pk", "chars")[:MAX_ROWS])
+        own_messages = ChatMessage.objects.filter(session=session_id, user=user)
+        sizes = list(own_messages.order_by().annotate(chars=Length("text")).values_list("pk", "chars")[:MAX_ROWS])
         names = [pk for pk, _chars in next(batches(sizes, lambda row: row[1]), [])]
         if not names:
             return 0
-        _erase_title(opened, user)
-        live = list(theirs.filter(pk__in=names, sequence__isnull=False).order_by("sequence"))
-        _erase_rows(opened, live)
-        _erase_rows(opened, list(theirs.filter(pk__in=names, sequence__isnull=True).exclude(attempt="")))
-        others = theirs.filter(pk__in=names, sequence__isnull=True)
+        _erase_title(tx, user)
+        live = list(own_messages.filter(pk__in=names, sequence__isnull=False).order_by("sequence"))
+        _erase_rows(tx, live)
+        _erase_rows(tx, list(own_messages.filter(pk__in=names, sequence__isnull=True).exclude(attempt="")))
+        others = own_messages.filter(pk__in=names, sequence__isnull=True)
         for message_id in others.filter(removed_at=None).values_list("pk", flat=True):
-            opened.events.append(MessageRemoved(opened.next_revision(), message_id))
-        others.filter(removed_at=None).update(revision=opened.session.revision)
+            tx.events.append(MessageRemoved(tx.next_revision(), message_id))
+        others.filter(removed_at=None).update(revision=tx.session.revision)
         delete_messages(session_id, list(others.values_list("pk", flat=True)))
-        opened.session.save(update_fields=["revision"])  # not updated_at: nothing new was said
-        opened.publish_on_commit()
+        tx.session.save(update_fields=["revision"])  # not updated_at, because there is no new content
+        tx.publish_on_commit()
     return len(names)
 
 
-def _erase_rows(opened: SessionTransaction, rows: list[ChatMessage]) -> None:
-    """Replace messages by the mark, and delete their files and what was kept of them."""
+def _erase_rows(tx: SessionTransaction, rows: list[ChatMessage]) -> None:
+    """Replace the texts of messages by the placeholder, and delete their files and the content of their revisions."""
     names = [row.pk for row in rows]
     kept = MessageRevision.objects.filter(message__in=names, kind=MessageRevision.Kind.RETRY)
     MessageRevision.objects.filter(message__in=names).exclude(pk__in=kept.values("pk")).delete()
-    for pk, before in list(kept.values_list("pk", "before")):  # it has the place of an attempt
+    for pk, before in list(kept.values_list("pk", "before")):  # the revision has the position of an attempt
         flags = {name: value for name, value in before.items() if name in PLACE}
         MessageRevision.objects.filter(pk=pk).update(before=flags)
     Suggestion.objects.filter(message__in=names).delete()
@@ -213,20 +212,20 @@ def _erase_rows(opened: SessionTransaction, rows: list[ChatMessage]) -> None:
         if row.sequence is None:
             ChatMessage.objects.filter(pk=row.pk).update(**values)
         else:
-            opened.update("message_updated", row, values)
+            tx.update("message_updated", row, values)
 
 
-def _erase_title(opened: SessionTransaction, user: User) -> None:
-    """Clear a title that Parley made of the user's first message."""
-    session = opened.session
-    said = ChatMessage.objects.live(session.pk).filter(role=MessageRole.USER).order_by("sequence").first()
-    if said is None or said.user_id != user.pk or not titles.is_made_of(session, said):
+def _erase_title(tx: SessionTransaction, user: User) -> None:
+    """Clear an automatic title that was made from the user's first message."""
+    session = tx.session
+    said = ChatMessage.objects.in_conversation(session.pk).filter(role=MessageRole.USER).order_by("sequence").first()
+    if said is None or said.user_id != user.pk or not titles.is_title_from(session, said):
         return
     SessionRevision.objects.filter(session=session, kind=SessionRevision.Kind.TITLE, user=None).delete()
     scrub_session(session)
     session.title = ""
     session.config = titles.unmarked(session)
-    opened.session_changed()
+    tx.session_changed()
     session.save(update_fields=["title", "config"])
 
 
@@ -240,9 +239,9 @@ def _delete_unsent(user: User) -> None:
 
 @transaction.atomic
 def _delete_account(user: User) -> bool:
-    """Delete the account with all that hangs on it; returns False when the user has words or sessions left.
+    """Delete the account with all rows that refer to it. Return False if the user still has messages or sessions.
 
-    What staff did stays in the admin's log, under a closed account without a name.
+    A staff user's entries in the admin's log stay, under a closed account without a name.
     """
     if ChatMessage.objects.filter(user=user).exists() or Session.objects.filter(owner=user).exists():
         return False

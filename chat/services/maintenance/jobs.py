@@ -1,16 +1,20 @@
-"""What has to be done now and then, by one server process at a time: erasing, purging, cleaning up."""
+"""Maintenance jobs, run by one server process at a time: erasures, purging, and deletion of expired rows."""
 
 from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from chat.models import Erasure, JobLease
+from chat.models import Erasure, JobLease, LoginSession, SecurityEvent, SignInLink
+from chat.services import import_uploads
 from chat.services.batches import Counts, Deadline
 from chat.services.deletion import overwriting, purging, requests
-from chat.services.maintenance import cleanup, leases
+from chat.services.maintenance import leases
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions import incomplete
 
@@ -18,13 +22,15 @@ logger = logging.getLogger(__name__)
 
 JOB = "maintenance"
 PURGE = "purge"
-# Longer than a round usually takes. If it takes longer and a second process begins, both do no harm.
+# Longer than a round usually takes. Two processes in parallel do no harm.
 LEASE_SECONDS = 600.0
 PURGE_EVERY = timedelta(days=1)
+# Rows that one transaction deletes, so that other writers do not wait for long.
+BATCH = 1000
 
 
 def run(deadline: Deadline | None = None) -> bool:
-    """Do what is due; returns False when nothing is, or another process is doing it."""
+    """Run the jobs that are due. Return False if none is, or if another process runs them."""
     if not _is_due() or not (holder := leases.acquire(JOB, LEASE_SECONDS)):
         return False
     deadline = deadline or Deadline()
@@ -32,7 +38,7 @@ def run(deadline: Deadline | None = None) -> bool:
         for erasure in requests.unfinished():
             try:
                 requests.carry_out(erasure, deadline)
-            except Exception:  # the next round tries again; the others must not wait for it
+            except Exception:  # the next round tries again; the other erasures continue
                 logger.exception("Erasing %s failed", erasure)
         if _is_purge_due():
             purge(before=_purged_before(), deadline=deadline)
@@ -46,11 +52,11 @@ def run(deadline: Deadline | None = None) -> bool:
 
 
 def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
-    """Delete what has expired, purge, and note when that was; returns how much was purged, by kind."""
+    """Delete expired rows, purge, and store the time. Return how many rows were purged, by kind."""
     deadline = deadline or Deadline()
     try:
-        cleanup.delete_expired(deadline)
-    except Exception:  # tomorrow is early enough; the purge must not wait for it
+        delete_expired(deadline)
+    except Exception:  # the next day tries again; the purge continues
         logger.exception("What has expired could not be deleted")
     counts = purging.purge(before=before, deadline=deadline)
     if not deadline.is_over:
@@ -61,8 +67,32 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
     return counts
 
 
+def delete_expired(deadline: Deadline) -> int:
+    """Delete expired logins, links, security events and uploads in batches. Return the number of deleted rows.
+
+    SECURITY_LOG_DAYS=0 keeps all security events. The next run deletes what is left at the deadline.
+    """
+    now = timezone.now()
+    count = _delete_in_batches(LoginSession.objects.filter(expire_date__lt=now), deadline)
+    count += _delete_in_batches(SignInLink.objects.filter(expires_at__lt=now), deadline)
+    if settings.SECURITY_LOG_DAYS:
+        kept_since = now - timedelta(days=settings.SECURITY_LOG_DAYS)
+        count += _delete_in_batches(SecurityEvent.objects.filter(at__lt=kept_since), deadline)
+    import_uploads.delete_expired()
+    if count:
+        logger.info("Deleted %d rows that have expired", count)
+    return count
+
+
+def _delete_in_batches(rows: QuerySet[Any], deadline: Deadline) -> int:
+    count = 0
+    while not deadline.is_over and (batch := list(rows.values_list("pk", flat=True)[:BATCH])):
+        count += rows.filter(pk__in=batch).delete()[0]
+    return count
+
+
 def _is_due() -> bool:
-    """Look, without writing: this is asked every minute."""
+    """Return whether a job is due. Does not write, because it is called every minute."""
     is_asked = Erasure.objects.filter(finished_at=None).exists() or overwriting.is_requested()
     return is_asked or incomplete.abandoned().exists() or _is_purge_due()
 
@@ -73,9 +103,9 @@ def _is_purge_due() -> bool:
 
 
 def _purged_before() -> datetime | None:
-    """Return the time before which deleted things are purged now; None: nothing is.
+    """Return the time before which deleted rows are purged; None to purge nothing.
 
-    What was deleted in a version that never purged stays for PURGE_AFTER_DAYS from the first start of this one.
+    Rows that were deleted in a version without purging stay for PURGE_AFTER_DAYS from the first start with purging.
     """
     before = purging.cutoff()
     began = JobLease.objects.get(name=PURGE).created_at

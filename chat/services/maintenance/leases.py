@@ -1,4 +1,4 @@
-"""Which process does a job: leases in rows, so that of several servers on one database only one does it."""
+"""Leases of jobs, as rows, so that only one of several servers on a database runs a job."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chat.models import JobLease
 
 
 def acquire(name: str, seconds: float) -> str | None:
-    """Take a lease; returns the token that keeps it, or None while another process has it."""
-    # The database's clock decides, which may be a little behind this one, or say less than microseconds.
+    """Take a lease. Return the token of its holder, or None while another process has it."""
+    # A day ago, because the database's clock decides, which may be behind this one or less precise.
     long_ago = timezone.now() - timedelta(days=1)
     JobLease.objects.bulk_create([JobLease(name=name, expires_at=long_ago)], ignore_conflicts=True)
     holder = secrets.token_hex(16)
@@ -23,17 +23,17 @@ def acquire(name: str, seconds: float) -> str | None:
 
 
 def renew(name: str, holder: str, seconds: float) -> bool:
-    """Keep a lease for longer; False when it has expired and another process took it."""
+    """Extend a lease. Return False if it has expired and another process took it."""
     return bool(_held(name, holder).update(expires_at=Now() + timedelta(seconds=seconds)))
 
 
 def release(name: str, holder: str) -> None:
-    """Give a lease back, and note when the job was done."""
+    """Release a lease, and store when the job was done."""
     _held(name, holder).update(holder="", expires_at=Now(), finished_at=Now())
 
 
 def drop(name: str, holder: str) -> None:
-    """Give a lease back of which nothing has to be remembered."""
+    """Release a lease and delete its row."""
     _held(name, holder).delete()
 
 

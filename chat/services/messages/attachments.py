@@ -1,4 +1,4 @@
-"""Files that people give to a session: taking them in, finding them, giving them back, forgetting unsent ones."""
+"""Upload, send and delete attachments of messages."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from chat.queries.attachments import MODEL_IMAGE, THUMB, fetch, stored_name
 logger = logging.getLogger(__name__)
 
 MOST_PER_MESSAGE = 10
-# What one person may have uploaded without having sent it, in all sessions.
+# How many unsent files a user may have, in all sessions.
 MOST_UNSENT = 40
 UNSENT_KEPT = timedelta(hours=24)
 SWEPT_AT_ONCE = 100
 MEGABYTE = 1024 * 1024
 
-# Reading a file may take a core for some seconds: one at a time for each person.
+# Reading a file can use a CPU core for seconds, so each user has one place.
 _places = OnePerPerson()
 
 
@@ -44,19 +44,22 @@ class TooLarge(ServiceError):
     CODE: ClassVar[str] = "too_large"
 
     def __init__(self) -> None:
-        words = _("The file is too large (%(limit)d MB max).")
-        super().__init__(self.CODE, words % {"limit": settings.MAX_ATTACHMENT_MB})
+        message = _("The file is too large (%(limit)d MB max).")
+        super().__init__(self.CODE, message % {"limit": settings.MAX_ATTACHMENT_MB})
 
 
 def limit_bytes() -> int:
-    """The size of the largest file that is taken."""
+    """Return the size of the largest file that is accepted."""
     megabytes: int = settings.MAX_ATTACHMENT_MB
     return megabytes * MEGABYTE
 
 
 @limited("uploads", by="author")
 def upload(*, session: Session, author: User, name: str, size: int, file: File[Any]) -> Attachment:
-    """Take a file into the author's composer. Raises ServiceError: its type, its size, too many unsent."""
+    """Store a file as unsent in the author's composer.
+
+    Raises ServiceError for its type or size, or too many unsent files.
+    """
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
     require_storage(author, size)
@@ -69,7 +72,10 @@ def upload(*, session: Session, author: User, name: str, size: int, file: File[A
 
 
 def remove(*, user: User, attachment_id: str) -> None:
-    """Delete an unsent file. Raises NoSuchAttachment; Forbidden if another user uploaded it; ServiceError when sent."""
+    """Delete an unsent file.
+
+    Raises NoSuchAttachment, Forbidden if another user uploaded it, ServiceError if it was sent.
+    """
     attachment = fetch(user, attachment_id)
     session_for(user, attachment.session_id, SessionRole.EDITOR)
     if attachment.user_id != user.pk:
@@ -79,26 +85,26 @@ def remove(*, user: User, attachment_id: str) -> None:
 
 
 def read_file(data: bytes, reader: User) -> Contents:
-    """Read a file of an imported session. Raises ServiceError: its type, its size."""
+    """Read a file of an imported session. Raises ServiceError for its type or size."""
     with _places.place(reader.pk):
         return _read(data)
 
 
 def keep_with(message: ChatMessage, *, author: User, name: str, contents: Contents, **columns: Any) -> Attachment:
-    """Store a file that was read as one of a message, with an id and a place of its own."""
+    """Store a file that was read as an attachment of a message, with a new id."""
     return _keep(message.session, author, names.clean(name), contents, message=message, **columns)
 
 
-def forget_stored(attachments: Iterable[Attachment]) -> None:
-    """Delete what was stored for rows that have not come to be."""
+def delete_stored(attachments: Iterable[Attachment]) -> None:
+    """Delete the stored files of rows that were not created."""
     delete_unused(map(stored_name, attachments))
 
 
 def delete_unused(stored: Iterable[str]) -> None:
-    """Delete stored files, by their names, that no attachment uses any more; forks share them.
+    """Delete stored files, by their names, unless an attachment still uses them. Forks share files.
 
-    What erases for good does so before it commits: a crash then leaves a row without its file, which the next round
-    deletes, and not a file that no row names.
+    An erasure calls this before it commits. So a crash leaves a row without its file, which the next round deletes, and
+    no file without a row.
     """
     names = set(stored)
     for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
@@ -106,16 +112,16 @@ def delete_unused(stored: Iterable[str]) -> None:
 
 
 def delete_folder(session_id: str) -> None:
-    """Delete the files that were stored for a session and that no attachment uses, and the folder if it is empty."""
+    """Delete the stored files of a session that no attachment uses, and their folder if it is empty then."""
     folder = f"attachments/{session_id}"
-    with suppress(OSError, NotImplementedError):  # there is none, forks use some of it, or the storage has no folders
+    with suppress(OSError, NotImplementedError):  # missing, in use by forks, or a storage without folders
         _folders, files = default_storage.listdir(folder)
         delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
         default_storage.delete(folder)
 
 
 def delete_old_unsent() -> int:
-    """Delete all files that were uploaded and not sent in time; returns how many."""
+    """Delete all files that were not sent in time; return how many."""
     count = 0
     while found := _sweep():
         count += found
@@ -124,7 +130,7 @@ def delete_old_unsent() -> int:
 
 @transaction.atomic
 def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
-    """Send its author's files with a message, in this order. Raises ServiceError when one cannot be: then none is."""
+    """Attach its author's unsent files to a message, in this order: all, or none and ServiceError."""
     wanted = list(dict.fromkeys(attachment_ids))
     if len(wanted) > MOST_PER_MESSAGE:
         raise Invalid(_too_many())
@@ -136,15 +142,15 @@ def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
 
 @transaction.atomic
 def give_back(*, message: ChatMessage) -> list[Attachment]:
-    """Put the files of a message that is taken back into its author's composer: they are as fresh as new ones."""
+    """Return the files of a withdrawn message to its author's composer. They expire like new uploads."""
     files = list(message.attachments.defer("text").order_by("position"))
     message.attachments.update(message=None, created_at=timezone.now())
     return files
 
 
 def _too_many() -> str:
-    words = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
-    return words % {"count": MOST_PER_MESSAGE}
+    message = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
+    return message % {"count": MOST_PER_MESSAGE}
 
 
 def _require_size(size: int) -> None:
@@ -185,7 +191,7 @@ def _keep(session: Session, author: User, name: str, contents: Contents, **colum
         text=contents.text,
         **columns,
     )
-    # The name comes first: where a file is written in part, because the disk is full, the part is deleted by it.
+    # The name is set first, so that a file that was written in part, on a full disk, can be deleted.
     attachment.file.name = stored = attachment.file.field.generate_filename(attachment, name)
     try:
         for form, data in (("", contents.data), (THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
@@ -207,21 +213,21 @@ def _unsent() -> QuerySet[Attachment]:
 
 
 def _sweep() -> int:
-    """Delete some of what was uploaded and not sent in time; returns how much."""
+    """Delete some of the files that were not sent in time; return how many."""
     old = _unsent().filter(created_at__lt=timezone.now() - UNSENT_KEPT)
     return _discard(old[:SWEPT_AT_ONCE])
 
 
 def _discard(attachments: Iterable[Attachment]) -> int:
-    """Delete those that are still unsent, and files that no row refers to; returns how many went."""
-    gone = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
-    delete_unused(map(stored_name, gone))
-    return len(gone)
+    """Delete attachments that are still unsent, and stored files without a row; return how many."""
+    deleted = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
+    delete_unused(map(stored_name, deleted))
+    return len(deleted)
 
 
 def _delete_file(name: str) -> None:
     for form in ("", THUMB, MODEL_IMAGE):
         try:
             default_storage.delete(name + form)
-        except OSError:  # what cannot be deleted takes room, and nothing else
+        except OSError:  # the file only takes space
             logger.warning("The file %s could not be deleted", name + form, exc_info=True)

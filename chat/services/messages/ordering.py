@@ -1,7 +1,7 @@
-"""Where messages stand: taking neighbours out of a session, and putting them back where they were.
+"""The order of messages: remove neighbouring rows from a session, and put them back in their position.
 
-A removed row has no sequence number. Its record of removal says after which row it stood: a live one, or one that was
-removed before it. By these records every removed row keeps its place among the others, whatever moves meanwhile.
+A removed row has no sequence number. The revision of its removal names the row before it, which is in the session or
+was removed earlier. So a removed row keeps its position relative to the others when rows move.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from django.utils import timezone
 from chat.bus.events import MessageRemoved, MessagesShifted
 from chat.models import ChatMessage, MessageRevision, MessageType, User
 from chat.queries.history import PLACED
-from chat.services.sessions.user_state import carry_readers
+from chat.services.sessions.user_state import keep_read
 from chat.services.transaction import SessionTransaction, record_of
 
 BATCH = 500
 
 
-def take_out(
+def remove_rows(
     tx: SessionTransaction,
     rows: Sequence[ChatMessage],
     author: User,
@@ -29,9 +29,9 @@ def take_out(
     *,
     attempt: str = "",
 ) -> None:
-    """Take neighbours out of view and context, the rest closes up; they and what they were stay on record (MSG-11).
+    """Remove neighbouring rows and close the gap. The rows and their revisions stay stored (MSG-11).
 
-    With an `attempt` they keep their order in it, and the first one's record names the row before them as `anchor`.
+    With an `attempt` they keep their order in it, and the first row's revision names the row before them as `anchor`.
     """
     first, beyond = _place(rows[0]), _place(rows[-1]) + 1
     before = list(tx.messages().filter(sequence=first - 1).values_list("pk", flat=True))
@@ -41,7 +41,7 @@ def take_out(
     for row in rows:
         tx.events.append(MessageRemoved(base + _place(row), row.pk))
     tx.session.revision = base + beyond - 1
-    # In one statement: they may be thousands.
+    # One statement, because there may be thousands of rows.
     tx.messages().filter(sequence__range=(first, beyond - 1)).update(
         revision=F("sequence") + base,
         attempt=attempt,
@@ -52,16 +52,16 @@ def take_out(
     _shift(tx, beyond, first - beyond)
 
 
-def put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
-    """Give removed rows places in a row, after a live one (None: before all)."""
+def restore_rows(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
+    """Put removed rows back, one after the other, after a row of the session (None: before all)."""
     first = _place(after) + 1 if after else 1
     _shift(tx, first, len(rows))
     for place, row in enumerate(rows, first):
         tx.update("message_updated", row, {"sequence": place, "removed_at": None})
 
 
-def stands_after(tx: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
-    """Find the live row after which a removed one has its place; None: it was before all of them."""
+def row_before(tx: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
+    """Find the row of the session after which a removed one belongs; None if it was before all."""
     before = _removed_after(tx.session.pk)
     at, steps = row.pk, len(before)
     while at in before and steps >= 0:
@@ -70,7 +70,7 @@ def stands_after(tx: SessionTransaction, row: ChatMessage) -> ChatMessage | None
 
 
 def close_gaps(session_id: str, going: Collection[str]) -> None:
-    """Prepare the deletion of removed rows: what stood after them is placed after the row before them."""
+    """Prepare the deletion of removed rows: let rows that were removed after them refer to the row before them."""
     before = _removed_after(session_id)
 
     def remaining(name: str) -> str:
@@ -91,12 +91,12 @@ def close_gaps(session_id: str, going: Collection[str]) -> None:
 
 
 def fits(first: ChatMessage, after: ChatMessage | None) -> bool:
-    """Whether a place is inside the row's turn; a whole turn stands between two others."""
-    if not first.run_id:
+    """Return whether a position is inside the row's turn, or for a whole turn, between two turns."""
+    if not first.turn_id:
         return True
     if first.type == MessageType.TURN_START:
-        return after is None or after.type == MessageType.TURN_DONE or not after.run_id
-    return after is not None and after.run_id == first.run_id
+        return after is None or after.type == MessageType.TURN_DONE or not after.turn_id
+    return after is not None and after.turn_id == first.turn_id
 
 
 def _remember_all(
@@ -122,7 +122,7 @@ def _remember_all(
 
 
 def _removed_after(session_id: str) -> dict[str, str]:
-    """After which row each of the session's removed rows stood."""
+    """Return the row before each removed row of the session, by id."""
     records = MessageRevision.objects.filter(
         message__session=session_id, message__removed_at__isnull=False, kind__in=PLACED
     )
@@ -133,8 +133,8 @@ def _removed_after(session_id: str) -> dict[str, str]:
 def _shift(tx: SessionTransaction, start: int, by: int) -> None:
     """Move all rows from a sequence number on.
 
-    The numbers are unique at every moment, so the rows move one by one, those next to the free numbers first. SQLite
-    then changes a few bytes of each row. Numbers of another size, even for a moment, would rewrite its whole text.
+    The numbers must be unique at any time, so the rows move one by one, beginning next to the free numbers. That way
+    SQLite changes a few bytes of each row. Temporary numbers of another size would rewrite the whole text.
     """
     tx.reset_sequence()
     rows = tx.messages().filter(sequence__gte=start).order_by("sequence" if by < 0 else "-sequence")
@@ -142,7 +142,7 @@ def _shift(tx: SessionTransaction, start: int, by: int) -> None:
     if not moving:
         return
     revision = tx.next_revision()
-    carry_readers(tx.session.pk, revision)
+    keep_read(tx.session.pk, revision)
     table = ChatMessage._meta.db_table
     statement = f'UPDATE "{table}" SET "sequence" = "sequence" + %s, "revision" = %s WHERE "id" = %s'  # noqa: S608  # the model's own table
     with connection.cursor() as cursor:
@@ -152,5 +152,5 @@ def _shift(tx: SessionTransaction, start: int, by: int) -> None:
 
 def _place(row: ChatMessage) -> int:
     if row.sequence is None:
-        raise ValueError(f"{row.pk} stands nowhere")
+        raise ValueError(f"{row.pk} has no position")
     return row.sequence

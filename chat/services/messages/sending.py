@@ -1,4 +1,4 @@
-"""What people say: sending, and changing what is still queued."""
+"""Send messages, and edit, withdraw or send queued ones."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from chat.runs import lease
 from chat.services.idempotency import request_digest, require_same_request
 from chat.services.messages import attachments
 from chat.services.messages.senders import sender_in
-from chat.services.messages.validation import exact, storable
-from chat.services.optimistic_lock import require_seen
+from chat.services.messages.validation import validate_characters, validate_message
+from chat.services.optimistic_lock import require_current
 from chat.services.runs.turns import deliver, open_turn
 from chat.services.sessions import titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
@@ -39,7 +39,7 @@ from chat.services.transaction import SessionTransaction, save_revision
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of a send; `repeated`: a message with this key existed and nothing was added (MSG-02).
+    """The result of a send. `repeated`: a message with this key existed, and nothing was added (MSG-02).
 
     `turn_id` is "" and `sequence` None while the message is queued.
     """
@@ -56,23 +56,17 @@ class Sent:
 def send_message(
     *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
 ) -> Sent:
-    """Add a user text: as a new turn when the agent is idle (RUN-01), queued while it works (RUN-06).
+    """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
 
-    The first one names a session without a title; what was kept of it as the author's draft is forgotten.
-    `attachment_ids` are files of the author that go with it; with any, the text may be empty. Raises ServiceError:
-    empty, unstorable or too long text, files that are not there, an archived session, a key used for another
-    text or by another user.
+    The first message names a session without a title. The author's draft of the text is deleted. `attachment_ids` are
+    unsent files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or
+    cannot be stored, a file is missing, the session is archived, or the key was used for another request.
     """
-    text, key = storable(text, may_be_empty=bool(attachment_ids)), exact(key or "") or None
+    text, key = validate_message(text, may_be_empty=bool(attachment_ids)), validate_characters(key or "") or None
     digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
     tx = SessionTransaction.lock(session.pk)
-    before = ChatMessage.objects.filter(session_id=session.pk, key=key).first() if key else None
-    if before is not None:
-        if before.user_id != author.pk:
-            raise ServiceError("key_taken", _("This message key is already used. Send the message again."))
-        require_same_request(before.key_digest, digest)
-        waits = before.status == MessageStatus.QUEUED and before.removed_at is None
-        return Sent(before.pk, waits, True, before.run_id, before.sequence)
+    if key and (repeated := _sent_before(session, author, key, digest)) is not None:
+        return repeated
     tx.require_active()
     require_disk_for(text)
     require_turn(author, starts=tx.run.state == RunState.IDLE)
@@ -83,11 +77,11 @@ def send_message(
         sender=sender_in(session, author),
         user=author,
         mode=tx.session.mode,
-        key=key,
+        idempotency_key=key,
         key_digest=digest,
     )
     if tx.run.state == RunState.IDLE:
-        row.run_id = open_turn(tx, author.pk)
+        row.turn_id = open_turn(tx, author.pk)
         _add(tx, row, attachment_ids)
         tx.record_event("user_message", row, {"model": tx.session.model})
         tx.events.append(StatusChanged("thinking"))
@@ -95,30 +89,42 @@ def send_message(
         row.status = MessageStatus.QUEUED
         _add(tx, row, attachment_ids)
         tx.record_event("message_updated", row)
-    tx.save(*titles.name_after(tx, row))
-    user_state.forget_draft(session=session, user=author, sent=text)
+    tx.save(*titles.set_first_title(tx, row))
+    user_state.delete_sent_draft(session=session, user=author, sent=text)
     lease.request(session.pk)
-    return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.run_id, row.sequence)
+    return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
+
+
+def _sent_before(session: Session, author: User, key: str, digest: str | None) -> Sent | None:
+    """Return the result of the request that used this key, if there was one."""
+    row = ChatMessage.objects.filter(session_id=session.pk, idempotency_key=key).first()
+    if row is None:
+        return None
+    if row.user_id != author.pk:
+        raise ServiceError("key_taken", _("This message key is already used. Send the message again."))
+    require_same_request(row.key_digest, digest)
+    is_queued = row.status == MessageStatus.QUEUED and row.removed_at is None
+    return Sent(row.pk, is_queued, True, row.turn_id, row.sequence)
 
 
 def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
     tx.add_row(row)
     if attachment_ids:
         attachments.claim(message=row, attachment_ids=attachment_ids)
-    else:  # a message sent without files has none: no query is needed to know
+    else:  # a message without files needs no query for them
         prefetch_related_objects([row], Prefetch("attachments", Attachment.objects.none()))
 
 
 @transaction.atomic
 def edit_queued(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> int:
-    """Change one's own message while it is queued; returns its revision. `seen` is the one that the author had.
+    """Edit the author's own queued message. Return its revision.
 
-    Raises ServiceError, as "stale" when it has been edited since: elsewhere, by the same person.
+    Raises ServiceError, as "stale" if it was edited after the revision `seen`, which the author can do on another page.
     """
     tx = SessionTransaction.lock(session.pk)
     row = _own_queued(tx, author, message_id)
-    text = storable(text, may_be_empty=row.attachments.exists())
-    require_seen(row, seen, row.text)
+    text = validate_message(text, may_be_empty=row.attachments.exists())
+    require_current(row, seen, row.text)
     save_revision(row, author, MessageRevision.Kind.EDIT)
     tx.update("message_updated", row, {"text": text, "edited_at": timezone.now()})
     tx.save()
@@ -127,9 +133,9 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
 
 @transaction.atomic
 def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachment]:
-    """Take a message out of the queue: one's own, or anybody's as the session's owner.
+    """Remove a message from the queue: the author's own, or any as the session's owner.
 
-    Returns the files of one's own message, which are unsent again; those of other people's stay on record with it.
+    Return the files of the author's own message, which are unsent again. Files of other users stay with their message.
     Raises ServiceError.
     """
     tx = SessionTransaction.lock(session.pk)
@@ -145,9 +151,9 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
 
 @transaction.atomic
 def send_now(*, session: Session, author: User, message_id: str | None = None) -> int:
-    """Send a message that a stop has held, or all of them; returns how many were sent (RUN-06).
+    """Send a message that was held by a stop, or all such messages. Return how many were sent (RUN-06).
 
-    They begin a turn of their own. While the agent works they join the queue again. Raises ServiceError.
+    They begin a new turn, or join the queue again while the agent is running. Raises ServiceError.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()

@@ -1,4 +1,4 @@
-"""Suggested edits: another text for a person's message, by an editor of the session who may not change it (MSG-11)."""
+"""Suggested edits of a user's message, by editors of the session who may not change it (MSG-11)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageStatus, Session, Suggestion, User
-from chat.services.messages.editing import edit_row, may_edit, open_row, require_at_rest
+from chat.services.messages.editing import edit_row, may_edit, open_row, require_unused
 from chat.services.messages.senders import sender_in
-from chat.services.messages.validation import storable
-from chat.services.optimistic_lock import require_seen
+from chat.services.messages.validation import validate_message
+from chat.services.optimistic_lock import require_current
 from chat.services.transaction import SessionTransaction
 
 Status = Suggestion.Status
@@ -30,16 +30,16 @@ class NoSuchSuggestion(ServiceError):
 def suggest(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> Suggestion:
     """Suggest another text for a user's message. A later suggestion of the same author replaces their open one.
 
-    Raises ServiceError: the author may edit the message, it is not a person's, it is queued, the text is the same, or
-    "stale" when the message has been edited since its revision `seen`.
+    Raises ServiceError if the author may edit the message, it is not a user's message, it is queued, or the text is the
+    same, and "stale" if the message was edited after the revision `seen`.
     """
     tx, row = open_row(session, message_id)
-    text = storable(text)
+    text = validate_message(text)
     if may_edit(tx.session, row, author):
         raise ServiceError("may_edit", _("You can edit this message yourself."))
     if row.status == MessageStatus.QUEUED:
         raise ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
-    require_seen(row, seen, row.text)
+    require_current(row, seen, row.text)
     if text == row.text:
         raise ServiceError("unchanged", _("The suggestion is the same as the message."))
     now = {
@@ -48,22 +48,24 @@ def suggest(*, session: Session, author: User, message_id: str, text: str, seen:
         "user_name": sender_in(session, author),
         "created_at": timezone.now(),
     }
-    made, _is_new = Suggestion.objects.update_or_create(message=row, user=author, status=Status.OPEN, defaults=now)
+    suggestion, _is_new = Suggestion.objects.update_or_create(
+        message=row, user=author, status=Status.OPEN, defaults=now
+    )
     _count(tx, row)
-    return made
+    return suggestion
 
 
 @transaction.atomic
 def accept(*, session: Session, author: User, suggestion_id: str, seen: int | None = None) -> int:
-    """Make a suggestion the message's text; returns the message's revision. For its author and the session's owner.
+    """Set the message's text to the suggestion, as the message's author or the session's owner. Return the revision.
 
-    `seen` is the message's revision that was compared with. Raises ServiceError, as `editing.edit` does.
+    `seen` is the message's revision that the user compared with. Raises ServiceError as `editing.edit` does.
     """
     tx, row, suggestion = _open(session, suggestion_id)
     if not may_edit(tx.session, row, author):
         raise ServiceError("not_yours", _("Only the author and the session owner can accept a suggestion."))
-    require_seen(row, seen, row.text)
-    require_at_rest(tx, row)
+    require_current(row, seen, row.text)
+    require_unused(tx, row)
     if row.text != suggestion.text:
         edit_row(tx, row, author, suggestion.text, suggested_by=suggestion.user_name)
     _decide(suggestion, Status.ACCEPTED, author)
@@ -73,7 +75,7 @@ def accept(*, session: Session, author: User, suggestion_id: str, seen: int | No
 
 @transaction.atomic
 def dismiss(*, session: Session, author: User, suggestion_id: str) -> None:
-    """Turn a suggestion down, or take one's own back; it stays on record. Raises ServiceError."""
+    """Decline a suggestion, or withdraw the author's own. It stays stored. Raises ServiceError."""
     tx, row, suggestion = _open(session, suggestion_id)
     if suggestion.user_id != author.pk and not may_edit(tx.session, row, author):
         raise ServiceError("not_yours", _("Only the author and the session owner can dismiss a suggestion."))
@@ -104,7 +106,7 @@ def _decide(suggestion: Suggestion, status: Suggestion.Status, author: User) -> 
 
 
 def _count(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Tell viewers of the message's open suggestions; also of another text of one that was there."""
+    """Publish the number of the message's open suggestions, also when only the text of one has changed."""
     count = row.suggestions.filter(status=Status.OPEN).count()
     tx.update("message_updated", row, {"open_suggestions": count})
     tx.save()

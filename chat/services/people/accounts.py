@@ -1,10 +1,9 @@
-"""People and how they come in and go: the first administrator, one-time links, registration, ending other logins."""
+"""Accounts: the first administrator, sign-in links, registration, passwords, and ending logins."""
 
 from __future__ import annotations
 
 import secrets
 from datetime import timedelta
-from functools import partial
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -12,7 +11,6 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.bus.publisher import sign_out
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import ApiToken, Invitation, LoginSession, Session, SignInLink, User
@@ -23,6 +21,7 @@ from chat.services.people import sharing
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 from chat.services.people.workspaces import current_workspace
+from chat.services.transaction import notify_login_ended
 
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
@@ -33,8 +32,8 @@ MOST_NOTICES = 5
 def first_administrator() -> User:
     """Return the first administrator; create one without a password if there are no users.
 
-    Raises ServiceError where there are people but none of them is an active administrator: making another one
-    would give the installation to anyone who reads the server's output.
+    Raises ServiceError if there are users but no active administrator. To create one then would give the installation
+    to anyone who can read the server's output.
     """
     administrator = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if administrator is None:
@@ -55,9 +54,9 @@ def an_administrator_can_sign_in() -> bool:
 
 @transaction.atomic
 def sign_in_link(*, user: User, author: User | None = None) -> str:
-    """Return a new token that signs `user` in, once, within a day. Their earlier links stop working.
+    """Return a new token that signs `user` in once, within a day. Their earlier links stop working.
 
-    `author` is the member of staff who creates it for another user, who is notified on their next page.
+    `author` is the staff user who creates it for another user, who is notified on their next page.
     """
     if author is not None:
         spend("sign_in_links", author.pk)
@@ -71,15 +70,15 @@ def sign_in_link(*, user: User, author: User | None = None) -> str:
 
 
 def link_owner(token: str) -> User | None:
-    """Return the user whom a sign-in token would sign in, without using it up; None if it is invalid."""
+    """Return the user of a sign-in token without using it; None if it is invalid."""
     links = SignInLink.objects.filter(token_hash=hashed(token), used_at=None, expires_at__gt=timezone.now())
     return User.objects.filter(pk__in=links.values("user"), is_active=True).first()
 
 
 def redeem(token: str) -> User | None:
-    """Use a sign-in token up. Return whom it signs in; None if it is unknown, used, replaced or too old."""
+    """Use a sign-in token. Return its user; None if it is unknown, used, replaced or expired."""
     now = timezone.now()
-    # The condition stands on the link's own columns alone, so that of two requests at once only one can win.
+    # The condition uses only the link's own columns, so that only one of two simultaneous requests succeeds.
     link = SignInLink.objects.filter(token_hash=hashed(token))
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
@@ -88,7 +87,7 @@ def redeem(token: str) -> User | None:
 
 @transaction.atomic
 def add_notice(*, user: User, kind: str, author: User | None) -> None:
-    """Tell a person on their next page what staff, or an operator, did with their account."""
+    """Show a user on their next page what staff, or an operator, did with their account."""
     locked = User.objects.select_for_update().get(pk=user.pk)
     by = author.sender if author else ""
     notice = {"kind": kind, "by": by, "at": timezone.now().isoformat(timespec="seconds")}
@@ -97,14 +96,14 @@ def add_notice(*, user: User, kind: str, author: User | None) -> None:
 
 
 def dismiss_notices(*, user: User) -> None:
-    """Forget the notices that a person has seen."""
+    """Delete the notices that a user has seen."""
     user.account_notices = None
     user.save(update_fields=["account_notices"])
 
 
 def set_password(*, user: User, password: str, keep: str | None) -> None:
-    """Change a person's own password; all their logins end but that of the browser with the session key `keep`."""
-    user.set_password(password)  # before the transaction: hashing waits for its turn
+    """Change the user's own password, and end all their logins except the one with the session key `keep`."""
+    user.set_password(password)  # before the transaction, because hashing waits for a free slot
     with transaction.atomic():
         user.save(update_fields=["password"])
         record(Kind.PASSWORD_CHANGED, actor=user, person=user)
@@ -112,10 +111,10 @@ def set_password(*, user: User, password: str, keep: str | None) -> None:
 
 
 def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session]:
-    """Create an account by an invitation and let it into the session of that, as a guest; returns both.
+    """Create an account with an invitation, as a guest in the invitation's session. Return both.
 
-    It gets no workspace of its own. Raises ServiceError: the invitation is not valid (any more), the name is taken or
-    odd, the password too weak, too many accounts were made by the invitation or from this network.
+    The account gets no workspace. Raises ServiceError if the invitation is not valid, the name is taken or invalid, the
+    password is too weak, or too many accounts were created with the invitation or from this network.
     """
     invitation = sharing.invitation_for(token)
     user = User(
@@ -133,7 +132,7 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
         raise Invalid(" ".join(error.messages)) from error
     spend("joins", network_of(current_origin().address))
     spend("joins_of_invitation", invitation.pk)
-    user.set_password(password)  # before the transaction: hashing waits for its turn
+    user.set_password(password)  # before the transaction, because hashing waits for a free slot
     with transaction.atomic():
         user.save()
         record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
@@ -144,8 +143,8 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
 def password_was_changed(*, user: User, author: User | None, keep: str | None = None) -> None:
     """Record a password that was set in the admin or by the command, and end the user's logins.
 
-    `author` is the member of staff; None for the command. Staff who change their own password stay signed in in the
-    browser with the session key `keep`. Other users are notified on their next page.
+    `author` is the staff user; None for the command. Staff who change their own password keep the login with the
+    session key `keep`. Other users are notified on their next page.
     """
     record(Kind.PASSWORD_CHANGED, actor=author, person=user)
     sign_out_elsewhere(user=user, keep=keep if author == user else None, author=author)
@@ -155,9 +154,9 @@ def password_was_changed(*, user: User, author: User | None, keep: str | None = 
 
 @transaction.atomic
 def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = None) -> int:
-    """End all logins of `user` but the one with the key `keep`, with their open pages (LIVE-06); return how many.
+    """End all logins of `user` except the one with the key `keep`, and close their open pages (LIVE-06).
 
-    `author` is the member of staff who does it, if that is not the person.
+    Return how many had not expired. `author` is the staff user who does it for another user.
     """
     logins = LoginSession.objects.filter(user=user)
     if keep:
@@ -165,7 +164,7 @@ def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = No
     ended = list(logins.values_list("session_key", "expire_date"))
     logins.delete()
     for key_hash, _expires in ended:
-        transaction.on_commit(partial(sign_out, key_hash))
+        notify_login_ended(key_hash)
     now = timezone.now()
     count = sum(expires > now for _key_hash, expires in ended)
     if count:
@@ -175,9 +174,9 @@ def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = No
 
 @transaction.atomic
 def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
-    """Sign every user out and end their sign-in links; `with_tokens` also API tokens and invitation links.
+    """End all users' logins and sign-in links; `with_tokens` also API tokens and invitation links.
 
-    Open pages notice it within seconds. Returns how many logins and tokens there were.
+    Open pages close within seconds. Return the numbers of ended logins and tokens.
     """
     now = timezone.now()
     SignInLink.objects.filter(used_at=None).delete()

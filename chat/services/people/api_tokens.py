@@ -1,4 +1,4 @@
-"""Tokens by which people's own programs use the API: made, listed, ended, and recognised."""
+"""API tokens: create, list, revoke and authenticate them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.bus.publisher import person_changed
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
 from chat.models import ApiToken, User
-from chat.services.messages.validation import exact
+from chat.services.messages.validation import validate_characters
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
+from chat.services.transaction import notify_access_changed
 
 # A prefix that identifies a token found in a log or a repository.
 PREFIX = "parley_"
 SHAPE = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 LONGEST_NAME = 80
 MOST = 50
-# For how many days a token may hold; 0: until it is ended.
+# The lifetimes in days that users can choose; 0 for no end.
 LIVES = (30, 90, 365, 0)
-# How often the last use of a token is stored, so that a busy program does not write with each request.
+# The shortest time between two stores of a token's last use, so that not every request writes.
 NOTED_EVERY = timedelta(minutes=1)
 
 
 @limited("tokens", by="user")
 @transaction.atomic
 def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, str]:
-    """Make a token; returns it with its secret, which cannot be read again. Raises ServiceError."""
-    name = exact(" ".join(name.split()))
+    """Create a token. Return it with its secret, which is not stored. Raises ServiceError."""
+    name = validate_characters(" ".join(name.split()))
     if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
     if scope not in ApiToken.Scope.values or days not in LIVES:
         raise Invalid(_("That’s not one of the choices."))
-    User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
+    User.objects.select_for_update().get(
+        pk=user.pk
+    )  # the lock makes two simultaneous requests count one after the other
     if tokens_of(user).count() >= MOST:
         raise Invalid(_("You have %(count)d tokens. Revoke some that you do not use.") % {"count": MOST})
     secret = PREFIX + secrets.token_urlsafe(32)
@@ -51,17 +53,17 @@ def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, s
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:
-    """A person's tokens that have not been revoked, the newest first; those that have expired are among them."""
+    """Return a user's tokens that were not revoked, the newest first, including expired ones."""
     return ApiToken.objects.filter(user=user, revoked_at=None)
 
 
 def revoke(*, user: User, token_id: int, author: User | None = None) -> ApiToken:
-    """End a token of `user` at once and for good; `author` is the member of staff who does it. Raises ServiceError."""
+    """Revoke a token of `user`. `author` is the staff user who does it for another user. Raises ServiceError."""
     token = tokens_of(user).filter(pk=token_id).first()
     if token is None or not tokens_of(user).filter(pk=token_id).update(revoked_at=timezone.now()):
         raise ServiceError("no_such_token", _("This token no longer exists."))
     record(Kind.TOKEN_REVOKED, actor=author or user, person=user, target=token)
-    transaction.on_commit(lambda: person_changed(user.pk))
+    notify_access_changed(user.pk)
     return token
 
 
@@ -71,13 +73,13 @@ def alive(token_ids: Iterable[int]) -> set[int]:
 
 
 def _valid() -> QuerySet[ApiToken]:
-    """Tokens that have not ended, of people who may come in."""
+    """Return the valid tokens of active users."""
     holds = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     return ApiToken.objects.filter(holds, revoked_at=None, user__is_active=True)
 
 
 def recognised(secret: str) -> ApiToken | None:
-    """Find the token with this secret, with its user; None if it is unknown, revoked, expired, or its user inactive."""
+    """Return the token with this secret; None if it is unknown, revoked or expired, or its user is inactive."""
     if not SHAPE.fullmatch(secret):
         return None
     now = timezone.now()

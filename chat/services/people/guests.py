@@ -1,4 +1,4 @@
-"""Guests of a workspace: in it while a session of it is shared with them, or until they are made members."""
+"""Guests of a workspace: they stay while a session in it is shared with them, or become members."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.db.models import Count, F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.access import managed_workspaces
-from chat.bus.publisher import person_changed
 from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Share, User, Workspace
 from chat.services.people.security_log import Kind, record
+from chat.services.transaction import notify_access_changed
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -22,9 +22,9 @@ Role = Membership.Role
 
 
 def admit(*, workspace_id: int, user: User) -> None:
-    """Make a user a guest of a workspace, unless they are in it; within the caller's transaction.
+    """Make a user a guest of a workspace, unless they are in it already, in the caller's transaction.
 
-    Shares that they kept from an earlier time in it end: they were invited to one session.
+    Their older shares in the workspace end, because the invitation is for one session.
     """
     _membership, is_new = Membership.objects.get_or_create(
         workspace_id=workspace_id, user=user, defaults={"role": Role.GUEST}
@@ -34,7 +34,7 @@ def admit(*, workspace_id: int, user: User) -> None:
 
 
 def end_memberships(*, workspace_id: int, user_ids: Iterable[int]) -> None:
-    """End the membership of those of these users who are guests and have no share in the workspace any more."""
+    """Remove those of the users from the workspace who are guests without a share in it."""
     ids = set(user_ids)
     still_in = Share.objects.filter(session__workspace=workspace_id, user__in=ids).values("user")
     guests = Membership.objects.filter(workspace=workspace_id, user__in=ids, role=Role.GUEST)
@@ -47,7 +47,7 @@ class Counted(TypedDict):
 
 
 def guests_managed_by(user: User) -> QuerySet[WithAnnotations[Membership, Counted]]:
-    """Return the guests of the workspaces that a user manages, with user, workspace and number of their sessions."""
+    """Return the guests of workspaces that a user manages, with user, workspace and the number of their sessions."""
     guests = Membership.objects.filter(workspace__in=managed_workspaces(user), role=Role.GUEST)
     is_here = Q(user__shares__session__workspace=F("workspace"))
     guests = guests.select_related("user", "workspace").annotate(session_count=Count("user__shares", filter=is_here))
@@ -58,7 +58,7 @@ def guests_managed_by(user: User) -> QuerySet[WithAnnotations[Membership, Counte
 def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
     """Make a guest a member of a workspace that the author manages.
 
-    Raises NoSuchWorkspace; ServiceError: they are no guest of it any more.
+    Raises NoSuchWorkspace, and ServiceError if the user is not a guest of it.
     """
     if not managed_workspaces(author).filter(pk=workspace_id).exists():
         raise NoSuchWorkspace
@@ -66,13 +66,13 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
     if guests.update(role=Role.MEMBER) != 1:
         raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
     record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
-    transaction.on_commit(lambda: person_changed(user_id))
+    notify_access_changed(user_id)
     return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
 
 
 @transaction.atomic
 def remove(*, author: User, workspace_id: int, user_id: int) -> None:
-    """Take all sessions of a workspace that the author manages from a guest. Raises as `make_member` does."""
+    """Remove a guest from a workspace that the author manages, with all shares in it. Raises as `make_member` does."""
     if not managed_workspaces(author).filter(pk=workspace_id).exists():
         raise NoSuchWorkspace
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()

@@ -1,8 +1,8 @@
-"""How often passwords and codes may be guessed: enough for a person who mistypes, too little for one who guesses.
+"""Limit guesses of passwords and codes.
 
 Guesses of a password are counted by network and by name. From all networks together, a name has ten guesses a day, and
-more only after a delay that doubles with each. Nobody is locked out by that: browsers in which the person has signed in
-before have a count of their own, and passkeys and sign-in links work without a password.
+further guesses only after a delay that doubles each time. This does not lock users out: browsers in which the user has
+signed in before have a separate count, and passkeys and sign-in links work without a password.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from chat.origin import address_of, network_of
 
 FREE_GUESSES = 10
 LONGEST_DELAY = 900
-# A browser remembers that so many people have signed in with it, for a year after the last time.
+# How many users a browser's cookie remembers, for a year after the last sign-in.
 MOST_KNOWN = 5
 KNOWN_FOR = 365 * DAY
 SALT = "chat.services.people.login_throttle"
 
 
 def begin(*, username: str, request: HttpRequest) -> None:
-    """Count a guess of a password before it is checked, so that guesses at the same time count as well.
+    """Count a guess of a password before it is checked, so that simultaneous guesses count, too.
 
     Raises RateLimited.
     """
@@ -47,7 +47,7 @@ def begin(*, username: str, request: HttpRequest) -> None:
 
 
 def right(*, username: str, request: HttpRequest) -> None:
-    """Forget the guesses: the right password was given."""
+    """Reset the counts after a correct password."""
     name = _folded(username)
     browser = _known_in(request).get(_mark(name))
     who = ("browser", browser) if browser is not None else (network_of(address_of(request)),)
@@ -57,7 +57,7 @@ def right(*, username: str, request: HttpRequest) -> None:
 
 
 def begin_confirmation(*, user: User) -> None:
-    """Count a guess of a signed-in person's own password, in case another person uses their browser.
+    """Count a guess of a signed-in user's password, because another person may use their browser.
 
     Raises RateLimited.
     """
@@ -65,28 +65,28 @@ def begin_confirmation(*, user: User) -> None:
 
 
 def confirmed(*, user: User) -> None:
-    """Forget the guesses of `begin_confirmation`."""
+    """Reset the count of `begin_confirmation`."""
     _forget_delay(key_of("confirmation", user.pk))
 
 
 def begin_code(*, user: User) -> None:
-    """Count a guess of a second factor's code, from wherever it comes. Raises RateLimited."""
+    """Count a guess of a second factor's code, from any network. Raises RateLimited."""
     _delay(key_of("code", user.pk), _("Too many wrong codes. Try again in %(wait)s."))
 
 
 def code_was_right(*, user: User) -> None:
-    """Forget the guesses of `begin_code`."""
+    """Reset the count of `begin_code`."""
     _forget_delay(key_of("code", user.pk))
 
 
 def delay_after(guesses: int) -> int:
-    """Return how many seconds must pass after so many wrong guesses before the next one."""
+    """Return the delay in seconds before the next guess, by the number of wrong guesses."""
     beyond = guesses - FREE_GUESSES
     return 0 if beyond < 0 else min(2 ** min(beyond + 1, 32), LONGEST_DELAY)
 
 
 def know_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """Let the browser remember that a person has signed in with it."""
+    """Add a user to the cookie of users who have signed in with this browser."""
     known = dict(_known_in(request))
     mark = _mark(_folded(user.get_username()))
     browser = known.pop(mark, None) or get_random_string(16)
@@ -97,12 +97,12 @@ def know_browser(request: HttpRequest, response: HttpResponse, user: User) -> No
 
 
 def _delay(key: str, words: str) -> None:
-    """Count a guess, and refuse it during the delay after the one before."""
+    """Count a guess, and reject it during the delay after the previous one."""
 
     def guess(storage: Storage) -> float:
         if not storage.get(f"delay/{key}"):
             delay = delay_after(storage.incr(f"guesses/{key}", DAY))
-            if not delay or storage.incr(f"delay/{key}", delay) == 1:  # otherwise another guess came first
+            if not delay or storage.incr(f"delay/{key}", delay) == 1:  # else another guess was faster
                 return 0.0
         return max(1.0, storage.get_expiry(f"delay/{key}") - time.time())
 
@@ -139,7 +139,7 @@ def _folded(username: str) -> str:
 
 
 def _mark(name: str) -> str:
-    """Return what stands for a name in the cookie, which others may read on a shared computer."""
+    """Return a digest of a name for the cookie, which others could read on a shared computer."""
     return key_of(settings.SECRET_KEY, name)[:16]
 
 

@@ -1,4 +1,4 @@
-"""What people choose for themselves: how the page looks and speaks to them, their name, their picture."""
+"""A user's own preferences: appearance, language, name and picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_NAME = 80
 
 
 def choices() -> dict[str, tuple[str, ...]]:
-    """What each preference may be; "" follows the browser."""
+    """Return the valid values of each preference; "" follows the browser."""
     return {
         "theme": ("", *User.Theme.values),
         "language": ("", *(code for code, _name in settings.LANGUAGES)),
@@ -47,7 +47,7 @@ def choose(*, user: User, values: dict[str, str]) -> None:
 
 @transaction.atomic
 def rename(*, user: User, name: str) -> None:
-    """Change the name that others see, from their next message on. Raises ServiceError."""
+    """Change the user's display name, from their next message on. Raises ServiceError."""
     name = clean(name)
     if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
@@ -56,7 +56,7 @@ def rename(*, user: User, name: str) -> None:
 
 
 def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
-    """Take a picture, cropped to a square and encoded again, so that nothing of the file is kept."""
+    """Set the user's picture: cropped to a square and encoded again, so that no metadata of the file is stored."""
     drawn = _square(upload)
     require_disk()
     before = PurePath(user.picture.name or "").name
@@ -66,7 +66,7 @@ def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
 
 
 def remove_picture(*, user: User) -> None:
-    """Show initials again."""
+    """Remove the picture; initials are shown again."""
     before = PurePath(user.picture.name or "").name
     user.picture = ""
     user.save(update_fields=["picture"])

@@ -1,4 +1,4 @@
-"""Second factors: an authenticator app, passkeys and recovery codes, kept as allauth's Authenticator rows."""
+"""Second factors: an authenticator app, passkeys and recovery codes, stored as allauth's Authenticator rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chat.errors import Invalid, ServiceError
 from chat.limits import rates
 from chat.models import User
 from chat.security.encryption import DecryptionError, decrypt
-from chat.services.messages.validation import check_json, exact
+from chat.services.messages.validation import validate_characters, validate_json
 from chat.services.people import accounts, login_throttle
 from chat.services.people.security_log import Kind, record
 
@@ -33,13 +33,13 @@ Type = Authenticator.Type
 PASSED = "second_factor"
 LONGEST_NAME = 80
 MOST_PASSKEYS = 20
-# The longest answer of an authenticator that is read; they have some 2,000 characters.
+# The longest accepted answer of an authenticator, in characters. Usual answers have about 2,000.
 LONGEST_CREDENTIAL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Passkey:
-    """A passkey as the settings show it."""
+    """A passkey in the settings."""
 
     id: int
     name: str
@@ -49,7 +49,7 @@ class Passkey:
 
 @dataclass(slots=True)
 class SecondFactors:
-    """What a person has set up. `codes_left` is None where there are no recovery codes."""
+    """A user's second factors. `codes_left` is None without recovery codes."""
 
     app: Authenticator | None = None
     passkeys: list[Passkey] = field(default_factory=list)
@@ -60,31 +60,31 @@ class SecondFactors:
 
 
 def is_required(user: User) -> bool:
-    """Return whether REQUIRE_MFA asks this person for a second factor."""
+    """Return whether REQUIRE_MFA requires a second factor of this user."""
     is_staff = user.is_staff or user.is_superuser
     return settings.REQUIRE_MFA == "all" or (settings.REQUIRE_MFA == "staff" and is_staff)
 
 
 def is_missing(user: User, session: Mapping[str, Any]) -> bool:
-    """Return whether a browser session may not be used yet: it needs a second factor and has passed none. No query."""
+    """Return whether a browser session needs a second factor that it has not passed. Without a query."""
     return is_required(user) and not session.get(PASSED)
 
 
 def factors_of(user: User) -> SecondFactors:
-    """Return what a person has set up; one query."""
-    found = SecondFactors()
+    """Return a user's second factors, with one query."""
+    factors = SecondFactors()
     for row in Authenticator.objects.filter(user_id=user.pk).order_by("pk"):
         if row.type == Type.TOTP:
-            found.app = row
+            factors.app = row
         elif row.type == Type.WEBAUTHN:
-            found.passkeys.append(Passkey(row.pk, row.data["name"], row.created_at, row.last_used_at))
+            factors.passkeys.append(Passkey(row.pk, row.data["name"], row.created_at, row.last_used_at))
         else:
-            found.codes_left = app_settings.RECOVERY_CODE_COUNT - int(row.data["used_mask"]).bit_count()
-    return found
+            factors.codes_left = app_settings.RECOVERY_CODE_COUNT - int(row.data["used_mask"]).bit_count()
+    return factors
 
 
 def check_code(*, user: User, code: str) -> Authenticator:
-    """Check a code of the authenticator app, or a recovery code, and use it up. Raises ServiceError."""
+    """Check and use a code of the authenticator app or a recovery code. Raises ServiceError."""
     login_throttle.begin_code(user=user)
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Type.WEBAUTHN)
@@ -97,7 +97,10 @@ def check_code(*, user: User, code: str) -> Authenticator:
 
 
 def check_passkey(*, user: User | None, credential: str) -> Authenticator:
-    """Check what a passkey signed for this browser session; without a user, find whose it is. Raises ServiceError."""
+    """Check a passkey's signature for this browser session; without `user`, find the passkey's user.
+
+    Raises ServiceError.
+    """
     from allauth.mfa.webauthn.internal import auth  # as in passkey_options
 
     if user is not None:
@@ -108,21 +111,23 @@ def check_passkey(*, user: User | None, credential: str) -> Authenticator:
         row: Authenticator = auth.complete_authentication(owner, answer)
     except DatabaseError:
         raise
-    except Exception as error:  # fido2 raises what its decoders meet
+    except Exception as error:  # fido2 passes on the errors of its decoders
         logger.info("A passkey was refused: %r", error)
         words = _("Unknown passkey, or the page has expired. Try again.")
         raise _failed(user, "passkey", words) from error
-    row.user = owner  # type: ignore[assignment]  # allauth knows no more than that it is a user
+    row.user = owner  # type: ignore[assignment]  # allauth's type is the abstract user
     row.record_usage()
     return row
 
 
 def passkey_options(*, user: User | None) -> dict[str, Any]:
-    """Begin signing in by passkey: return what the browser's API takes; the challenge is kept in the session.
+    """Begin a sign-in with a passkey: return the options for the browser's API, and store the challenge in the session.
 
-    Without a user, any passkey of this site will do.
+    Without a user, any passkey of this site is accepted.
     """
-    from allauth.mfa.webauthn.internal import auth  # fido2 costs memory that most processes never need
+    from allauth.mfa.webauthn.internal import (
+        auth,
+    )  # imported here, because fido2 takes memory that most processes do not need
 
     return _plain(auth.begin_authentication(user))
 
@@ -138,8 +143,7 @@ def new_passkey_options(*, user: User) -> dict[str, Any]:
 def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> list[str]:
     """Set up an authenticator app whose code proves that it has the secret.
 
-    Returns new recovery codes, if these are the first. `session_key` is the browser's: it stays signed in. Raises
-    ServiceError.
+    Return new recovery codes if this is the first factor. The login with `session_key` stays. Raises ServiceError.
     """
     login_throttle.begin_code(user=user)
     if not any(compare_user_code(actual=code, expected=each) for _counter, each in _codes(secret)):
@@ -154,7 +158,7 @@ def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> l
 
 @transaction.atomic
 def add_passkey(*, user: User, name: str, credential: str, session_key: str | None) -> list[str]:
-    """Add a passkey that the browser has just made; returns new recovery codes, as `add_app`. Raises ServiceError."""
+    """Add a passkey that the browser created. Return new recovery codes, as `add_app` does. Raises ServiceError."""
     from allauth.mfa.webauthn.internal import auth  # as above
 
     name = _name(name)
@@ -176,7 +180,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
 
 @transaction.atomic
 def rename_passkey(*, user: User, passkey_id: int, name: str) -> None:
-    """Give a passkey another name. Raises ServiceError."""
+    """Rename a passkey. Raises ServiceError."""
     row = Authenticator.objects.select_for_update().filter(user=user, type=Type.WEBAUTHN, pk=passkey_id).first()
     if row is None:
         raise _no_such_factor()
@@ -186,9 +190,9 @@ def rename_passkey(*, user: User, passkey_id: int, name: str) -> None:
 
 @transaction.atomic
 def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str:
-    """Remove the app or a passkey; returns which it was. With the last of them go the recovery codes.
+    """Remove the app or a passkey, and with the last one the recovery codes. Return the removed factor.
 
-    Other logins end with it, too: they are marked as having passed a second factor. Raises ServiceError.
+    Other logins end, because they count as having passed a second factor. Raises ServiceError.
     """
     _locked(user)
     rows = Authenticator.objects.filter(user=user)
@@ -208,7 +212,7 @@ def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str
 
 @transaction.atomic
 def make_recovery_codes(*, user: User) -> list[str]:
-    """Replace a person's recovery codes; they are shown this once. Raises ServiceError."""
+    """Replace a user's recovery codes, which are shown only once. Raises ServiceError."""
     if not _locked(user):
         raise ServiceError("no_second_factor", _("Set up an authenticator app or a passkey first."))
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
@@ -221,7 +225,7 @@ def make_recovery_codes(*, user: User) -> list[str]:
 def reset(*, user: User, author: User | None) -> bool:
     """Remove all second factors of a user who lost them, and end their logins. Return whether there were any.
 
-    `author` is the member of staff who does it; None for the command. The user is notified on their next page.
+    `author` is the staff user who does it; None for the command. The user is notified on their next page.
     """
     _locked(user)
     removed, _kinds = Authenticator.objects.filter(user=user).delete()
@@ -234,7 +238,7 @@ def reset(*, user: User, author: User | None) -> bool:
 
 
 def _accepts(row: Authenticator, code: str) -> bool:
-    """Return whether a code is the app's or an unused recovery code, and use it up."""
+    """Return whether a code is valid for the app or is an unused recovery code, and use it."""
     try:
         if row.type == Type.RECOVERY_CODES:
             return RecoveryCodes(row).validate_code(code)
@@ -245,7 +249,7 @@ def _accepts(row: Authenticator, code: str) -> bool:
 
 
 def _accepts_once(row: Authenticator, code: str) -> bool:
-    """Check a code as allauth does, but remember its time step in the row: the cache forgets, and may be down."""
+    """Check a code as allauth does, but store its time step in the row, because a cache may lose it or be down."""
     secret = decrypt(row.data["secret"])
     for counter, expected in _codes(secret):
         if counter > row.data.get("last_counter", 0) and compare_user_code(actual=code, expected=expected):
@@ -261,13 +265,13 @@ def _codes(secret: str) -> list[tuple[int, str]]:
 
 
 def _locked(user: User) -> SecondFactors:
-    """Lock a person's factors until the transaction ends, and return them."""
+    """Lock a user's factors until the transaction ends, and return them."""
     User.objects.select_for_update().get(pk=user.pk)
     return factors_of(user)
 
 
 def _added(user: User, before: SecondFactors, session_key: str | None, *, factor: str) -> list[str]:
-    """Record a new factor. The first one ends other logins, which have not passed it, and comes with recovery codes."""
+    """Record a new factor. The first one creates recovery codes and ends other logins, which have not passed it."""
     record(Kind.SECOND_FACTOR_ADDED, actor=user, person=user, factor=factor)
     if before:
         return []
@@ -276,7 +280,7 @@ def _added(user: User, before: SecondFactors, session_key: str | None, *, factor
 
 
 def _name(name: str) -> str:
-    name = exact(" ".join(name.split()))
+    name = validate_characters(" ".join(name.split()))
     if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
     return name
@@ -291,7 +295,7 @@ def _read(credential: str) -> dict[str, Any]:
     answer = json.loads(credential) if len(credential) <= LONGEST_CREDENTIAL else None
     if not isinstance(answer, dict):
         raise TypeError("not an answer of WebAuthn")
-    check_json(answer)  # all of it is stored
+    validate_json(answer)  # everything that is stored
     return answer
 
 

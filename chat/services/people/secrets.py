@@ -1,8 +1,8 @@
-"""The secrets in links. Only their hashes are stored, so that reading the database gives no access."""
+"""Hash the secrets of links and tokens. Only hashes are stored, so that a copy of the database gives no access."""
 
 import hashlib
 
 
 def hashed(token: str) -> str:
-    """Return the form in which a token is stored and found again."""
+    """Return the hash under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()

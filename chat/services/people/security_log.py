@@ -17,7 +17,7 @@ logger = logging.getLogger("chat.security")
 
 
 class Kind(StrEnum):
-    """What can happen. Stored as text: a new kind needs no migration."""
+    """The kind of an event. Stored as text without choices, so that a new kind needs no migration."""
 
     SIGN_IN = "sign_in"
     SIGN_IN_FAILED = "sign_in_failed"
@@ -66,10 +66,10 @@ def record(
     face: Face | None = None,
     **details: str | int | list[str],
 ) -> None:
-    """Write an event, within the caller's transaction if there is one; its line is logged when that commits.
+    """Record an event in the caller's transaction, if there is one, and log its line on commit.
 
-    `person` is whose account or object it is, as a user or an id. `details` must not hold what people
-    wrote, nor secrets.
+    `person` is the user, or the id of the user, whose account or object is affected. `details` must not contain texts
+    of users or secrets.
     """
     origin = current_origin()
     event = SecurityEvent(

@@ -1,6 +1,6 @@
-"""Who else is in a session: shares with members and guests of its workspace, and invitation links for other users.
+"""Share sessions with members and guests of their workspace, and with other users by invitation links.
 
-Users who left a workspace keep their sessions in it, and may close them to others, but let no one in any more.
+Users who left a workspace keep their sessions in it. They can remove shares, but cannot add any.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from django.utils.translation import gettext as _
 
 from chat.access import memberships_of, sessions_of, workspace_for
 from chat.bus.events import AccessChanged
-from chat.bus.publisher import publish
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
 from chat.models import Invitation, Membership, Session, SessionRole, Share, User
 from chat.services.people import guests
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
+from chat.services.transaction import publish_on_commit
 
 INVITATION_LIFE = timedelta(days=7)
 GIVEN_ROLES = (SessionRole.VIEWER, SessionRole.EDITOR)
-# For how many users a link may be; the first is what the page offers.
+# For how many users a link can be; the page preselects the first number.
 USES = (1, 5, 10, 25)
 MAX_USES = 100
 UNUSED = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
@@ -34,7 +34,7 @@ UNUSED = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user in a session; `is_guest` of its workspace."""
+    """A user of a session. `is_guest`: a guest of its workspace."""
 
     user: User
     role: SessionRole
@@ -42,7 +42,7 @@ class Member:
 
 
 def members(session: Session) -> list[Member]:
-    """Return all users in a session, its owner first."""
+    """Return all users of a session, its owner first."""
     shares = Share.objects.filter(session=session).select_related("user").order_by("created_at")
     guests = Membership.objects.filter(
         workspace=OuterRef("session__workspace"), user=OuterRef("user"), role=Membership.Role.GUEST
@@ -53,16 +53,16 @@ def members(session: Session) -> list[Member]:
 
 
 def candidates(session: Session) -> QuerySet[User]:
-    """Users of the workspace with whom the session is not shared yet; none where its owner has left that."""
+    """Return the users of the workspace without access to the session; none if its owner has left the workspace."""
     inside = Share.objects.filter(session=session).values("user")
-    theirs = memberships_of(session.owner).filter(workspace=session.workspace_id).values("workspace")
-    people = User.objects.filter(memberships__workspace__in=theirs, is_active=True)
+    owner_workspaces = memberships_of(session.owner).filter(workspace=session.workspace_id).values("workspace")
+    people = User.objects.filter(memberships__workspace__in=owner_workspaces, is_active=True)
     return people.exclude(pk=session.owner_id).exclude(pk__in=inside).order_by("display_name", "username")
 
 
 @transaction.atomic
 def share(*, session: Session, author: User, user: User, role: str) -> None:
-    """Open a session to a member or guest of its workspace, or change their role in it. Raises ServiceError."""
+    """Share a session with a member or guest of its workspace, or change their role. Raises ServiceError."""
     given = _given(role)
     if user.pk == session.owner_id:
         raise ServiceError("is_owner", _("The session owner already has full access."))
@@ -71,30 +71,30 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
         raise ServiceError("not_a_member", _("Only workspace members can be added. Send an invitation link instead."))
     Share.objects.update_or_create(session=session, user=user, defaults={"role": given})
     record(Kind.SHARED, actor=author, person=user, target=session, role=given)
-    _access_changed(session)
+    publish_on_commit(session.pk, [AccessChanged()])
 
 
 @transaction.atomic
 def unshare(*, session: Session, author: User, user: User) -> None:
-    """Close a session to a user; their open pages lose it at once (LIVE-06).
+    """Remove a user's share of a session, and close their open pages of it (LIVE-06).
 
-    Its invitation links end as well: one of them may be how they came, and would let them in again. Guests leave the
-    workspace with their last share.
+    The session's invitation links end, too, because the user may know one. Guests leave the workspace with their last
+    share.
     """
     taken, _kinds = Share.objects.filter(session=session, user=user).delete()
     if taken:
         record(Kind.UNSHARED, actor=author, person=user, target=session)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     revoke_invitations(session=session, author=author)
-    _access_changed(session)
+    publish_on_commit(session.pk, [AccessChanged()])
 
 
 @limited("invitations", by="author")
 @transaction.atomic
 def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
-    """Create an invitation link and return its token; it works for a week, for so many users.
+    """Create an invitation link for a number of users, valid for a week, and return its token.
 
-    Raises NoSuchWorkspace; ServiceError for another number than 1 to 100.
+    Raises NoSuchWorkspace, and ServiceError for a number below 1 or above 100.
     """
     workspace_for(author, session.workspace_id)
     if not 1 <= uses <= MAX_USES:
@@ -116,7 +116,7 @@ def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
 
 @transaction.atomic
 def revoke_invitations(*, session: Session, author: User) -> int:
-    """End all of a session's invitation links; returns how many there were."""
+    """End all of a session's invitation links; return how many there were."""
     count, _kinds = Invitation.objects.filter(session=session).delete()
     if count:
         record(Kind.INVITATION_ENDED, actor=author, person=session.owner_id, target=session, count=count)
@@ -124,13 +124,13 @@ def revoke_invitations(*, session: Session, author: User) -> int:
 
 
 def invitations(session: Session) -> list[Invitation]:
-    """The links that still work, the newest first."""
+    """Return the valid links of a session, the newest first."""
     valid = valid_invitations().filter(session=session)
     return list(valid.select_related("created_by").order_by("-created_at"))
 
 
 def valid_invitations() -> QuerySet[Invitation]:
-    """Return the links that work now: not used up, and their makers are still members."""
+    """Return the valid links: neither expired nor used up, by creators who are still members."""
     hosts = Membership.objects.filter(user=OuterRef("created_by"), workspace=OuterRef("session__workspace"))
     is_hosted = Exists(hosts.exclude(role=Membership.Role.GUEST))
     valid = Invitation.objects.filter(UNUSED, is_hosted, expires_at__gt=timezone.now(), created_by__is_active=True)
@@ -139,14 +139,14 @@ def valid_invitations() -> QuerySet[Invitation]:
 
 @transaction.atomic
 def end_invitation(*, session: Session, author: User, invitation_id: int) -> None:
-    """End one invitation link; that it is over already is as good."""
+    """End one invitation link. No effect if it has ended already."""
     count, _kinds = Invitation.objects.filter(session=session, pk=invitation_id).delete()
     if count:
         record(Kind.INVITATION_ENDED, actor=author, person=session.owner_id, target=session, invitation=invitation_id)
 
 
 def invitation_for(token: str) -> Invitation:
-    """Find a valid invitation. Raises ServiceError: unknown, revoked, used up or too old."""
+    """Return a valid invitation. Raises ServiceError if it is unknown, revoked, used up or expired."""
     found = valid_invitations().filter(token_hash=hashed(token))
     invitation = found.select_related("session", "created_by").first()
     if invitation is None:
@@ -155,23 +155,23 @@ def invitation_for(token: str) -> Invitation:
 
 
 def session_by_used_link(token: str, user: User) -> Session | None:
-    """Return the session that a link leads to, for users who are in it already, also when the link is used up."""
+    """Return the session of a link, even a used one, for a user who has access to it."""
     found = Invitation.objects.filter(token_hash=hashed(token)).values("session")
     return sessions_of(user).filter(pk__in=found).first()
 
 
 @transaction.atomic
 def accept(*, token: str, user: User) -> Session:
-    """Let a user in by an invitation, as a guest unless they are a member; it never lowers a role that they have.
+    """Accept an invitation for a user, as a guest unless they are a member. It never lowers an existing role.
 
-    Who is in the session already does not use the link up, unless it gives them a higher role. Raises ServiceError.
+    For users of the session the link only counts as used if it gives them a higher role. Raises ServiceError.
     """
     invitation = invitation_for(token)
     session = invitation.session
     present = Share.objects.filter(session=session, user=user).first()
     if user.pk == session.owner_id or (present and SessionRole(present.role).covers(SessionRole(invitation.role))):
         return session
-    # The condition stands on the link's own columns alone, so that two users at once cannot both take the last use.
+    # The condition uses only the link's own columns, so that two simultaneous requests cannot both take the last use.
     if Invitation.objects.filter(UNUSED, pk=invitation.pk).update(uses=F("uses") + 1) != 1:
         raise _no_such_invitation()
     guests.admit(workspace_id=session.workspace_id, user=user)
@@ -179,7 +179,7 @@ def accept(*, token: str, user: User) -> Session:
     record(
         Kind.INVITATION_USED, actor=user, person=user, target=session, invitation=invitation.pk, role=invitation.role
     )
-    _access_changed(session)
+    publish_on_commit(session.pk, [AccessChanged()])
     return session
 
 
@@ -187,11 +187,6 @@ def _given(role: str) -> SessionRole:
     if role not in GIVEN_ROLES:
         raise Invalid(_("The role must be viewer or editor."))
     return SessionRole(role)
-
-
-def _access_changed(session: Session) -> None:
-    session_id = session.pk
-    transaction.on_commit(lambda: publish(session_id, [AccessChanged()]))
 
 
 def _no_such_invitation() -> ServiceError:

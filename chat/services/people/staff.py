@@ -1,4 +1,4 @@
-"""What keeps people, workspaces and administrators from being lost by a click; who may look after sessions."""
+"""Conditions for deleting users and workspaces in the admin, and the group of session managers."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ MANAGED = ("view_session", "change_session", "view_chatmessage", "change_chatmes
 
 
 def make_managers(app_config: AppConfig, using: str, apps: Apps = installed, **options: Any) -> None:
-    """Make the group that may read and edit sessions and nothing else, once; what operators make of it later stays.
+    """Create the group with the permissions to read and edit sessions, once. Later changes by operators stay.
 
-    Called after each migration, when there may be no table or permission yet, and after a flush, which names no apps.
+    Called after each migration, when tables or permissions may not exist yet, and after a flush, which passes no apps.
     """
-    create_permissions(app_config, using=using, apps=apps, **options)  # the app that makes them for all comes later
+    create_permissions(
+        app_config, using=using, apps=apps, **options
+    )  # the app that creates all permissions comes later
     try:
         groups, permissions = apps.get_model("auth", "Group").objects, apps.get_model("auth", "Permission").objects
     except LookupError:
         return
-    wanted = list(permissions.using(using).filter(content_type__app_label="chat", codename__in=MANAGED))
+    managed = list(permissions.using(using).filter(content_type__app_label="chat", codename__in=MANAGED))
     with transaction.atomic(using=using):
-        if len(wanted) == len(MANAGED):
+        if len(managed) == len(MANAGED):
             group, is_new = groups.using(using).get_or_create(name=MANAGERS)
             if is_new:
-                group.permissions.set(wanted)
+                group.permissions.set(managed)
 
 
-def what_holds_people(people: QuerySet[User]) -> list[str]:
-    """Say for each of these people why they cannot be deleted; empty where they can. Two queries."""
+def reasons_to_keep_users(people: QuerySet[User]) -> list[str]:
+    """Return for each user who cannot be deleted the reason, with two queries."""
     owners = people.annotate(count=Count("sessions")).filter(count__gt=0).order_by("username")
     logged = people.filter(pk__in=LogEntry.objects.values("user")).exclude(sessions__isnull=False)
     return [
@@ -48,8 +50,8 @@ def what_holds_people(people: QuerySet[User]) -> list[str]:
     ]
 
 
-def what_holds_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
-    """Say for each of these workspaces why it cannot be deleted; empty where they can. One query."""
+def reasons_to_keep_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
+    """Return for each workspace that cannot be deleted the reason, with one query."""
     full = workspaces.annotate(count=Count("sessions")).filter(count__gt=0).order_by("name")
     return [
         ngettext("“%(name)s” contains %(count)d session.", "“%(name)s” contains %(count)d sessions.", each.count)
@@ -59,11 +61,11 @@ def what_holds_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
 
 
 def is_last_administrator(user: User) -> bool:
-    """Whether this user is the only active administrator."""
+    """Return whether this user is the only active administrator."""
     others = User.objects.filter(is_superuser=True, is_staff=True, is_active=True).exclude(pk=user.pk)
     return user.is_superuser and user.is_active and not others.exists()
 
 
 def _owns(user: Any) -> str:
-    words = ngettext("%(name)s owns %(count)d session.", "%(name)s owns %(count)d sessions.", user.count)
-    return words % {"name": user.sender, "count": user.count}
+    message = ngettext("%(name)s owns %(count)d session.", "%(name)s owns %(count)d sessions.", user.count)
+    return message % {"name": user.sender, "count": user.count}

@@ -1,4 +1,4 @@
-"""The workspaces of a user: which ones they have, which is the current one, and switching to another."""
+"""A user's workspaces: list them, get the current one, and switch to another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chat.queries.session_list import unread_sessions
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A workspace in its member's list; `unread`: it is not the one that is shown, and something new waits there."""
+    """A workspace in its member's list. `unread`: it is not the shown one, and has unread messages."""
 
     id: int
     name: str
@@ -25,26 +25,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A user's workspaces, the oldest first, and the one that is shown; None if there is none."""
+    """A user's workspaces, the oldest first, and the shown one (None if there is none)."""
 
     mine: tuple[Place, ...]
     here: Place | None
 
     @property
     def several(self) -> bool:
-        """Whether the user has several workspaces. Others do not see the word."""
+        """Whether the user has several workspaces. Pages of other users do not mention workspaces."""
         return len(self.mine) > 1
 
     @property
     def unread(self) -> bool:
-        """Whether something new waits elsewhere."""
+        """Whether another workspace has unread messages."""
         return any(place.unread for place in self.mine)
 
     @property
     def within(self) -> Q | None:
-        """What narrows sessions down to those that are listed here; None: it is all of them.
+        """The filter for the sessions of the shown workspace; None for all sessions.
 
-        Sessions in other workspaces, of which one is a guest or which one has left, are listed in the oldest.
+        The oldest workspace also lists sessions in workspaces of which the user is a guest or which the user has left.
         """
         if self.here is None or not self.several:
             return None
@@ -54,26 +54,26 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A user's memberships, also those as a guest, the oldest first; `current` is the workspace that they are in."""
+class UserMemberships:
+    """A user's memberships, including those as a guest, the oldest first. `current` is the current workspace."""
 
     memberships: list[Membership]
     current: int | None
     may_begin: bool
 
 
-def standing_of(user: User) -> Standing:
-    """Read in which workspaces a user is, and whether they may start sessions; one query."""
+def memberships_of_user(user: User) -> UserMemberships:
+    """Read a user's memberships and whether they may start sessions, with one query."""
     found = list(Membership.objects.filter(user=user).select_related("workspace").order_by("pk"))
-    mine = [each.workspace_id for each in found if each.role != Membership.Role.GUEST]
-    current = user.workspace_id if user.workspace_id in mine else next(iter(mine), None)
-    return Standing(found, current, bool(mine) or user.can_own_workspace)
+    member_of = [each.workspace_id for each in found if each.role != Membership.Role.GUEST]
+    current = user.workspace_id if user.workspace_id in member_of else next(iter(member_of), None)
+    return UserMemberships(found, current, bool(member_of) or user.can_own_workspace)
 
 
 def places_of(user: User, wanted: int | None = None) -> Places:
     """Read a user's workspaces. The shown one is the `wanted` one if it is theirs, else their current one.
 
-    One query. Of news it is only asked where there are several.
+    Takes one query, and more for unread messages if there are several workspaces.
     """
     shown = wanted or user.workspace_id
     others = memberships_of(user).exclude(pk=OuterRef("pk"))
@@ -85,7 +85,7 @@ def places_of(user: User, wanted: int | None = None) -> Places:
 
 
 def _has_news(user: User) -> Q:
-    """Whether something new is listed in a membership's workspace: `Places.within` says what is."""
+    """Return whether a membership's workspace lists unread sessions, as defined by `Places.within`."""
     unread = unread_sessions(user)
     older = memberships_of(user).filter(pk__lt=OuterRef("pk"))
     left = unread.exclude(workspace__in=memberships_of(user).values("workspace"))
@@ -93,7 +93,7 @@ def _has_news(user: User) -> Q:
 
 
 def _placed(mine: list[Place], preferred: tuple[int | None, ...]) -> Places:
-    """Show the first of the preferred ones that is there; the oldest where none is."""
+    """Select the first of the preferred workspaces that the user has, else the oldest."""
     known = {place.id: place for place in mine}
     here = next((known[each] for each in preferred if each in known), mine[0] if mine else None)
     return Places(tuple(place if place != here else _seen(place) for place in mine), here and _seen(here))
@@ -105,12 +105,12 @@ def _seen(place: Place) -> Place:
 
 @transaction.atomic
 def current_workspace(user: User) -> Workspace:
-    """Return the workspace where `user`'s new sessions go: the one that they are in.
+    """Return the workspace for `user`'s new sessions: their current one.
 
-    It is their oldest if they are no member of that (any more), and a new one of their own where they have none. What
-    they see as a guest does not count. Raises Forbidden for users who may not start sessions.
+    If they are not a member of it, it is their oldest one, or a new one if they have none. Workspaces in which they are
+    a guest do not count. Raises Forbidden for users who may not start sessions.
     """
-    locked = User.objects.select_for_update().get(pk=user.pk)  # two first requests at once make one home
+    locked = User.objects.select_for_update().get(pk=user.pk)  # two simultaneous first requests create one workspace
     mine = list(memberships_of(user).select_related("workspace").order_by("pk"))
     if mine:
         return next((each for each in mine if each.workspace_id == locked.workspace_id), mine[0]).workspace
@@ -122,7 +122,7 @@ def current_workspace(user: User) -> Workspace:
 
 
 def members_of(user: User, workspace_id: int) -> list[Membership]:
-    """Read the members and guests of a workspace for a member, in the order of their names. Raises NoSuchWorkspace."""
+    """Read the members and guests of a workspace, ordered by name, for a member. Raises NoSuchWorkspace."""
     workspace = workspace_for(user, workspace_id)
     members = Membership.objects.filter(workspace=workspace, user__is_active=True).select_related("user")
     return sorted(members, key=lambda each: (each.user.sender.casefold(), each.user_id))
@@ -130,7 +130,7 @@ def members_of(user: User, workspace_id: int) -> list[Membership]:
 
 @transaction.atomic
 def enter(*, user: User, workspace_id: int | None) -> None:
-    """Make a workspace the one that the person is in, for pages and programs alike. Raises NoSuchWorkspace."""
+    """Set the user's current workspace, for pages and the API. Raises NoSuchWorkspace."""
     workspace = workspace_for(user, workspace_id)
     if user.workspace_id != workspace.pk:
         user.workspace = workspace

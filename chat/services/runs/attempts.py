@@ -1,7 +1,7 @@
-"""Attempts: what a retry replaced stays in rows, as one part, that can be made the current one again (RUN-12).
+"""Attempts: the rows that a retry replaced stay stored, and can be restored together (RUN-12).
 
-The rows of an attempt share its id and keep their order (`attempt`, `attempt_place`). The record of the first one's
-withdrawal names its `anchor`: the row after which all attempts of one place stand, the current one included.
+The rows of an attempt have its id and keep their order (`attempt`, `attempt_place`). The revision of the first row's
+withdrawal names the `anchor`: the row before all attempts of one position, including the current rows.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from chat.errors import Busy, ServiceError
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
 from chat.projections.context import who
 from chat.queries.attachments import fetch_attachments
-from chat.services.messages.ordering import fits, stands_after, take_out
+from chat.services.messages.ordering import fits, remove_rows, row_before
 from chat.services.transaction import SessionTransaction
 
 Kind = MessageRevision.Kind
 BATCH = 500
-# More rows than this are not told one by one: viewers see that a revision is missing, and ask for what changed.
-MOST_TOLD = 200
+# For more rows no events are sent one by one: viewers notice the missing revision and sync.
+MOST_EVENTS = 200
 
 
 class NoSuchAttempt(ServiceError):
@@ -40,10 +40,11 @@ class NoSuchAttempt(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """What a retry withdraws: so many messages, of so many people among others; `attempt` names them, "" if none.
+    """The rows that a retry withdraws: their number, and the number of `people` who wrote some of them.
 
-    `others` are the people besides who asks. `last_answer`: nothing goes but the last answer, which may be replaced
-    without asking. `after` is the message that they follow: a fork there keeps both.
+    `others` counts the people other than the author of the retry. `last_answer`: only the last answer is withdrawn,
+    which needs no confirmation. `attempt` is the id of the new attempt, "" if there is none. `after` is the message
+    before the rows, where a fork keeps both versions.
     """
 
     messages: int
@@ -56,7 +57,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An earlier attempt: what followed the message `after` until a retry replaced it."""
+    """An earlier attempt: the messages that followed the message `after` until a retry replaced them."""
 
     id: str
     after: str
@@ -69,10 +70,10 @@ class Attempt:
 def measure(
     rows: Sequence[ChatMessage], author: User, *, own_response: str = "", whole_turn: bool = False
 ) -> Withdrawal:
-    """Say what withdrawing these neighbours, which end the session, would take away.
+    """Describe the withdrawal of the session's last rows.
 
-    The last answer is at most one response besides `own_response`, or with `whole_turn` all that followed a message;
-    never anything that a person wrote.
+    The last answer is at most one response besides `own_response`, or with `whole_turn` everything after a message. It
+    never has a message of a user.
     """
     people = {who(row) for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER}
     responses = {row.response_id for row in rows if row.response_id} - {own_response}
@@ -82,30 +83,30 @@ def measure(
 
 
 def withdraw(
-    tx: SessionTransaction, rows: Sequence[ChatMessage], author: User, found: Withdrawal, at_most: int | None
+    tx: SessionTransaction, rows: Sequence[ChatMessage], author: User, withdrawal: Withdrawal, at_most: int | None
 ) -> Withdrawal:
-    """Take the session's last rows out as an attempt; rows that say nothing, such as markers alone, are none.
+    """Withdraw the session's last rows as an attempt. Rows without a message, such as markers, are no attempt.
 
-    ServiceError as "confirm", with `messages`, `people`, `others` and `after`, when that is more than the last answer
-    and than `at_most` messages, which the author has agreed to; None: whatever it is.
+    Raises ServiceError "confirm", with `messages`, `people`, `others` and `after`, for more than the last answer and
+    more than `at_most` messages, the number that the author has confirmed. None accepts any number.
     """
-    if at_most is not None and not found.last_answer and found.messages > at_most:
-        words = ngettext("This removes %(count)d message.", "This removes %(count)d messages.", found.messages)
-        details = {name: getattr(found, name) for name in ("messages", "people", "others", "after")}
-        raise ServiceError("confirm", words % {"count": found.messages}, **details)
-    attempt = ids.attempt_id() if found.messages else ""
-    take_out(tx, rows, author, Kind.RETRY, attempt=attempt)
-    return replace(found, attempt=attempt)
+    if at_most is not None and not withdrawal.last_answer and withdrawal.messages > at_most:
+        message = ngettext("This removes %(count)d message.", "This removes %(count)d messages.", withdrawal.messages)
+        details = {name: getattr(withdrawal, name) for name in ("messages", "people", "others", "after")}
+        raise ServiceError("confirm", message % {"count": withdrawal.messages}, **details)
+    attempt = ids.attempt_id() if withdrawal.messages else ""
+    remove_rows(tx, rows, author, Kind.RETRY, attempt=attempt)
+    return replace(withdrawal, attempt=attempt)
 
 
 @transaction.atomic
 def restore_attempt(
     *, session: Session, author: User, attempt: str, at_most: int | None = None, preview: bool = False
 ) -> Withdrawal:
-    """Restore an earlier attempt. What it replaces becomes an attempt, which is returned.
+    """Restore an earlier attempt. The rows that it replaces become an attempt, which is returned.
 
-    `preview` only says what would be withdrawn. Raises ServiceError: the agent works, as `withdraw` does, or "replaced"
-    when the message after which it stood is part of another earlier attempt.
+    `preview` changes nothing. Raises ServiceError if the agent is running, as `withdraw` does, and "replaced" if the
+    message before the attempt is part of another earlier attempt.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -120,11 +121,11 @@ def restore_attempt(
         raise NoSuchAttempt
     after = _anchor(tx, rows[0])
     following = tx.messages().filter(sequence__gt=after.sequence if after else 0)
-    displaced = list(following.order_by("sequence"))
-    found = replace(measure(displaced, author, whole_turn=True), after=after.pk if after else "")
+    replaced = list(following.order_by("sequence"))
+    withdrawal = replace(measure(replaced, author, whole_turn=True), after=after.pk if after else "")
     if preview:
-        return found
-    done = withdraw(tx, displaced, author, found, at_most) if displaced else found
+        return withdrawal
+    done = withdraw(tx, replaced, author, withdrawal, at_most) if replaced else withdrawal
     _put_back(tx, rows, after, author)
     _recount_context(tx)
     tx.save("context_used")
@@ -132,7 +133,7 @@ def restore_attempt(
 
 
 def attempts_of(session: Session) -> list[Attempt]:
-    """List a session's earlier attempts, the last withdrawn first; in two queries."""
+    """List a session's earlier attempts, the newest first, in two queries."""
     rows = ChatMessage.objects.filter(session=session.pk, removed_at__isnull=False).exclude(attempt="")
     said_by_people = Q(type=MessageType.TEXT, role=MessageRole.USER)
     counted = (
@@ -162,22 +163,22 @@ def attempts_of(session: Session) -> list[Attempt]:
 
 
 def _anchor(tx: SessionTransaction, first: ChatMessage) -> ChatMessage | None:
-    """Find the live row after which an attempt stands; None: it begins the session."""
+    """Find the row of the session before an attempt; None if the attempt begins the session."""
     record = MessageRevision.objects.filter(message=first, kind=Kind.RETRY).order_by("pk").last()
     name = str(record.before.get("anchor", "")) if record else ""
     anchor = ChatMessage.objects.filter(session=tx.session.pk, pk=name).first() if name else None
     is_withdrawn = anchor is not None and bool(anchor.attempt)
     if anchor is not None and anchor.sequence is None and not is_withdrawn:
-        anchor = stands_after(tx, anchor)  # it was removed by itself: the row before it takes its part
+        anchor = row_before(tx, anchor)  # a user removed it: use the row before it
     if is_withdrawn or not fits(first, anchor):
         raise ServiceError("replaced", _("A retry replaced the message before these. Restore that one first."))
     return anchor
 
 
 def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None, author: User) -> None:
-    """Give an attempt's rows the places at the session's end, in one statement: they may be thousands."""
+    """Put an attempt's rows at the session's end, in one statement, because there may be thousands."""
     for place, row in enumerate(rows):
-        if row.attempt_place != place:  # some of them have been erased
+        if row.attempt_place != place:  # some rows were erased
             ChatMessage.objects.filter(pk=row.pk).update(attempt_place=place)
     start, base = (after.sequence or 0) + 1 if after else 1, tx.session.revision + 1
     names = [row.pk for row in rows]
@@ -192,7 +193,7 @@ def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMe
     tx.session.revision += len(rows)
     records = [MessageRevision(message_id=pk, user=author, kind=Kind.RESTORE, before={}) for pk in names]
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
-    if len(rows) > MOST_TOLD:
+    if len(rows) > MOST_EVENTS:
         tx.session_changed()
         return
     restored = list(ChatMessage.objects.filter(pk__in=names).order_by("sequence"))
@@ -202,7 +203,7 @@ def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMe
 
 
 def _recount_context(tx: SessionTransaction) -> None:
-    """Set the size of the context to that of the last response that is in the session now (RUN-04)."""
+    """Set the context's size to that of the last response in the session (RUN-04)."""
     session = tx.session
     counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
     session.context_used = counted.values_list("input_tokens", flat=True).first()

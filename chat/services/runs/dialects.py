@@ -1,4 +1,4 @@
-"""What model servers have refused, kept for other processes and for after a restart."""
+"""Store request options that model servers have rejected, for other processes and later starts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from agents.providers.learned import LIFETIME, Learner
 from chat.models import LearnedDialect
 
 logger = logging.getLogger(__name__)
-# Seconds until the rows are read again, for what other processes have learned.
+# Seconds until the rows are read again, which other processes may have changed.
 FRESH = 60.0
 
 _read_at: WeakKeyDictionary[Provider, float] = WeakKeyDictionary()
 
 
 class RowStore:
-    """Keeps in rows what a provider learns."""
+    """Stores what a provider learns about its models."""
 
     async def keep(self, endpoint: str, model: str, learned: Json) -> None:
-        """Keep what was learned of a model. A failure is logged: the turn goes on, and this process remembers."""
+        """Store what was learned about a model. A failure is only logged, because this process keeps it in memory."""
         try:
             await asyncio.to_thread(_keep_in_thread, endpoint, model, learned)
         except (DatabaseError, ValueError) as error:
@@ -35,7 +35,7 @@ class RowStore:
 
 
 def recall(provider: Provider) -> None:
-    """Let a provider know what any process has learned of its models; one query per minute and provider."""
+    """Load what any process has learned about a provider's models, with one query per minute and provider."""
     if not isinstance(provider, Learner):
         return
     now, last = time.monotonic(), _read_at.get(provider)
@@ -49,7 +49,7 @@ def recall(provider: Provider) -> None:
 
 
 def keep(*, endpoint: str, model: str, learned: Json) -> None:
-    """Keep what was learned of a model, and delete what is too old to count."""
+    """Store what was learned about a model, and delete expired rows."""
     LearnedDialect.objects.filter(learned_at__lte=_oldest()).delete()
     LearnedDialect.objects.update_or_create(
         endpoint=endpoint, model=model, defaults={"learned": learned, "learned_at": timezone.now()}
@@ -57,7 +57,7 @@ def keep(*, endpoint: str, model: str, learned: Json) -> None:
 
 
 def _keep_in_thread(endpoint: str, model: str, learned: Json) -> None:
-    """Write in a thread whose connection nothing else uses or closes."""
+    """Write in a new thread, and close its connection."""
     try:
         keep(endpoint=endpoint, model=model, learned=learned)
     finally:

@@ -1,4 +1,4 @@
-"""What runs write: batches of row changes, fenced by the claim, one transaction for all of a process's sessions."""
+"""Write batches of row changes of runs, fenced by their claims, in one transaction for all sessions of a process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from chat.runs.changes import (
     InsertMessage,
     RecordRequest,
     RecordUsage,
-    TellCancelled,
-    TellStatus,
+    ReportCancelled,
+    ReportStatus,
     UpdateMessage,
 )
 from chat.runs.lease import Claim
@@ -32,20 +32,20 @@ from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
 from chat.services.people.security_log import Kind
 from chat.services.runs.turns import deliver_queued
-from chat.services.transaction import SessionTransaction
+from chat.services.transaction import SessionTransaction, publish_on_commit
 
-SAVED = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
-SAVED_OF_RUN = ("written", "attempts", "state", "turn_id", "turn_started_at", "stopped_by", "done", "owner")
-# DNS allows no longer names.
+SESSION_COLUMNS = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
+RUN_COLUMNS = ("written", "attempts", "state", "turn_id", "turn_started_at", "stopped_by", "done", "owner")
+# The longest name that DNS allows.
 LONGEST_HOST = 253
 
 
 class Outcome(Enum):
-    """What became of a job or a text.
+    """The outcome of writing a job or a text.
 
-    `REPEATED`: a try before this one has written it. `FENCED`: the claim is lost, nothing was written. `REWOUND`: the
-    rows lack an earlier job of the claim; it could not be written, or a failover has lost it. `BUSY`: a long
-    transaction has locked the session's rows; try again.
+    REPEATED: an earlier try has written it. FENCED: the claim is lost, and nothing was written. REWOUND: an earlier job
+    of the claim is not in the rows, because it could not be written or a failover lost it. BUSY: another transaction
+    has locked the session's rows, and the caller tries again.
     """
 
     WRITTEN = "written"
@@ -60,8 +60,7 @@ IN_ROWS = (Outcome.WRITTEN, Outcome.REPEATED)
 
 @dataclass(slots=True)
 class Recorded:
-    """What became of a job: where it is written, the events to publish and, after a CloseTurn, the id of the turn that
-    is open now ("" when the session was released)."""
+    """The result of a job: its events and, after a CloseTurn, the next turn's id ("" if the session is released)."""
 
     outcome: Outcome = Outcome.WRITTEN
     events: list[ChatEvent] = field(default_factory=list)
@@ -70,11 +69,11 @@ class Recorded:
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """Changes of one run that belong together. `before` are hints to publish ahead of them.
+    """Changes of one run that are written together. `before` are hints that are published before their events.
 
-    A claim's jobs are numbered from 1. The transaction that writes number n requires that n - 1 is written, and keeps
-    n. When the answer to its COMMIT is lost, the next try finds n and does not repeat the job: `recorded`, of the last
-    try, is what became of it.
+    A claim's jobs are numbered from 1. The transaction that writes number n requires that n - 1 is written, and stores
+    n. If the answer to its COMMIT is lost, the next try finds n and does not write the job again; `recorded` is the
+    result of the last try.
     """
 
     claim: Claim
@@ -86,9 +85,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PendingText:
-    """Text of a streaming message that is not in its rows yet; `offset` counts characters.
+    """Text of a streaming message to write; `offset` counts characters.
 
-    A text that was tried once is tried again as it is: the rows may have it already, at this offset.
+    A retry writes the same text at the same offset, because the rows may have it already.
     """
 
     claim: Claim
@@ -99,14 +98,14 @@ class PendingText:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of each job and of each text, in order."""
+    """The results of the jobs, and the outcomes of the texts, in order."""
 
     jobs: list[Recorded]
     texts: list[Outcome]
 
 
 class _Run(NamedTuple):
-    """The columns of a locked run that decide who may write."""
+    """The columns of a locked run by which a claim is checked."""
 
     pk: str
     epoch: int
@@ -118,7 +117,7 @@ class _Run(NamedTuple):
         return (self.epoch, self.owner_id) == (claim.epoch, claim.worker_id)
 
     def has(self, job: Job) -> bool:
-        """Return whether a job is written already; its claim may have been released since."""
+        """Return whether a job is written; its claim may have been released since."""
         claim = job.claim
         return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= job.number
 
@@ -128,7 +127,7 @@ _columns_of = attrgetter(*_Run._fields)
 
 @dataclass(frozen=True, slots=True)
 class _Locked:
-    """The rows of a batch: `sessions` are those with jobs, `busy` those that others have locked."""
+    """The locked rows of a batch. `sessions` has those with jobs; `busy` are ids of rows with another lock."""
 
     sessions: dict[str, SessionTransaction]
     runs: dict[str, _Run]
@@ -137,26 +136,40 @@ class _Locked:
 
 @transaction.atomic
 def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
-    """Write jobs and texts as far as their claims hold, in one transaction. The caller publishes after the commit.
+    """Write jobs and texts as far as their claims hold, in one transaction, and publish their events on commit.
 
-    `wait` off: sessions whose rows others have locked are left out as busy (PostgreSQL).
+    With `wait` off, sessions whose rows are locked are skipped as busy (PostgreSQL).
     """
     locked = _lock({job.claim.session_id for job in jobs}, {text.claim.session_id for text in texts}, wait=wait)
-    judged = list(zip(jobs, _judge(jobs, locked), strict=True))
-    # Their jobs are written already, and may have released the session, which is no reason to call a text lost.
-    known = {job.claim for job, outcome in judged if outcome is Outcome.REPEATED}
-    outcomes = [_judge_text(text, locked, known) for text in texts]
-    compacted = _compacted(job for job, outcome in judged if outcome in IN_ROWS)
+    decided = list(zip(jobs, _job_outcomes(jobs, locked), strict=True))
+    # A repeated job may have released its session. The texts of its claim are not lost then.
+    repeated = {job.claim for job, outcome in decided if outcome is Outcome.REPEATED}
+    outcomes = [_text_outcome(text, locked, repeated) for text in texts]
+    updates = [
+        change
+        for job, outcome in decided
+        if outcome in IN_ROWS
+        for change in job.changes
+        if isinstance(change, UpdateMessage)
+    ]
     admitted = [text for text, outcome in zip(texts, outcomes, strict=True) if outcome is Outcome.WRITTEN]
-    folded = _write_texts(admitted, compacted)
-    rows = _rows(jobs)
-    results = [_carry_out(locked, job, outcome, rows, folded) for job, outcome in judged]
-    _save([job for job, outcome in judged if outcome is Outcome.WRITTEN], locked)
+    last_texts = _write_texts(admitted, {change.id for change in updates if change.compact})
+    rows = ChatMessage.objects.in_bulk({change.id for change in updates}) if updates else {}
+    results = [_write_job(locked, job, outcome, rows, last_texts) for job, outcome in decided]
+    written = {job.claim.session_id: job.number for job, outcome in decided if outcome is Outcome.WRITTEN}
+    for session_id, number in written.items():
+        tx = locked.sessions[session_id]
+        tx.run.written = number
+        tx.session.save(update_fields=SESSION_COLUMNS)
+        tx.run.save(update_fields=RUN_COLUMNS)
+    for job, recorded in zip(jobs, results, strict=True):
+        if recorded.events:
+            publish_on_commit(job.claim.session_id, recorded.events)
     return Batch(results, outcomes)
 
 
-def _judge(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
-    """Decide which jobs are to be written."""
+def _job_outcomes(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
+    """Decide which jobs are written."""
     written = {session_id: run.written for session_id, run in locked.runs.items()}
     for job in jobs:
         session_id = job.claim.session_id
@@ -174,92 +187,71 @@ def _judge(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
             yield Outcome.WRITTEN
 
 
-def _judge_text(text: PendingText, locked: _Locked, known: Collection[Claim]) -> Outcome:
+def _text_outcome(text: PendingText, locked: _Locked, repeated: Collection[Claim]) -> Outcome:
     run = locked.runs.get(text.claim.session_id)
     if text.claim.session_id in locked.busy:
         return Outcome.BUSY
-    return Outcome.WRITTEN if text.claim in known or (run and run.admits(text.claim)) else Outcome.FENCED
+    return Outcome.WRITTEN if text.claim in repeated or (run and run.admits(text.claim)) else Outcome.FENCED
 
 
-def _carry_out(
+def _write_job(
     locked: _Locked,
     job: Job,
     outcome: Outcome,
     rows: dict[str, ChatMessage],
-    folded: Mapping[str, Sequence[PendingText]],
+    last_texts: Mapping[str, Sequence[PendingText]],
 ) -> Recorded:
     if outcome not in IN_ROWS:
         return Recorded(outcome)
-    session = locked.sessions[job.claim.session_id]
+    tx = locked.sessions[job.claim.session_id]
     if outcome is Outcome.WRITTEN:
-        job.recorded = Recorded(outcome, next_turn=session.run.turn_id)
-        if not _in_vain(session, job):
-            job.recorded.next_turn = _apply(session, job, rows, folded)
-            job.recorded.events = [*job.before, *session.events]
-            session.events.clear()
-    return job.recorded or Recorded(outcome, next_turn=session.run.turn_id)
-
-
-def _save(written: Sequence[Job], locked: _Locked) -> None:
-    """Write what the jobs have changed in the rows of their sessions and runs."""
-    for session_id, number in {job.claim.session_id: job.number for job in written}.items():
-        tx = locked.sessions[session_id]
-        tx.run.written = number
-        tx.session.save(update_fields=SAVED)
-        tx.run.save(update_fields=SAVED_OF_RUN)
+        job.recorded = Recorded(outcome, next_turn=tx.run.turn_id)
+        # A turn that ends only for queued messages continues if they were withdrawn since.
+        ends_for_queued = CloseTurn(for_queued=True) in job.changes
+        if not ends_for_queued or ChatMessage.objects.deliverable(tx.session.pk).exists():
+            job.recorded.next_turn = _apply(tx, job, rows, last_texts)
+            job.recorded.events = [*job.before, *tx.events]
+            tx.events.clear()
+    return job.recorded or Recorded(outcome, next_turn=tx.run.turn_id)
 
 
 def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
-    """Lock what will be written, sessions before runs and in one order.
+    """Lock the rows of a batch: sessions before runs, each in the order of their ids.
 
-    Texts alone, which are most of what is written, need the run only.
+    Most batches have only texts, which need the runs only.
     """
     rows = Session.objects.select_for_update(skip_locked=not wait).filter(pk__in=with_rows).order_by("pk")
     found = {session.pk: session for session in rows} if with_rows else {}
     names = found.keys() | (with_text - with_rows)
     locking = SessionRun.objects.select_for_update(skip_locked=not wait).filter(pk__in=names).order_by("pk")
-    # Texts alone need a few columns; one query for both kinds keeps the locks in one order.
+    # A batch of texts needs only some columns. One query for both kinds keeps the order of the locks.
     tx = {run.pk: run for run in locking} if with_rows else {}
     columns = map(_columns_of, tx.values()) if with_rows else locking.values_list(*_Run._fields)
     runs = {run.pk: run for run in map(_Run._make, columns)}
     missing = (with_rows | with_text) - runs.keys()
-    # What is missing although all locks were waited for is deleted.
+    # With `wait`, missing rows are deleted ones.
     busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
     sessions = {name: SessionTransaction(found[name], tx[name]) for name in found.keys() & tx.keys()}
     return _Locked(sessions, runs, busy)
 
 
-def _in_vain(tx: SessionTransaction, job: Job) -> bool:
-    """Whether a turn would end for queued messages that have been withdrawn since."""
-    return CloseTurn(for_queued=True) in job.changes and not ChatMessage.objects.deliverable(tx.session.pk).exists()
-
-
-def _compacted(jobs: Iterable[Job]) -> set[str]:
-    return {change.id for job in jobs for change in job.changes if isinstance(change, UpdateMessage) and change.compact}
-
-
-def _rows(jobs: Iterable[Job]) -> dict[str, ChatMessage]:
-    ids = {change.id for job in jobs for change in job.changes if isinstance(change, UpdateMessage)}
-    return ChatMessage.objects.in_bulk(ids) if ids else {}
-
-
 def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str, list[PendingText]]:
-    """Write delta rows, but hand back the texts of messages that end in this very batch: they go into their rows."""
-    folded: dict[str, list[PendingText]] = defaultdict(list)
+    """Insert delta rows. Return the texts of messages that end in this batch instead, because their rows get them."""
+    last_texts: dict[str, list[PendingText]] = defaultdict(list)
     deltas = []
     for text in texts:
         if text.message_id in compacted:
-            folded[text.message_id].append(text)
+            last_texts[text.message_id].append(text)
         else:
             deltas.append(MessageDelta(message_id=text.message_id, offset=text.offset, text=text.text))
     if deltas:
-        # A conflict is a text that a try before has written.
+        # An earlier try has written texts that conflict.
         MessageDelta.objects.bulk_create(deltas, ignore_conflicts=True)
-    return folded
+    return last_texts
 
 
 def _apply(
-    tx: SessionTransaction, job: Job, rows: dict[str, ChatMessage], folded: Mapping[str, Sequence[PendingText]]
+    tx: SessionTransaction, job: Job, rows: dict[str, ChatMessage], last_texts: Mapping[str, Sequence[PendingText]]
 ) -> str:
     next_turn = ""
     for change in job.changes:
@@ -270,33 +262,33 @@ def _apply(
                 rows[message_id] = tx.insert(name, ChatMessage(id=message_id, **fields), details)
             case UpdateMessage(message_id, name, fields, details, compact):
                 row = rows[message_id]
-                text = {"text": _whole_text(row, folded)} if compact else {}
+                text = {"text": _whole_text(row, last_texts)} if compact else {}
                 tx.update(name, row, {**fields, **text}, details)
                 if name == "tool_exec_start":
                     _record_host(tx.session, row)
             case RecordUsage():
-                _use(tx, change)
+                _record_usage(tx, change)
             case RecordRequest():
                 ModelRequest.objects.create(session_id=tx.session.pk, **asdict(change))
-            case TellStatus(status, tool_name):
+            case ReportStatus(status, tool_name):
                 tx.events.append(StatusChanged(status, tool_name))
-            case TellCancelled(turn_id):
+            case ReportCancelled(turn_id):
                 tx.events.append(RunCancelled(turn_id))
             case CloseTurn():
                 next_turn = _close_turn(tx)
             case AppendText():
-                raise AssertionError("text travels as PendingText")
+                raise AssertionError("text is written as PendingText")
             case _:
                 assert_never(change)
     return next_turn
 
 
 def _record_host(session: Session, row: ChatMessage) -> None:
-    """Log which host a tool call is about to reach. The rest of the address can be private."""
+    """Record which host a tool call will contact. The rest of the address can be private."""
     address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
     try:
         host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
-    except ValueError:  # no address: the tool will say so
+    except ValueError:  # the tool reports an invalid address
         return
     if host:
         details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
@@ -310,32 +302,32 @@ def _stopper(tx: SessionTransaction) -> dict[str, object]:
     return {"stopped_by": user, "stopped_by_name": sender_in(tx.session, user)} if user else {}
 
 
-def _whole_text(row: ChatMessage, folded: Mapping[str, Sequence[PendingText]]) -> str:
-    """Fold a message's delta rows and last texts into one, once, at its end. A text may be in both."""
+def _whole_text(row: ChatMessage, last_texts: Mapping[str, Sequence[PendingText]]) -> str:
+    """Join a message's delta rows and last texts when it ends. A text may be in both."""
     deltas = MessageDelta.objects.filter(message=row)
-    parts = dict(deltas.values_list("offset", "text")) | {text.offset: text.text for text in folded.get(row.pk, ())}
+    parts = dict(deltas.values_list("offset", "text")) | {text.offset: text.text for text in last_texts.get(row.pk, ())}
     deltas.delete()
     return "".join([row.text, *(parts[offset] for offset in sorted(parts))])
 
 
-def _use(tx: SessionTransaction, usage: RecordUsage) -> None:
-    tx.run.attempts = 0  # a response is finished: this is no turn that ends its process
+def _record_usage(tx: SessionTransaction, usage: RecordUsage) -> None:
+    tx.run.attempts = 0  # a finished response: the turn does not make processes fail
     session = tx.session
     session.total_tokens += usage.tokens
     quotas.record_tokens(user_id=tx.run.started_by_id or session.owner_id, tokens=usage.tokens)
     session.context_used = usage.context_used
-    if not session.model:  # a server that had not told its models when the session began
+    if not session.model:  # the provider had not listed its models when the session began
         session.provider, session.model = usage.provider, usage.model
         tx.session_changed()
-    if (session.provider, session.model) == (usage.provider, usage.model):  # else it was switched since (RUN-05)
+    if (session.provider, session.model) == (usage.provider, usage.model):  # else the model was changed since (RUN-05)
         session.context_window = usage.context_window
     tx.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
 
 
 def _close_turn(tx: SessionTransaction) -> str:
-    """Look once more, in the releasing transaction, whether anybody has queued something (RUN-06)."""
+    """Begin the next turn if messages are queued (RUN-06), else release the session; in the same transaction."""
     run = tx.run
-    run.attempts = 0  # those of the next turn are its own, however this one has ended
+    run.attempts = 0  # the next turn counts its own attempts
     if deliver_queued(tx):
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None

@@ -1,4 +1,4 @@
-"""How a turn begins: its marker and the user texts that it is to answer."""
+"""Begin turns: insert the marker, deliver queued messages, resume a turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chat.services.transaction import SessionTransaction
 
 
 def open_turn(tx: SessionTransaction, started_by: int | None) -> str:
-    """Begin a turn of a person with its marker and return its id; what it answers comes next."""
+    """Begin a turn with its marker, and return its id. The caller adds the messages to answer."""
     turn_id, now = ids.turn_id(), timezone.now()
     tx.run.turn_id = turn_id
     tx.run.turn_started_at = now
@@ -24,13 +24,13 @@ def open_turn(tx: SessionTransaction, started_by: int | None) -> str:
     tx.run.stopped_by = None
     tx.run.started_by_id = started_by
     tx.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
-    marker = ChatMessage(type=MessageType.TURN_START, run_id=turn_id, mode=tx.session.mode, timestamp=now)
+    marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=tx.session.mode, timestamp=now)
     tx.insert("turn_start", marker)
     return turn_id
 
 
 def deliver_queued(tx: SessionTransaction) -> bool:
-    """Give the queued messages their places in a new turn (RUN-06). Return False if there is nothing to answer."""
+    """Deliver the queued messages in a new turn (RUN-06). Return False if there are none."""
     if tx.session.status == Session.Status.DELETED:
         return False
     queued = list(ChatMessage.objects.deliverable(tx.session.pk))
@@ -41,17 +41,17 @@ def deliver_queued(tx: SessionTransaction) -> bool:
 
 
 def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage]) -> None:
-    """Give these queued messages their places in a new turn."""
+    """Deliver these queued messages in a new turn."""
     fetch_attachments(queued)
     turn_id = open_turn(tx, queued[0].user_id)
     for row in queued:
-        place = {"status": MessageStatus.COMPLETE, "sequence": tx.next_sequence(), "run_id": turn_id, "held": False}
+        place = {"status": MessageStatus.COMPLETE, "sequence": tx.next_sequence(), "turn_id": turn_id, "held": False}
         tx.update("user_message", row, place, {"model": tx.session.model})
     tx.events.append(StatusChanged("thinking"))
 
 
 def hold_queued(tx: SessionTransaction) -> None:
-    """Let the queued messages wait until a person sends them (RUN-06)."""
+    """Hold the queued messages until a user sends them (RUN-06)."""
     queued = list(ChatMessage.objects.deliverable(tx.session.pk))
     fetch_attachments(queued)
     for row in queued:
@@ -59,7 +59,7 @@ def hold_queued(tx: SessionTransaction) -> None:
 
 
 def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
-    """Open a turn again whose end was withdrawn (RUN-12), as one of the author's, and ask for a runner.
+    """Reopen a turn whose end was withdrawn (RUN-12), in the name of the author, and request a run.
 
     Raises QuotaExceeded.
     """

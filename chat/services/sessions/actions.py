@@ -1,4 +1,4 @@
-"""Putting sessions in order: pinning, archiving, deleting, leaving, each with its way back; for one or for many."""
+"""Pin, archive, delete and leave sessions, and undo these actions; for one session or many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from chat.access import deleted_session_for, session_for
 from chat.bus.events import AccessChanged
-from chat.bus.publisher import publish
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import RunState, Session, SessionRole, Share, User
 from chat.runs import lease
@@ -20,11 +19,11 @@ from chat.services.people import guests
 from chat.services.people.security_log import Kind, record
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions import user_state
-from chat.services.transaction import SessionTransaction
+from chat.services.transaction import SessionTransaction, publish_on_commit
 
 
 class SessionAction(StrEnum):
-    """What can be done with sessions in a list."""
+    """An action on sessions in a list."""
 
     PIN = "pin"
     UNPIN = "unpin"
@@ -46,33 +45,33 @@ UNDOES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """With which sessions it was done; `left_out` are those that are not the person's to do it with."""
+class ActionResult:
+    """The sessions that were changed, and those `left_out` for which the user lacks the right."""
 
     ids: list[str]
     left_out: int
 
 
-def organise(*, user: User, deed: SessionAction, session_ids: Iterable[str]) -> Done:
-    """Do one thing with many sessions: with each that the person may do it with.
+def apply_action(*, user: User, action: SessionAction, session_ids: Iterable[str]) -> ActionResult:
+    """Apply an action to many sessions: to those for which the user has the right.
 
-    Raises ServiceError, for the first of them, when there is none.
+    If there are none, the ServiceError of the first session is raised.
     """
     done: list[str] = []
     refused: list[ServiceError] = []
     for session_id in dict.fromkeys(session_ids):
         try:
-            _DO[deed](user, session_id)
+            _FUNCTIONS[action](user, session_id)
             done.append(session_id)
         except ServiceError as refusal:
             refused.append(refusal)
     if refused and not done:
         raise refused[0]
-    return Done(done, len(refused))
+    return ActionResult(done, len(refused))
 
 
 def pin(user: User, session_id: str) -> None:
-    """Keep a session on top of the person's own list."""
+    """Pin a session in the user's own list."""
     user_state.pin(session=session_for(user, session_id)[0], user=user)
 
 
@@ -90,7 +89,7 @@ def archive(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def restore(user: User, session_id: str) -> None:
-    """Take a session out of the archive."""
+    """Restore a session from the archive."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     set_archived(session=session, archived=False)
 
@@ -108,7 +107,7 @@ def set_archived(*, session: Session, archived: bool) -> None:
 def delete(user: User, session_id: str) -> None:
     """Delete a session for all users at once (LIVE-06). Its rows stay, so that `undelete` restores all of it.
 
-    A turn that runs is stopped; what is queued behind it waits.
+    A running turn is stopped, and queued messages wait.
     """
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     _change(session, status=Session.Status.DELETED, deleted_at=timezone.now())
@@ -118,13 +117,13 @@ def delete(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def undelete(user: User, session_id: str) -> None:
-    """Restore a deleted session for all of its users. Queued messages are answered now."""
+    """Restore a deleted session for all its users, and answer its queued messages."""
     bring_back(session=deleted_session_for(user, session_id), author=user)
 
 
 @transaction.atomic
 def bring_back(*, session: Session, author: User) -> None:
-    """Undo the deletion of a session that was fetched for an author who may."""
+    """Undo the deletion of a session. The caller has checked the author's rights."""
     before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
     tx = _change(session, status=before, deleted_at=None)
     record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
@@ -135,23 +134,26 @@ def bring_back(*, session: Session, author: User) -> None:
 
 @transaction.atomic
 def leave(user: User, session_id: str) -> None:
-    """Give up one's own share of a session; guests leave its workspace with their last. Owners cannot."""
+    """Remove the user's own share of a session.
+
+    Guests leave its workspace with their last share. Owners cannot leave.
+    """
     session, role = session_for(user, session_id)
     if role == SessionRole.OWNER:
         raise ServiceError("is_owner", _("You own this session. Archive or delete it instead."))
     Share.objects.filter(session=session, user=user).delete()
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
-    transaction.on_commit(lambda: publish(session.pk, [AccessChanged()]))
+    publish_on_commit(session.pk, [AccessChanged()])
 
 
 def _change(session: Session, **values: object) -> SessionTransaction:
-    """Change columns that are not the conversation's: the session keeps its place among the last active."""
+    """Change columns that do not count as activity: the session keeps its position in lists."""
     tx = SessionTransaction.lock(session.pk)
     if tx.session.building_until is not None:
-        raise NoSuchSession  # it is being erased
+        raise NoSuchSession  # the session is being erased
     if tx.session.status != session.status and Session.Status.DELETED in (tx.session.status, session.status):
-        raise NoSuchSession  # deleted, or brought back, since it was looked at
+        raise NoSuchSession  # deleted or restored since it was read
     for column, value in values.items():
         setattr(tx.session, column, value)
     tx.session_changed()
@@ -161,7 +163,7 @@ def _change(session: Session, **values: object) -> SessionTransaction:
     return tx
 
 
-_DO: dict[SessionAction, Callable[[User, str], None]] = {
+_FUNCTIONS: dict[SessionAction, Callable[[User, str], None]] = {
     SessionAction.PIN: pin,
     SessionAction.UNPIN: unpin,
     SessionAction.ARCHIVE: archive,

@@ -1,4 +1,4 @@
-"""How a session's own columns change: what they were before stays on record (MSG-11)."""
+"""Change a session's columns, and save revisions of the old values (MSG-11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chat.models import Session, SessionRevision, User
 from chat.services.transaction import SessionTransaction
 
 Kind = SessionRevision.Kind
-# What is kept of a change; it is one of its kind when the first of the columns is among those that are set.
+# The columns of each kind of revision. A change is of a kind if it sets the first of the kind's columns.
 RECORDED: dict[Kind, tuple[str, ...]] = {
     Kind.TITLE: ("title",),
     Kind.SYSTEM_PROMPT: ("system_prompt",),
@@ -16,9 +16,9 @@ RECORDED: dict[Kind, tuple[str, ...]] = {
 
 
 def change(tx: SessionTransaction, author: User | None, **values: object) -> None:
-    """Set columns of a session that the caller has locked; nothing happens where nothing changes.
+    """Set columns of a session that the caller has locked. Equal values change nothing.
 
-    `author` is None where Parley itself does it.
+    `author` is None if the server changes them.
     """
     before = {column: getattr(tx.session, column) for column in values}
     changed = {column: value for column, value in values.items() if value != before[column]}
@@ -30,20 +30,20 @@ def change(tx: SessionTransaction, author: User | None, **values: object) -> Non
     for kind, (first, *others) in RECORDED.items():
         was = {column: before[column] for column in (first, *others) if column in changed}
         if was and first in values:
-            _remember(tx.session, author, kind, was)
+            _save_revision(tx.session, author, kind, was)
     tx.save(*changed)
 
 
 def change_config(tx: SessionTransaction, author: User, kind: Kind, **values: object) -> None:
-    """Set values in the `config` of a session that the caller has locked, and keep a record of that kind."""
+    """Set values in the `config` of a session that the caller has locked, and save a revision of this kind."""
     before = tx.session.config
     config = {**tx.session.config_values, **values}
     if config != before:
         tx.session.config = config
         tx.session_changed()
-        _remember(tx.session, author, kind, {"config": before})
+        _save_revision(tx.session, author, kind, {"config": before})
         tx.save("config")
 
 
-def _remember(session: Session, author: User | None, kind: Kind, before: dict[str, object]) -> None:
+def _save_revision(session: Session, author: User | None, kind: Kind, before: dict[str, object]) -> None:
     SessionRevision.objects.create(session=session, user=author, kind=kind, revision=session.revision, before=before)

@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import ids
-from chat.bus.publisher import stirred
 from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
@@ -31,16 +30,16 @@ from chat.models import (
 )
 from chat.services.batches import Pacer, batches
 from chat.services.deletion import sessions
-from chat.services.messages.validation import storable
-from chat.services.runs.control import can_go_on, is_heard
+from chat.services.messages.validation import validate_message
+from chat.services.runs.control import can_continue, has_context
 from chat.services.runs.turns import resume_turn
 from chat.services.sessions import incomplete
-from chat.services.transaction import SessionTransaction
+from chat.services.transaction import SessionTransaction, notify_session_lists
 
 BATCH = 500
-# What a session takes over from the one that it was forked from.
+# Columns that a fork takes over from its session.
 INHERITED = ("workspace_id", "mode", "agent", "provider", "model", "system_prompt", "config", "context_window")
-# What decides about a copy; the rest of a row goes from row to row inside the database.
+# Columns that the copy needs in Python. The database copies the others.
 READ = (
     "session_id",
     "sequence",
@@ -48,22 +47,23 @@ READ = (
     "role",
     "status",
     "mode",
-    "run_id",
+    "turn_id",
     "response_id",
     "input_tokens",
     "output_tokens",
 )
-# What a copy gets of its own, and what it has none of: a message that is removed while it is copied stays in the copy.
+# Columns with a value of the copy's own, and columns that are null in it. A message that is removed while it is copied
+# stays in the copy.
 OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "open_suggestions", "attempt")
 NONE = ("key", "key_digest", "removed_at", "attempt_place")
 
 
 @dataclass(slots=True)
 class Copying:
-    """The rows to copy, in order, and the new ids of what they belong to, by the old ones."""
+    """The rows to copy, in order, and the new ids of messages, turns and responses, by the old ids."""
 
     rows: list[ChatMessage]
-    goes_on: bool
+    resumes: bool
     copies: dict[str, str] = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=lambda: defaultdict(ids.turn_id, {"": ""}))
     responses: dict[str, str] = field(default_factory=lambda: defaultdict(ids.response_id, {"": ""}))
@@ -84,63 +84,63 @@ def fork(
     session_id: str = "",
     key_digest: str | None = None,
 ) -> Session:
-    """Copy a session up to a message, inclusive, into a new one that is the author's alone, named `session_id`.
+    """Copy a session up to and including a message into a new private session of the author, with id `session_id`.
 
-    `text` replaces the last of the copied user texts, and the copy ends with it. `run` continues from the end, as a
-    retry does, if that waits for an answer. A large session is copied in several transactions and appears when all of
-    it is there; what is edited meanwhile is copied with its old or its new text. Raises ServiceError: unknown message,
-    unstorable text, no user text to change, the agent is still working on what would be copied, or another large copy
-    of the author's is being made.
+    `text` replaces the last copied user text, and the copy ends there. `run` continues from the end, as a retry does,
+    if the last row needs an answer. A large session is copied in several transactions, and appears when it is complete;
+    a message that is edited in the meantime is copied with its old or its new text. Raises ServiceError if the message
+    does not exist, the text cannot be stored, there is no user text to replace, the agent is using a row to copy, or
+    another large session of the author is being copied.
     """
     require_disk()
-    said = None if text is None else storable(text)
+    new_text = None if text is None else validate_message(text)
     columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
-    copying = _copying(session, message_id, said, run)
+    copying = _copying(session, message_id, new_text, run)
     if len(copying.batches) > 1:
-        return _fork_in_batches(session, author, message_id, said, copying, columns)
+        return _fork_in_batches(session, author, message_id, new_text, copying, columns)
     with transaction.atomic():
         Session.objects.select_for_update().filter(pk=session.pk).first()  # no changes during the copy
-        copying = _copying(session, message_id, said, run)
-        made = _make(session, author, message_id, copying, columns)
-        _copy(made, copying, copying.rows)
-        _finish(made, author, copying, said)
-    return made
+        copying = _copying(session, message_id, new_text, run)
+        copy = _make(session, author, message_id, copying, columns)
+        _copy(copy, copying, copying.rows)
+        _finish(copy, author, copying, new_text)
+    return copy
 
 
 def _fork_in_batches(
-    session: Session, author: User, message_id: str, said: str | None, copying: Copying, columns: dict[str, Any]
+    session: Session, author: User, message_id: str, new_text: str | None, copying: Copying, columns: dict[str, Any]
 ) -> Session:
     incomplete.require_none_of(author)
-    made = _make(session, author, message_id, copying, columns | incomplete.new_columns())
+    copy = _make(session, author, message_id, copying, columns | incomplete.new_columns())
     pacer = Pacer()
     try:
         for batch in copying.batches:
             with transaction.atomic():
-                incomplete.touch(made)
-                _copy(made, copying, batch)
+                incomplete.touch(copy)
+                _copy(copy, copying, batch)
             pacer.pause()
         with transaction.atomic():
-            incomplete.complete(made)
-            _finish(made, author, copying, said)
+            incomplete.complete(copy)
+            _finish(copy, author, copying, new_text)
     except BaseException:
-        sessions.discard(made.pk)
+        sessions.discard(copy.pk)
         raise
-    return made
+    return copy
 
 
-def _copying(session: Session, message_id: str, said: str | None, run: bool) -> Copying:
+def _copying(session: Session, message_id: str, new_text: str | None, run: bool) -> Copying:
     rows = _rows_until(session, message_id)
-    if said is not None:
+    if new_text is not None:
         rows = _ending_with_user_text(rows)
-    goes_on = run and can_go_on(rows[-1]) and (said is not None or is_heard(rows[-1]))
-    return Copying(rows if goes_on else [*rows, *_end_of_turn(rows[-1])], goes_on)
+    resumes = run and can_continue(rows[-1]) and (new_text is not None or has_context(rows[-1]))
+    return Copying(rows if resumes else [*rows, *_end_of_turn(rows[-1])], resumes)
 
 
 def _rows_until(session: Session, message_id: str) -> list[ChatMessage]:
     present = Session.objects.filter(pk=session.pk).exclude(status=Session.Status.DELETED)
     if not present.exists():
         raise NoSuchSession
-    live = ChatMessage.objects.live(session.pk)
+    live = ChatMessage.objects.in_conversation(session.pk)
     last = live.filter(pk=message_id).values_list("sequence", flat=True).first()
     if last is None:
         raise NoSuchMessage
@@ -167,15 +167,15 @@ def _ending_with_user_text(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
-    """The row that ends a row's turn, if it comes next."""
+    """Return the row after this one if it ends the turn."""
     following = ChatMessage.objects.filter(session=last.session_id, sequence=(last.sequence or 0) + 1)
-    return _read(following.filter(type=MessageType.TURN_DONE, run_id=last.run_id))
+    return _read(following.filter(type=MessageType.TURN_DONE, turn_id=last.turn_id))
 
 
 @transaction.atomic
 def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
     rows = copying.rows
-    made = Session.objects.create(
+    copy = Session.objects.create(
         owner=author,
         title=_forked_title(session.title),
         parent_session=session,
@@ -186,8 +186,8 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         **{name: getattr(session, name) for name in INHERITED},
         **columns,
     )
-    SessionRun.objects.create(session=made)
-    return made
+    SessionRun.objects.create(session=copy)
+    return copy
 
 
 def _forked_title(title: str) -> str:
@@ -195,38 +195,38 @@ def _forked_title(title: str) -> str:
     return _("%(title)s (fork)") % {"title": title[:room]} if title else ""
 
 
-def _copy(made: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
-    """Copy rows, with new ids, and their files after those that are copied already."""
+def _copy(copy: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
+    """Append copies of rows with new ids, and of their attachments."""
     table = ChatMessage._meta.db_table
-    kept = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in (*OWN, *NONE)]
-    columns = ", ".join(f'"{column}"' for column in (*OWN, *NONE, *kept))
-    values = ", ".join(["%s"] * len(OWN) + ["NULL"] * len(NONE) + [f'"{column}"' for column in kept])
-    # Thousands of whole rows through Python would block all other writers.
+    kept_columns = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in (*OWN, *NONE)]
+    columns = ", ".join(f'"{column}"' for column in (*OWN, *NONE, *kept_columns))
+    values = ", ".join(["%s"] * len(OWN) + ["NULL"] * len(NONE) + [f'"{column}"' for column in kept_columns])
+    # Copied in the database, because thousands of rows in Python would block all other writers.
     statement = f'INSERT INTO "{table}" ({columns}) SELECT {values} FROM "{table}" WHERE "id" = %s'  # noqa: S608  # names of the model's own
     parameters = []
     for place, row in enumerate(rows, len(copying.copies) + 1):
-        turn, response = copying.turns[row.run_id], copying.responses[row.response_id]
+        turn, response = copying.turns[row.turn_id], copying.responses[row.response_id]
         copying.copies[row.pk] = ids.message_id()
-        parameters.append((copying.copies[row.pk], made.pk, place, place, turn, response, 0, "", row.pk))
+        parameters.append((copying.copies[row.pk], copy.pk, place, place, turn, response, 0, "", row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
-    _copy_attachments(made, {row.pk: copying.copies[row.pk] for row in rows})
+    _copy_attachments(copy, {row.pk: copying.copies[row.pk] for row in rows})
 
 
-def _finish(made: Session, author: User, copying: Copying, said: str | None) -> None:
-    if ChatMessage.objects.filter(session=made).count() != len(copying.rows):
+def _finish(copy: Session, author: User, copying: Copying, new_text: str | None) -> None:
+    if ChatMessage.objects.filter(session=copy).count() != len(copying.rows):
         raise NoSuchSession  # the original was erased during the copy
-    if said is not None:
-        _reword(copying.copies[copying.rows[-1].pk], author, said)
-    _end(made, goes_on=copying.goes_on)
-    transaction.on_commit(lambda: stirred(sessions=[made.pk]))
+    if new_text is not None:
+        _reword(copying.copies[copying.rows[-1].pk], author, new_text)
+    _end(copy, resumes=copying.resumes)
+    notify_session_lists(sessions=[copy.pk])
 
 
 def _reword(message_id: str, author: User, text: str) -> None:
-    """Make the edited text a message of the user who forks, which the agent answers."""
-    said = ChatMessage.objects.filter(pk=message_id)
-    said.update(include_in_context=True)
-    said.exclude(text=text).update(
+    """Replace a message's text, as a message of the user who forks."""
+    message = ChatMessage.objects.filter(pk=message_id)
+    message.update(include_in_context=True)
+    message.exclude(text=text).update(
         text=text,
         user=author,
         sender=author.sender[:200],
@@ -238,27 +238,27 @@ def _reword(message_id: str, author: User, text: str) -> None:
     )
 
 
-def _copy_attachments(made: Session, copies: dict[str, str]) -> None:
-    """Give the copies their files; the stored bytes are shared by both.
+def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
+    """Copy the attachments of messages. Both share the stored file.
 
-    The rows are locked, so that the last user of the bytes cannot go before the copies are counted as users.
+    The rows are locked, so that the last row of a stored file cannot be deleted before its copy exists.
     """
     files = list(Attachment.objects.select_for_update().filter(message__in=list(copies)))
     for file in files:
         file.message_id = copies[file.message_id or ""]
-        file.pk, file.session = ids.attachment_id(), made
+        file.pk, file.session = ids.attachment_id(), copy
     Attachment.objects.bulk_create(files, batch_size=BATCH)
 
 
-def _end(made: Session, *, goes_on: bool) -> None:
-    """Let the last turn go on, or close it."""
-    tx = SessionTransaction.lock(made.pk)
-    last = ChatMessage.objects.filter(session=made).order_by("sequence").last()
-    if last is None or not last.run_id or last.type == MessageType.TURN_DONE:
+def _end(copy: Session, *, resumes: bool) -> None:
+    """Resume the last turn, or close it."""
+    tx = SessionTransaction.lock(copy.pk)
+    last = ChatMessage.objects.filter(session=copy).order_by("sequence").last()
+    if last is None or not last.turn_id or last.type == MessageType.TURN_DONE:
         return
-    if goes_on:
-        resume_turn(tx, last.run_id, made.owner)
+    if resumes:
+        resume_turn(tx, last.turn_id, copy.owner)
     else:
-        done = ChatMessage(type=MessageType.TURN_DONE, run_id=last.run_id, mode=last.mode, duration_seconds=0.0)
+        done = ChatMessage(type=MessageType.TURN_DONE, turn_id=last.turn_id, mode=last.mode, duration_seconds=0.0)
         tx.insert("turn_done", done)
     tx.save()

@@ -1,8 +1,8 @@
 """Sessions whose rows are written or deleted in several transactions.
 
-Such a session has `building_until` and the status DELETED, so that no one can open, list or restore it. Each
-transaction sets `building_until` anew. A session whose time is over is left over from a crash, whatever it was to
-become: the maintenance job deletes the rest of it.
+Such a session has `building_until` and the status DELETED, so that no user can open, list or restore it. Each
+transaction extends `building_until`. A session whose time is over was abandoned in a crash, and the maintenance job
+deletes its rows.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ ABANDONED_AFTER = timedelta(minutes=10)
 
 
 def until() -> datetime:
-    """Return the time until which the next transaction has to follow."""
+    """Return the time before which the next transaction has to follow."""
     return timezone.now() + ABANDONED_AFTER
 
 
 def new_columns() -> dict[str, object]:
-    """Return the columns of a session that is going to be written in several transactions."""
+    """Return the columns of a new session that is written in several transactions."""
     return {"status": Session.Status.DELETED, "building_until": until()}
 
 
 def touch(session: Session) -> None:
     """Keep an incomplete session for the next batch, within its transaction.
 
-    Raises NoSuchSession when it was taken for abandoned and is being deleted.
+    Raises NoSuchSession if it counted as abandoned and is being deleted.
     """
     _replace(session, building_until=until())
 
 
 def complete(session: Session, status: str = Session.Status.ACTIVE) -> None:
-    """Show a session to its owner now that all its rows are written. Raises NoSuchSession as `touch` does."""
+    """Make a session visible after all its rows are written. Raises NoSuchSession as `touch` does."""
     _replace(session, building_until=None, status=status)
 
 
 def abandoned() -> QuerySet[Session]:
-    """Return the sessions that a crash has left incomplete."""
+    """Return the sessions that were abandoned in a crash."""
     return Session.objects.filter(building_until__lt=timezone.now())
 
 
 def require_none_of(owner: User) -> None:
-    """Refuse a second large copy at the same time. Raises Busy."""
+    """Raise Busy if another large session of the owner is being copied."""
     recent = Session.objects.filter(owner=owner, building_until__gte=timezone.now())
     if recent.exists():
         raise Busy(_("Another of your large sessions is being copied. Try again in a moment."))

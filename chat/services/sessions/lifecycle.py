@@ -1,26 +1,40 @@
-"""Sessions: making them, naming them, choosing their agent and model."""
+"""Create and rename sessions, and change their agent, model and settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.reasoning import Reasoning
 from chat import ids
 from chat.agents_setup import registry
-from chat.bus.publisher import stirred
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
-from chat.models import Session, SessionRun, User, Workspace
+from chat.models import Session, SessionRevision, SessionRun, User, Workspace
 from chat.queries import presets
+from chat.queries import reasoning as reasoning_options
 from chat.services.messages.sending import send_message
-from chat.services.messages.validation import exact
+from chat.services.messages.validation import validate_characters
 from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import titles
-from chat.services.sessions.fields import change
-from chat.services.sessions.reasoning import set_reasoning
-from chat.services.transaction import SessionTransaction
+from chat.services.sessions.fields import change, change_config
+from chat.services.transaction import SessionTransaction, notify_session_lists
+
+
+class Configuration(TypedDict, total=False):
+    """What a session may differ in from its agent. None keeps a value."""
+
+    mode: str | None
+    tools: Sequence[str] | None
+    max_rounds: int | None
+    reasoning_effort: str | None
+    thinking_budget: int | None
+
+
+UNCHANGED: tuple[dict[str, object], ...] = ({}, {"mode": Session.Mode.AGENT})
 
 
 @transaction.atomic
@@ -36,9 +50,9 @@ def create_session(
     session_id: str = "",
     key_digest: str | None = None,
 ) -> Session:
-    """Make a session with an agent preset, the default one where that is not on offer; `session_id` names it.
+    """Create a session with an agent preset, or the default preset if that one is not offered.
 
-    It keeps its own copy of the preset: what becomes of that one later changes nothing here.
+    The session keeps a copy of the preset, so that later changes of the preset do not affect it.
     """
     preset = presets.offered(agent) or presets.preset()
     if not model:
@@ -47,17 +61,17 @@ def create_session(
         pk=session_id or ids.session_id(),
         workspace=workspace or current_workspace(owner),
         owner=owner,
-        title=exact(title)[:200],
+        title=validate_characters(title)[:200],
         agent=preset.name,
         provider=provider,
         model=model,
-        system_prompt=preset.system_prompt if system_prompt is None else exact(system_prompt),
+        system_prompt=preset.system_prompt if system_prompt is None else validate_characters(system_prompt),
         config=presets.copy_of(preset),
         key_digest=key_digest,
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
-    transaction.on_commit(lambda: stirred(sessions=[session.pk]))
+    notify_session_lists(sessions=[session.pk])
     return session
 
 
@@ -73,18 +87,14 @@ def begin_session(
     model: str = "",
     title: str = "",
     system_prompt: str | None = None,
-    mode: str = Session.Mode.AGENT,
-    tools: Sequence[str] | None = None,
-    max_rounds: int | None = None,
-    reasoning_effort: str | None = None,
-    thinking_budget: int | None = None,
     session_id: str = "",
     key_digest: str | None = None,
+    **configuration: Unpack[Configuration],
 ) -> Session:
-    """Make a session, and send its first message with it if there is one: both or neither.
+    """Create a session and send its first message, if there is one, in one transaction.
 
-    `workspace` has been fetched for the owner; without one it is that which they are in.
-    Raises ServiceError: the agent, the model or a tool is not on offer, the text cannot be sent.
+    The caller checks the right to `workspace`; None is the owner's current one. Raises ServiceError for an agent, model
+    or tool that is not offered, or a text that cannot be sent.
     """
     if agent and presets.offered(agent) is None:
         raise _no_such_agent(agent)
@@ -101,17 +111,8 @@ def begin_session(
         session_id=session_id,
         key_digest=key_digest,
     )
-    choices = (tools, max_rounds, reasoning_effort, thinking_budget)
-    if mode != Session.Mode.AGENT or any(choice is not None for choice in choices):
-        configure(
-            session=session,
-            author=owner,
-            tools=tools,
-            max_rounds=max_rounds,
-            mode=mode,
-            reasoning_effort=reasoning_effort,
-            thinking_budget=thinking_budget,
-        )
+    if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
+        configure(session=session, author=owner, **configuration)
         session.refresh_from_db()
     if text.strip():
         send_message(session=session, author=owner, text=text)
@@ -120,11 +121,11 @@ def begin_session(
 
 @transaction.atomic
 def rename(*, session: Session, author: User, title: str) -> None:
-    """Give the session a title of at most 200 characters; Parley never replaces it by one of its own.
+    """Set the session's title, of at most 200 characters. It is never replaced by an automatic title.
 
     Raises ServiceError.
     """
-    title = exact(" ".join(title.split()))
+    title = validate_characters(" ".join(title.split()))
     if len(title) > 200:
         raise ServiceError("too_long", _("A title can have up to 200 characters."))
     tx = SessionTransaction.lock(session.pk)
@@ -133,7 +134,7 @@ def rename(*, session: Session, author: User, title: str) -> None:
 
 @transaction.atomic
 def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
-    """Choose the model of the next response (RUN-16) and look up its context window (RUN-05)."""
+    """Set the model of the next response (RUN-16) and its context window (RUN-05)."""
     if not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
@@ -141,9 +142,9 @@ def set_model(*, session: Session, author: User, provider: str, model: str) -> N
 
 @transaction.atomic
 def set_agent(*, session: Session, author: User, agent: str) -> None:
-    """Let another preset make the next response: its tools, its model if that is on offer, and its system prompt.
+    """Set the agent preset of the next response, with its tools, its model if that is offered, and its system prompt.
 
-    A system prompt that people have written stays; only the old preset's own gives way. Raises ServiceError.
+    A system prompt that a user wrote stays. Raises ServiceError.
     """
     chosen = presets.offered(agent) if agent else None
     if chosen is None:
@@ -172,8 +173,8 @@ def configure(
     """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
 
     None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
-    Raises ServiceError: a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
-    model does not offer, an archived session.
+    Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
+    model does not offer, or an archived session.
     """
     if mode is not None and mode not in Session.Mode.values:
         raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
@@ -190,18 +191,30 @@ def configure(
 
 
 @transaction.atomic
+def set_reasoning(*, session: Session, author: User, effort: str | None = None, budget: int | None = None) -> None:
+    """Set the reasoning of the next response: its effort, its thinking budget in tokens, or both.
+
+    None keeps a value; "" and 0 leave it to the model. Raises Invalid for reasoning that the model does not offer.
+    """
+    tx = SessionTransaction.lock(session.pk)
+    reasoning_options.check(tx.session.provider, tx.session.model, effort, budget)
+    chosen = reasoning_options.changed(Reasoning.of(tx.session.config_values), effort, budget)
+    change_config(tx, author, SessionRevision.Kind.REASONING, **chosen.to_config())
+
+
+@transaction.atomic
 def set_system_prompt(*, session: Session, author: User, system_prompt: str, seen: str | None = None) -> None:
     """Change the system prompt, from the next response on.
 
-    `seen` is the prompt that the author had before them: ServiceError as "stale", with the `current` one, when somebody
-    has changed it since; and when the session is archived.
+    `seen` is the prompt that the author's change is based on. Raises ServiceError "stale", with the `current` prompt,
+    if it was changed since, and ServiceError if the session is archived.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     present = tx.session.system_prompt
     if seen is not None and present not in (seen, system_prompt):
         raise ServiceError("stale", _("Someone else changed the system prompt in the meantime."), current=present)
-    change(tx, author, system_prompt=exact(system_prompt))
+    change(tx, author, system_prompt=validate_characters(system_prompt))
 
 
 def _of_model(provider: str, model: str) -> dict[str, object]:
@@ -209,8 +222,8 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
 
 
 def _no_such_model(provider: str, model: str) -> ServiceError:
-    words = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
-    return ServiceError("no_such_model", words % {"model": model, "provider": provider})
+    message = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
+    return ServiceError("no_such_model", message % {"model": model, "provider": provider})
 
 
 def _no_such_agent(agent: str) -> ServiceError:

@@ -1,4 +1,4 @@
-"""Titles of sessions that no user has named: the first words of the session, then a title from a model."""
+"""Automatic titles of sessions: the first words of the session, then a title from a model."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction
 
 TITLE_WORDS = 60
-# What a model calls a title; a longer line is an answer, or an excuse.
+# The longest title from a model, in characters. A longer line is not a title.
 LONGEST_TITLE = 100
-# How much a model is shown of each of the first messages, and of how many.
+# How many characters of each of the first messages a model gets, and of how many messages.
 EXCERPT = 2000
 FIRST = 4
-# The title that Parley gave, in `Session.config`, until a better one is found or a user sets one.
+# The key in `Session.config` of an automatic title that a model or a user has not replaced yet.
 MARK = "automatic_title"
 
 _LABEL = re.compile(r"(?i)\A(?:session |chat |conversation )?(?:title|标题|標題|题目|題目)\s*[:：]\s*")
-_DRESS = " *`\"'“”‘’«»„「」『』《》【】"
+_DECORATION = " *`\"'“”‘’«»„「」『』《》【】"
 _JOINERS = "\u200c\u200d"
 
 
 @dataclass(frozen=True, slots=True)
 class Untitled:
-    """A session whose title may be replaced by a model's; `opening` is how it begins, (role, text) each."""
+    """A session whose title a model may replace. `opening` has the first messages as (role, text)."""
 
     agent: Agent
     opening: tuple[tuple[str, str], ...]
 
 
-def name_after(tx: SessionTransaction, row: ChatMessage) -> list[str]:
-    """Name a session that has no title after its first message; returns the columns that are to be saved."""
-    said = ChatMessage.objects.filter(session_id=row.session_id, role=MessageRole.USER)
-    if tx.session.title or said.exclude(pk=row.pk).exists():
+def set_first_title(tx: SessionTransaction, row: ChatMessage) -> list[str]:
+    """Set the title of a session without one from its first message. Return the columns to save."""
+    messages = ChatMessage.objects.filter(session_id=row.session_id, role=MessageRole.USER)
+    if tx.session.title or messages.exclude(pk=row.pk).exists():
         return []
     tx.session.title = opening_words(row.text or _files(row))
     tx.session.config = {**tx.session.config_values, MARK: tx.session.title}
@@ -53,7 +53,7 @@ def name_after(tx: SessionTransaction, row: ChatMessage) -> list[str]:
 
 
 def opening_words(text: str) -> str:
-    """The words with which a text begins, not cut within a word where it has any."""
+    """Return the first words of a text, cut between words if possible."""
     line = " ".join(text[: 4 * TITLE_WORDS].split())
     if len(line) <= TITLE_WORDS:
         return line
@@ -62,15 +62,15 @@ def opening_words(text: str) -> str:
 
 
 def untitled(session_id: str) -> Untitled | None:
-    """Say with what a model is asked for a better title; None where nobody wants one, or there is no model to ask.
+    """Return the input for a title from a model; None if the title is not automatic or there is no model.
 
-    One query where the title is not Parley's own (any more), two where it is.
+    Takes one query if the title is not automatic, else two.
     """
     session = Session.objects.filter(pk=session_id).exclude(status=Session.Status.DELETED).first()
     if session is None or not _is_marked(session) or registry().is_demo(session.provider):
         return None
     opening = _opening(session)
-    if MessageRole.ASSISTANT not in dict(opening):  # it has failed, or has been stopped before the first word
+    if MessageRole.ASSISTANT not in dict(opening):  # the turn failed, or was stopped before the first word
         return None
     try:
         agent = registry().build_agent(presets.own(session))
@@ -82,9 +82,9 @@ def untitled(session_id: str) -> Untitled | None:
 
 @transaction.atomic
 def retitle(*, session_id: str, title: str, tokens: int | None) -> None:
-    """Replace Parley's own title by a model's, unless somebody has given one meanwhile, and count the model's tokens.
+    """Replace an automatic title by a model's, unless a user has set one since, and count the model's tokens.
 
-    With an empty one the present title is settled: nobody is asked again. Raises NoSuchSession.
+    An empty title keeps the current one, and no model is asked again. Raises NoSuchSession.
     """
     tx = SessionTransaction.lock(session_id)
     session = tx.session
@@ -99,12 +99,12 @@ def retitle(*, session_id: str, title: str, tokens: int | None) -> None:
 
 
 def unmarked(session: Session) -> dict[str, Any]:
-    """The session's `config` when its title is not Parley's own any more."""
+    """Return the session's `config` without the mark of an automatic title."""
     return {name: value for name, value in session.config_values.items() if name != MARK}
 
 
-def is_made_of(session: Session, row: ChatMessage) -> bool:
-    """Return whether Parley made a session's title of a message: it, or a model for it, and no user since."""
+def is_title_from(session: Session, row: ChatMessage) -> bool:
+    """Return whether a session's title was made from a message, automatically or by a model, and no user changed it."""
     last = SessionRevision.objects.filter(session=session, kind=SessionRevision.Kind.TITLE).order_by("-pk").first()
     if last is not None:
         return last.user_id is None
@@ -113,10 +113,14 @@ def is_made_of(session: Session, row: ChatMessage) -> bool:
 
 
 def title_in(reply: str) -> str:
-    """Take the title out of what a model has said: one line without its dress; "" where there is none."""
+    """Return the title in a model's reply: one line without decoration; "" if there is none."""
     line = next(iter(reply.strip().splitlines()), "")
     plain = "".join(each if each.isprintable() or each in _JOINERS else " " for each in line)
-    title = _LABEL.sub("", " ".join(plain.split()).lstrip(_DRESS + "#")).lstrip(_DRESS).rstrip(_DRESS + ".。")
+    title = (
+        _LABEL.sub("", " ".join(plain.split()).lstrip(_DECORATION + "#"))
+        .lstrip(_DECORATION)
+        .rstrip(_DECORATION + ".。")
+    )
     return title if len(title) <= LONGEST_TITLE else ""
 
 
@@ -125,10 +129,10 @@ def _is_marked(session: Session) -> bool:
 
 
 def _opening(session: Session) -> tuple[tuple[str, str], ...]:
-    said = ChatMessage.objects.live(session.pk).filter(
+    messages = ChatMessage.objects.in_conversation(session.pk).filter(
         type=MessageType.TEXT, role__in=(MessageRole.USER, MessageRole.ASSISTANT), include_in_context=True
     )
-    first = said.order_by("sequence").values_list("role", Left("text", EXCERPT))[:FIRST]
+    first = messages.order_by("sequence").values_list("role", Left("text", EXCERPT))[:FIRST]
     return tuple((role, text) for role, text in first if text)
 
 

@@ -2,79 +2,72 @@
 
 from __future__ import annotations
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from chat.bus.publisher import stirred
 from chat.models import ChatMessage, Session, User, UserSessionState
 from chat.queries.session_list import said_by_others
-from chat.services.messages.validation import bounded
+from chat.services.messages.validation import validate_text
+from chat.services.transaction import notify_session_lists
 
 
 def pin(*, session: Session, user: User) -> None:
-    """Keep the session on top of the person's list; pinning it again changes nothing."""
+    """Pin the session in the user's list. Pinning it again changes nothing."""
     _of(session, user).filter(pinned_at=None).update(pinned_at=timezone.now())
-    _tell(user)
+    notify_session_lists(users=[user.pk])
 
 
 def unpin(*, session: Session, user: User) -> None:
     """Unpin the session in the user's list."""
     UserSessionState.objects.filter(session=session, user=user).update(pinned_at=None)
-    _tell(user)
+    notify_session_lists(users=[user.pk])
 
 
 def mark_read(*, session: Session, user: User, revision: int) -> bool:
-    """Remember that the person has seen the messages up to a revision; it never goes back. False: nothing new."""
+    """Store that the user has read the session up to a revision. Return False if it was read so far before."""
     seen = min(revision, session.revision)
-    before = participation_of(user, session).read_revision
+    before = state_of(user, session).read_revision
     if seen <= before:
         return False
     moved = bool(_of(session, user).filter(read_revision__lt=seen).update(read_revision=seen))
-    news = ChatMessage.objects.filter(said_by_others(user), session=session, revision__gt=before, revision__lte=seen)
-    if moved and news.exists():
-        _tell(user)
+    unread = ChatMessage.objects.filter(said_by_others(user), session=session, revision__gt=before, revision__lte=seen)
+    if moved and unread.exists():
+        notify_session_lists(users=[user.pk])
     return moved
 
 
-def carry_readers(session_id: str, revision: int) -> None:
-    """Let messages be changed in nothing but their places: who has read them all will still have by `revision`."""
-    news = ChatMessage.objects.filter(
+def keep_read(session_id: str, revision: int) -> None:
+    """Keep the session read, up to `revision`, for users who have read all messages: the change has no new text."""
+    unread = ChatMessage.objects.filter(
         said_by_others(OuterRef("user")), session=session_id, revision__gt=OuterRef("read_revision")
     )
-    readers = UserSessionState.objects.filter(~Exists(news), session=session_id, read_revision__lt=revision)
+    readers = UserSessionState.objects.filter(~Exists(unread), session=session_id, read_revision__lt=revision)
     readers.update(read_revision=revision)
 
 
 def save_draft(*, session: Session, user: User, text: str) -> None:
-    """Save the text of the user's composer, for their other devices. "" clears it. Raises ServiceError."""
+    """Save the text of the user's composer for their other devices; "" clears it. Raises ServiceError."""
     draft_at = timezone.now() if text else None
-    _of(session, user).update(draft=bounded(text), draft_at=draft_at)
+    _of(session, user).update(draft=validate_text(text), draft_at=draft_at)
 
 
-def forget_draft(*, session: Session, user: User, sent: str) -> None:
-    """Forget the draft that became a message: it is the text that was sent, or how that began."""
+def delete_sent_draft(*, session: Session, user: User, sent: str) -> None:
+    """Delete the draft if it is the text that was sent, or its beginning."""
     rows = UserSessionState.objects.filter(session=session, user=user).exclude(draft="")
     draft = rows.values_list("draft", flat=True).first()
     if draft and sent.startswith(draft):
         rows.filter(draft=draft).update(draft="", draft_at=None)
 
 
-def participation_of(user: User, session: Session) -> UserSessionState:
-    """What the session is to the person; a fresh one, not stored, where it has been nothing yet."""
+def state_of(user: User, session: Session) -> UserSessionState:
+    """Return the user's state of the session; a new one that is not stored if there is none."""
     return UserSessionState.objects.filter(session=session, user=user).first() or UserSessionState(
         session=session, user=user
     )
 
 
-def _tell(user: User) -> None:
-    """Their other pages' lists show it too."""
-    user_id = user.pk
-    transaction.on_commit(lambda: stirred(people=[user_id]))
-
-
 def _of(session: Session, user: User) -> QuerySet[UserSessionState]:
-    """Find the person's row to change it; make it first where there is none, which two requests may do at once."""
+    """Return the user's row for an update. Create it if it is missing, which two requests may do at the same time."""
     rows = UserSessionState.objects.filter(session=session, user=user)
     if not rows.exists():
         UserSessionState.objects.bulk_create([UserSessionState(session=session, user=user)], ignore_conflicts=True)

@@ -58,7 +58,7 @@ def _role(message: MessagePart) -> None:
 
 
 def _placeless(message: MessagePart, now: datetime) -> MessagePart:
-    """Return a message that has left the conversation."""
+    """Return a message as removed from the conversation."""
     message.sequence = None
     if message.status == MessageStatus.QUEUED and (message.type, message.role) != ("text", "user"):
         message.status = MessageStatus.COMPLETE.value

@@ -178,5 +178,5 @@ class Document(Part):
     messages: Annotated[list[MessagePart], Field(max_length=MAX_MESSAGES)] = []
 
     def began(self) -> datetime | None:
-        """When the first thing in it was said."""
+        """The time of the first message."""
         return self.session.created_at or next((each.timestamp for each in self.messages if each.timestamp), None)

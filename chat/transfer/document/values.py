@@ -1,4 +1,4 @@
-"""The types of a document's values: what can be stored and shown."""
+"""Types of a document's values, limited to what can be stored and shown."""
 
 from __future__ import annotations
 

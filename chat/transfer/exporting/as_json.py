@@ -47,7 +47,7 @@ MESSAGE = (
     "sender",
     "model",
     "provider",
-    "run_id",
+    "turn_id",
     "response_id",
     "mode",
     "workflow_id",
@@ -81,6 +81,8 @@ MESSAGE = (
     "created_at",
 )
 ATTACHMENT = ("id", "name", "kind", "media_type", "size", "width", "height", "pages")
+# Names in the file of columns that have another name here.
+NAMES = {"turn_id": "run_id"}
 REQUEST = ("response_id", "revision", "agent", "provider", "model", "tools", "shared", "rows", "created_at")
 
 
@@ -131,7 +133,7 @@ def _name(user: User | None) -> str:
 def _columns(row: Model, names: Sequence[str]) -> Json:
     defaults = _defaults(type(row))
     values = ((name, getattr(row, name)) for name in names)
-    return {name: plain(value) for name, value in values if value not in defaults[name]}
+    return {NAMES.get(name, name): plain(value) for name, value in values if value not in defaults[name]}
 
 
 @cache

@@ -117,7 +117,7 @@ def _messages(session: Session, *, whole: bool, files: bool) -> Iterator[Json]:
 
 def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
     """Yield the session's rows in batches: the conversation in order, then rows without a place by time."""
-    live = _sized(ChatMessage.objects.live(session.pk).order_by("sequence"))
+    live = _sized(ChatMessage.objects.in_conversation(session.pk).order_by("sequence"))
     placeless = ChatMessage.objects.filter(session=session, sequence__isnull=True).order_by("created_at", "pk")
     others = _sized(placeless if whole else placeless.filter(removed_at__isnull=True))
     places = {name: place for place, (name, _chars) in enumerate(live, 1)}

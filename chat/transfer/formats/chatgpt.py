@@ -10,9 +10,9 @@ from functools import partial
 
 from agents.messages import Json
 from chat.projections.fences import fenced
-from chat.transfer.formats.chatgpt_content import Said, has_content, said_in
+from chat.transfer.formats.chatgpt_content import Content, has_content, read_content
 from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
-from chat.transfer.formats.turns import Turns, collected
+from chat.transfer.formats.turns import Turns, convert
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 # The members of a conversation that are read.
@@ -26,7 +26,7 @@ _UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
     """Read one conversation along its current path, with the files in its archive."""
-    return collected(
+    return convert(
         Source.CHATGPT,
         conversation,
         title="title",
@@ -68,35 +68,35 @@ def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries
     if not _is_said(message):
         left[Loss.HIDDEN] += content.get("content_type") not in _UNSEEN and has_content(message)
         return
-    time, said = as_time(message.get("create_time")), said_in(message, entries, left)
-    if not said.text and not said.files:
+    time, body = as_time(message.get("create_time")), read_content(message, entries, left)
+    if not body.text and not body.files:
         return
     match author.get("role"):
         case "user":
-            turns.say(said.text, time, said.files)
+            turns.say(body.text, time, body.files)
         case "system":
-            turns.instruct(said.text, time)
+            turns.instruct(body.text, time)
         case "tool":
             name = as_text(author.get("name")) or "tool"
-            turns.give_result(name, name, said.text, time, is_error=content.get("content_type") == "system_error")
-            if said.files:
-                turns.answer(", ".join(each["name"] for each in said.files), time, attachments=said.files)
+            turns.give_result(name, name, body.text, time, is_error=content.get("content_type") == "system_error")
+            if body.files:
+                turns.answer(", ".join(each["name"] for each in body.files), time, attachments=body.files)
         case "assistant":
-            _read_answer(message, said, turns, time, model)
+            _read_answer(message, body, turns, time, model)
         case role:
             left.add_unknown(role)
 
 
-def _read_answer(message: Json, said: Said, turns: Turns, time: str | None, model: str) -> None:
+def _read_answer(message: Json, body: Content, turns: Turns, time: str | None, model: str) -> None:
     content, recipient = as_dict(message.get("content")), as_text(message.get("recipient")) or "all"
     model = as_text(as_dict(message.get("metadata")).get("model_slug")) or model
     if content.get("content_type") == "thoughts":
-        turns.think(said.text, time, model)
+        turns.think(body.text, time, model)
     elif recipient == "all":
-        text = _code(said.text, content) if content.get("content_type") == "code" else said.text
-        turns.answer(text, time, model, said.files)
+        text = _code(body.text, content) if content.get("content_type") == "code" else body.text
+        turns.answer(text, time, model, body.files)
     else:
-        turns.call(recipient, recipient, said.text, time, model)
+        turns.call(recipient, recipient, body.text, time, model)
 
 
 def _code(text: str, content: Json) -> str:

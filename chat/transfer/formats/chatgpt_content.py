@@ -19,7 +19,7 @@ _PICTURES = ("image_asset_pointer",)
 
 
 @dataclass(slots=True)
-class Said:
+class Content:
     """A message's text and files; each file has a `name` and the `entry` of the archive that holds it."""
 
     text: str = ""
@@ -35,11 +35,11 @@ def has_content(message: Json) -> bool:
     )
 
 
-def said_in(message: Json, entries: Entries, left: Losses) -> Said:
+def read_content(message: Json, entries: Entries, left: Losses) -> Content:
     """Read a message; a file that is missing in the archive is replaced by its name."""
     reader = _Reader(message, entries, left)
     text = reader.text()
-    return Said(reader.with_attached(text), reader.files)
+    return Content(reader.with_attached(text), reader.files)
 
 
 class _Reader:

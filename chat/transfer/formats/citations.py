@@ -1,8 +1,8 @@
 """Citations in the texts of other products: their markers become Markdown links.
 
-ChatGPT puts markers between private characters or in lenticular brackets, and their sources into the metadata of the
-message; see https://github.com/danny-avila/LibreChat (api/server/utils/import) and
-https://github.com/mohamed-chs/convoviz. Claude says at which places a text block cites what.
+ChatGPT puts markers between private-use characters or in lenticular brackets, and their sources into the message's
+metadata; see https://github.com/danny-avila/LibreChat (api/server/utils/import) and
+https://github.com/mohamed-chs/convoviz. Claude gives the position and source of each citation in a text block.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ _ENCODED = {"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", '"': "%22", "\\": "%
 
 
 def with_sources(text: str, metadata: Json, left: Losses) -> str:
-    """Return a text of ChatGPT's with links in place of its markers, and further sources at its end."""
+    """Return a ChatGPT text with links in place of its markers, and further sources at its end."""
     if not metadata.get("content_references") and not _MARKER.search(text) and not _PRIVATE.search(text):
         return text
     by_marker, further = _references(metadata)
     by_marker |= _cited(text, metadata)
 
-    def replace(found: re.Match[str]) -> str:
-        said = by_marker.get(found[0], None)
-        if said is None:
-            said = _self_explaining(found[0])
-        if said is None:
+    def replace(match: re.Match[str]) -> str:
+        replacement = by_marker.get(match[0], None)
+        if replacement is None:
+            replacement = _self_explaining(match[0])
+        if replacement is None:
             left[Loss.CITATIONS] += 1
             return ""
-        return f" {said}" if said and found.start() and not text[found.start() - 1].isspace() else said
+        needs_space = replacement and match.start() and not text[match.start() - 1].isspace()
+        return f" {replacement}" if needs_space else replacement
 
     made = _PRIVATE.sub("", _MARKER.sub(replace, text))
     return _with_list(made, further)
 
 
 def cited_text(text: str, citations: Sequence[Any]) -> str:
-    """Return a text block of Claude's with a link behind each passage that cites a source."""
+    """Return a Claude text block with a link after each passage that cites a source."""
     places: dict[int, list[Link]] = {}
     for each in citations[:MOST_REFERENCES]:
         cited = as_dict(each)
@@ -59,8 +60,8 @@ def cited_text(text: str, citations: Sequence[Any]) -> str:
         places.setdefault(place, []).extend(link for link in links if link not in places.get(place, []))
     pieces, end = [], len(text)
     for place in sorted(places, reverse=True):
-        if said := _linked(places[place]):
-            pieces += [text[place:end], f" {said}"]
+        if replacement := _linked(places[place]):
+            pieces += [text[place:end], f" {replacement}"]
             end = place
     return "".join([text[:end], *reversed(pieces)])
 
@@ -71,13 +72,13 @@ def with_list(text: str, sources: Iterable[Json]) -> str:
 
 
 def titled_link(title: str, address: str) -> str:
-    """Return a link with a title in Markdown; the title alone where the address is none of the web."""
+    """Return a Markdown link with a title; only the title if the address is not a web address."""
     links = list(_links([{"title": title, "url": address}]))
     return _link(*links[0]) if links else title
 
 
 def _references(metadata: Json) -> tuple[dict[str, str], list[Link]]:
-    """What stands for each marker, and the sources that the message lists at its end."""
+    """Return the replacement of each marker, and the sources that the message lists at its end."""
     by_marker: dict[str, str] = {}
     further: list[Link] = []
     for each in as_list(metadata.get("content_references"))[:MOST_REFERENCES]:
@@ -99,22 +100,22 @@ def _sources(reference: Json) -> Iterator[Json]:
 
 
 def _shown(reference: Json) -> str:
-    """What the program shows for a reference that has no source: an entity's name, or nothing."""
+    """Return the text for a reference without a source: an entity's name, or ""."""
     name = as_text(reference.get("name")) or as_text(reference.get("alt"))
     return "" if reference.get("type") == "hidden" else _PRIVATE.sub("", name)
 
 
 def _cited(text: str, metadata: Json) -> dict[str, str]:
-    """What stands for the markers whose places `citations` tells."""
-    found: dict[str, str] = {}
+    """Return the replacements of the markers whose positions are in `citations`."""
+    replacements: dict[str, str] = {}
     for each in as_list(metadata.get("citations"))[:MOST_REFERENCES]:
         citation = as_dict(each)
         start, source = citation.get("start_ix"), as_dict(citation.get("metadata"))
         marker = _MARKER.match(text, start) if isinstance(start, int) and 0 <= start < len(text) else None
-        said = _linked(_links([source, citation])) or _file_name(source)
-        if marker and said:
-            found[marker[0]] = said
-    return found
+        replacement = _linked(_links([source, citation])) or _file_name(source)
+        if marker and replacement:
+            replacements[marker[0]] = replacement
+    return replacements
 
 
 def _file_name(source: Json) -> str:
@@ -123,7 +124,7 @@ def _file_name(source: Json) -> str:
 
 
 def _self_explaining(marker: str) -> str | None:
-    """What a marker says by itself: an entity's name, an address, the name of a file."""
+    """Return the text for a marker without a reference: an entity's name, an address, or a file name."""
     if marker.startswith("【"):
         name = marker.rpartition("†")[2].rstrip("】")
         return f"({_plain(name)})" if "." in name else None
@@ -152,7 +153,7 @@ def _with_list(text: str, links: Sequence[Link]) -> str:
 
 
 def _links(sources: Iterable[Json]) -> Iterator[Link]:
-    """The (title, address) of sources on the web, each once."""
+    """Return the (title, address) of web sources, without duplicates."""
     seen = set()
     for source in sources:
         address = _address(as_text(source.get("url")))
@@ -182,5 +183,5 @@ def _link(title: str, address: str) -> str:
 
 
 def _linked(links: Iterable[Link]) -> str:
-    said = ", ".join(_link(*link) for link in links)
-    return f"({said})" if said else ""
+    replacement = ", ".join(_link(*link) for link in links)
+    return f"({replacement})" if replacement else ""

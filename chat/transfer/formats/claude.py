@@ -1,6 +1,6 @@
-"""Conversations as claude.ai exports them: a list of messages, each made of blocks, or of one text in older exports.
+"""Read conversations from claude.ai exports: lists of messages with blocks, or with one text in older exports.
 
-The format is not documented. What is known of it: https://github.com/osteele/claude-chat-viewer and
+The format is not documented; see https://github.com/osteele/claude-chat-viewer and
 https://github.com/yetanotherchris/openwebui-importer.
 """
 
@@ -14,7 +14,7 @@ from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Sourc
 from chat.transfer.formats.turns import (
     MAX_FILES,
     Turns,
-    collected,
+    convert,
     first_words,
     path_to,
     text_file,
@@ -22,7 +22,7 @@ from chat.transfer.formats.turns import (
 )
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
-# The members of a conversation that are read.
+# The keys of a conversation that are read.
 KEYS = (
     *("name", "summary", "created_at", "updated_at", "chat_messages", "current_leaf_message_uuid"),
     *("is_starred", "messages"),
@@ -33,7 +33,7 @@ _ABOUT = ("token_budget", "flag")
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
     """Read the last branch of one conversation."""
-    found = collected(
+    parsed = convert(
         Source.CLAUDE,
         conversation,
         title="name",
@@ -44,13 +44,13 @@ def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversatio
         pinned=conversation.get("is_starred") is True,
         entries=entries,
     )
-    session = found.document["session"]
+    session = parsed.document["session"]
     session["title"] = session["title"] or first_words(as_text(conversation.get("summary")))
-    return found
+    return parsed
 
 
 def _path(conversation: Json, left: Losses) -> list[Json]:
-    """The messages up to the last one, where each says which it follows; else all."""
+    """Return the messages up to the last one if they refer to their parents, else all."""
     messages = [each for each in as_list(conversation.get("chat_messages")) if isinstance(each, dict)]
     by_id = {as_text(each.get("uuid")): each for each in messages}
     if len(by_id) < len(messages) or not any(as_text(each.get("parent_message_uuid")) in by_id for each in messages):
@@ -87,13 +87,13 @@ def _read_human(message: Json, turns: Turns, left: Losses, time: str | None, ent
             left.add_unknown(block.get("type"))
     text = "\n\n".join(filter(None, texts)) or _plain_text(message)
     attachments, places = _files(message, entries, left)
-    said = "\n\n".join(filter(None, [text, places]))
-    if said or attachments:
-        turns.say(said, time, attachments)
+    full_text = "\n\n".join(filter(None, [text, places]))
+    if full_text or attachments:
+        turns.say(full_text, time, attachments)
 
 
 def _files(message: Json, entries: Entries, left: Losses) -> tuple[list[Json], str]:
-    """The files of a message: with the text that was found in them or from the archive; and lines for the others."""
+    """Return a message's files, with extracted text or data from the archive, and lines for missing ones."""
     kept: list[Json] = []
     missing, surplus = list[str](), list[str]()
     for each in [*as_list(message.get("attachments")), *as_list(message.get("files"))]:
@@ -145,11 +145,11 @@ def _result(content: object, left: Losses) -> str:
 
 
 def _result_part(part: Json, left: Losses) -> str:
-    """One part of what a tool gave: a text, a page with its address, a file that is not in the export."""
+    """Return the text for a part of a tool's result: a text, a page with its address, or a missing file."""
     title, address = as_text(part.get("title")), as_text(part.get("url"))
     head = titled_link(title or address, address) if title or address else ""
-    if said := "\n".join(filter(None, (head, as_text(part.get("text"))))):
-        return said
+    if text := "\n".join(filter(None, (head, as_text(part.get("text"))))):
+        return text
     if part.get("type") in ("image", "local_resource"):
         left[Loss.FILES] += 1
         name = as_text(part.get("name")) or as_text(part.get("file_name"))

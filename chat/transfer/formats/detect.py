@@ -10,7 +10,7 @@ from chat.transfer.formats.parsed import ParsedConversation, Source
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 OWN_KEYS = ("format", "version", "session", "changes", "requests", "messages")
-# The members of a conversation that any format reads; no others are built.
+# The keys of a conversation that any format reads. Other values are not parsed.
 KEYS = frozenset([*OWN_KEYS, *chatgpt.KEYS, *claude.KEYS, *open_webui.KEYS, *librechat.KEYS])
 
 

@@ -1,6 +1,6 @@
-"""Chats as Open WebUI exports them: a tree of messages; answers with typed items, or with HTML blocks in older chats.
+"""Read chats from Open WebUI exports: trees of messages, with typed items, or with HTML blocks in older chats.
 
-Known from its source, https://github.com/open-webui/open-webui (backend/open_webui/utils/middleware.py,
+See its source, https://github.com/open-webui/open-webui (backend/open_webui/utils/middleware.py,
 src/lib/utils/index.ts), and from the sample in https://github.com/danny-avila/LibreChat.
 """
 
@@ -18,14 +18,14 @@ from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Sourc
 from chat.transfer.formats.turns import (
     MAX_FILES,
     Turns,
-    collected,
+    convert,
     data_file,
     path_to,
     text_file,
     with_places,
 )
 
-# The members of a chat that are read.
+# The keys of a chat that are read.
 KEYS = ("title", "chat", "created_at", "updated_at", "archived", "pinned")
 
 _BLOCK = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^<>]*)>')
@@ -44,7 +44,7 @@ def read(conversation: Json) -> ParsedConversation:
         "changed": conversation.get("updated_at"),
         "chat": chat,
     }
-    found = collected(
+    parsed = convert(
         Source.OPEN_WEBUI,
         whole,
         title="title",
@@ -56,8 +56,8 @@ def read(conversation: Json) -> ParsedConversation:
         pinned=conversation.get("pinned") is True,
     )
     prompt = as_text(chat.get("system")) or as_text(as_dict(chat.get("params")).get("system"))
-    found.document["session"]["system_prompt"] = prompt[:MAX_PROMPT_CHARS]
-    return found
+    parsed.document["session"]["system_prompt"] = prompt[:MAX_PROMPT_CHARS]
+    return parsed
 
 
 def _path(conversation: Json, left: Losses) -> list[Json]:
@@ -77,9 +77,9 @@ def _read_message(message: Json, turns: Turns, left: Losses) -> None:
     files, places = _files(message, left)
     match message.get("role"):
         case "user":
-            said = "\n\n".join(filter(None, [text, places]))
-            if said or files:
-                turns.say(said, time, files)
+            full_text = "\n\n".join(filter(None, [text, places]))
+            if full_text or files:
+                turns.say(full_text, time, files)
         case "system":
             turns.instruct(text, time)
         case "assistant":
@@ -102,12 +102,12 @@ def _read_answer(message: Json, text: str, turns: Turns, left: Losses) -> None:
     if cited and turns.messages and turns.messages[-1].get("role") == "assistant" and "text" in turns.messages[-1]:
         turns.messages[-1]["text"] = with_list(turns.messages[-1]["text"], cited)
     error = message.get("error")
-    if said := as_text(error) or as_text(as_dict(error).get("content")) or as_text(as_dict(error).get("message")):
-        turns.fail(said, time)
+    if error_text := as_text(error) or as_text(as_dict(error).get("content")) or as_text(as_dict(error).get("message")):
+        turns.fail(error_text, time)
 
 
 def _read_item(item: Json, turns: Turns, left: Losses, time: str | None, model: str) -> None:
-    """Read an item as OpenAI's Responses API has them."""
+    """Read an item in the form of OpenAI's Responses API."""
     call_id = as_text(item.get("call_id")) or as_text(item.get("id"))
     match item.get("type"):
         case "message":
@@ -162,23 +162,23 @@ def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The parts of a text: its blocks' kinds, attributes and bodies; what is not in a block has no kind."""
+    """Return the parts of a text: kinds, attributes and bodies of blocks. Text outside of blocks has the kind ""."""
     at = 0
-    while found := _BLOCK.search(text, at):
-        end = text.find(_BLOCK_END, found.end())
+    while match := _BLOCK.search(text, at):
+        end = text.find(_BLOCK_END, match.end())
         if end < 0:
             break
-        if before := text[at : found.start()].strip():
+        if before := text[at : match.start()].strip():
             yield "", {}, before
-        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
-        yield found[1], attributes, _SUMMARY.sub("", text[found.end() : end]).strip()
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(match[2])}
+        yield match[1], attributes, _SUMMARY.sub("", text[match.end() : end]).strip()
         at = end + len(_BLOCK_END)
     if rest := text[at:].strip():
         yield "", {}, rest
 
 
 def _unpacked(text: str, members: tuple[str, ...] = ()) -> str:
-    """Return the text that an attribute holds as JSON; with `members`, those of its object."""
+    """Return the text in an attribute's JSON; with `members`, only these keys of its object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -197,7 +197,7 @@ def _sources(message: Json) -> Iterator[Json]:
 
 
 def _files(message: Json, left: Losses) -> tuple[list[Json], str]:
-    """The files of a message: those whose bytes or texts are in it; and lines for the others."""
+    """Return a message's files whose data or text is in it, and lines for the others."""
     kept: list[Json] = []
     missing, surplus = list[str](), list[str]()
     for each in map(as_dict, as_list(message.get("files"))):

@@ -1,4 +1,4 @@
-"""A conversation as it was read from a file, with a count of what is lost."""
+"""A conversation from a file of any format, with counts of lost content."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Losses(Counter[Loss]):
 class ParsedConversation:
     """One conversation in Parley's own form, not validated yet.
 
-    `entries` are the files beside it in its archive, which attachments of the document may name.
+    `entries` are the other files of its archive, which attachments can refer to.
     """
 
     source: Source
@@ -117,7 +117,7 @@ def as_time(value: object) -> str | None:
     return time.isoformat() if time.year in YEARS else None
 
 
-def storable(value: object, depth: int = 0) -> Any:
+def require_json(value: object, depth: int = 0) -> Any:
     """Return a JSON value that every database can store. Raises ValueError if it is too deep or has NaN or infinity."""
     match value:
         case str():
@@ -127,7 +127,7 @@ def storable(value: object, depth: int = 0) -> Any:
         case dict() | list() if depth >= MAX_DEPTH:
             raise ValueError("too deep")
         case dict():
-            return {clean(str(key)): storable(each, depth + 1) for key, each in value.items()}
+            return {clean(str(key)): require_json(each, depth + 1) for key, each in value.items()}
         case list():
-            return [storable(each, depth + 1) for each in value]
+            return [require_json(each, depth + 1) for each in value]
     return value

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from agents.messages import Json
 from agents.safe_text import clean
 from chat import ids
-from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_text, as_time, storable
+from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_text, as_time, require_json
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 MAX_NAME_CHARS = 200
@@ -20,7 +20,7 @@ MAX_FILES = 10
 _DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
 
 
-def collected(
+def convert(
     source: Source,
     conversation: Json,
     *,
@@ -33,7 +33,7 @@ def collected(
     pinned: bool = False,
     entries: Entries = NO_ENTRIES,
 ) -> ParsedConversation:
-    """Make one conversation of the messages that `path` finds in it and `read` takes in; the texts name its fields."""
+    """Convert one conversation: `path` finds its messages, `read` adds them; the strings are field names."""
     left = Losses()
     start = as_time(conversation.get(began))
     turns = Turns(start)
@@ -57,7 +57,7 @@ def first_words(text: str) -> str:
 def arguments_of(value: object) -> Json:
     """Return a tool's arguments: an object as it is, anything else (or a too deep object) as text in `input`."""
     try:
-        given = storable(json.loads(value) if isinstance(value, str) else value)
+        given = require_json(json.loads(value) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
         given = None
     if isinstance(given, dict):
@@ -85,8 +85,8 @@ def text_file(name: str, text: str) -> Json:
 
 def data_file(name: str, url: str) -> Json | None:
     """Return a document's attachment with the bytes in a `data:` URL; None if it is another URL."""
-    found = _DATA.match(url)
-    return {"name": name[:255], "data": url[found.end() :]} if found else None
+    match = _DATA.match(url)
+    return {"name": name[:255], "data": url[match.end() :]} if match else None
 
 
 def with_places(text: str, names: list[str], words: str) -> str:
@@ -139,8 +139,8 @@ class Turns:
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
         """Add a tool's result; a result without a call is added with a call of its own."""
         row = self._open.get(call_id) or self._waiting(name) or self.call(call_id, name, {}, time)
-        said = row.get("result", "")
-        row |= {"status": "complete", "result": f"{said}\n\n{text}" if said else text}
+        before = row.get("result", "")
+        row |= {"status": "complete", "result": f"{before}\n\n{text}" if before else text}
         row["is_error"] = is_error or row.get("is_error", False)
         self._response = ""
 
@@ -170,9 +170,9 @@ class Turns:
 
     def first_words(self) -> str:
         """Return the first words of the first user message."""
-        said = (each.get("text", "") for each in self.messages if each.get("role") == "user")
-        lines = [line for text in said for line in text.splitlines() if line.strip()]
-        # Lines in brackets stand for files.
+        texts = (each.get("text", "") for each in self.messages if each.get("role") == "user")
+        lines = [line for text in texts for line in text.splitlines() if line.strip()]
+        # Lines in brackets are placeholders of files.
         return first_words(next((line for line in lines if not line.startswith("[")), next(iter(lines), "")))
 
     def _add(self, row: Json, time: str | None) -> Json:

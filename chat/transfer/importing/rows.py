@@ -1,11 +1,17 @@
-"""Create rows from the parts of a file. They belong to the user who imports; no other user becomes their author."""
+"""Create rows from the parts of a file, and insert them exactly as they are.
+
+The rows belong to the user who imports; no other user becomes their author.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+from django.db.models import AutoField, Model
 from django.utils import timezone
 
 from agents.messages import Json
@@ -42,10 +48,10 @@ def session_row(
 
 def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
     """Create a message. Names are kept. Messages with the owner's name, or all of users if `is_own`, get the owner."""
-    columns = part.model_dump(exclude={"attachments", "revisions"})
+    columns = part.model_dump(exclude={"attachments", "revisions", "run_id"})
     columns["timestamp"] = part.timestamp or session.created_at
     columns["created_at"] = part.created_at or columns["timestamp"]
-    row = ChatMessage(session=session, **columns)
+    row = ChatMessage(session=session, turn_id=part.run_id, **columns)
     if part.role == MessageRole.USER:
         row.sender = _name(session.owner) if is_own else row.sender
         row.user = _known(row.sender, session.owner)
@@ -78,6 +84,35 @@ def change_row(part: ChangePart, session: Session) -> SessionRevision:
 def request_row(part: RequestPart, session: Session) -> ModelRequest:
     """Create the record of a request to the model."""
     return ModelRequest(session=session, **part.model_dump())
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedInsert:
+    """Rows that are ready to insert. Preparing them takes longer than the insert, and needs no lock."""
+
+    statement: str
+    values: list[list[Any]]
+
+    def run(self) -> None:
+        if self.values:
+            with connection.cursor() as cursor:
+                cursor.executemany(self.statement, self.values)
+
+
+def prepare_insert(rows: Sequence[Model]) -> PreparedInsert:
+    """Prepare rows of one model.
+
+    Unlike `bulk_create`, this does not set columns with auto_now_add.
+    """
+    if not rows:
+        return PreparedInsert("", [])
+    options = rows[0]._meta
+    fields = [field for field in options.concrete_fields if not isinstance(field, AutoField)]
+    quoted = connection.ops.quote_name
+    columns = ", ".join(quoted(str(field.column)) for field in fields)
+    statement = f"INSERT INTO {quoted(options.db_table)} ({columns}) VALUES ({', '.join(['%s'] * len(fields))})"  # noqa: S608  # names of the model's own
+    prepared = [[field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields] for row in rows]
+    return PreparedInsert(statement, prepared)
 
 
 def _signed(before: Mapping[Any, Any], by: str) -> Json:

@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.utils.translation import ngettext
 
 from chat import ids
-from chat.bus.publisher import stirred
 from chat.errors import ServiceError
 from chat.files.contents import Contents
 from chat.models import (
@@ -31,10 +30,17 @@ from chat.models import (
 from chat.services.deletion import sessions
 from chat.services.messages import attachments
 from chat.services.sessions import incomplete
+from chat.services.transaction import notify_session_lists
 from chat.transfer.document.remap_ids import IdMap, remap_message, remap_request, remap_revision
 from chat.transfer.importing.agent_mapping import map_agent
-from chat.transfer.importing.bulk_insert import prepare_insert
-from chat.transfer.importing.rows import change_row, message_row, request_row, revision_row, session_row
+from chat.transfer.importing.rows import (
+    change_row,
+    message_row,
+    prepare_insert,
+    request_row,
+    revision_row,
+    session_row,
+)
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import FilePart, Head
 
@@ -128,7 +134,7 @@ class SessionImport:
             UserSessionState.objects.create(
                 session=session, user=session.owner, read_revision=session.revision, pinned_at=pinned_at
             )
-            transaction.on_commit(lambda: stirred(sessions=[session.pk]))
+            notify_session_lists(sessions=[session.pk])
         kept = self._keep_ids and session.pk == self._head.session.id
         return ImportedSession(session, self._head.shown, kept, [*self._mapped.notes, *self._notes(), *notes])
 
@@ -222,14 +228,14 @@ class SessionImport:
             "%(count)s messages were not finished. They are marked as interrupted.",
             self._head.at_work,
         )
-        told = (
+        notes = (
             (lost, len(self._lost)),
             (loss_notes, self._left_out),
             (queued, self._head.waiting),
             (unfinished, self._head.at_work),
         )
         names = ", ".join([*self._lost[:MAX_NAMED], *(["…"] if len(self._lost) > MAX_NAMED else [])])
-        return [words % {"count": count, "most": MAX_FILES, "names": names} for words, count in told if count]
+        return [words % {"count": count, "most": MAX_FILES, "names": names} for words, count in notes if count]
 
 
 def _insert(session: Session, rows: Sequence[Model]) -> None:

@@ -15,7 +15,7 @@ from django.conf import settings
 
 
 class Models(AppConfig):
-    """The app without what its start does for a server."""
+    """The app without the startup of a server."""
 
     name = "chat"
     path = str(Path(__file__).resolve().parents[2])

@@ -1,13 +1,13 @@
-"""A file of conversations, read part by part: a list of what is in it, or everything of those that are chosen.
+"""Read a file of conversations in parts: an outline of all conversations, or the content of chosen ones.
 
-A part is a letter that says what it is, and behind it JSON of the types below, since parts may come from another
-process. For a new format write a module that makes a `ParsedConversation` of a value, and name it in `recognising`.
+A part is a letter for its type, followed by JSON of the classes below, because parts may come from another process. To
+add a format, write a module that converts a value to a `ParsedConversation`, and call it in `formats/detect.py`.
 
     outlines        an OUTLINE of each conversation.
-    conversations   of each that is chosen HEAD; IDS, CHANGES, batches of MESSAGES, each with its REVISIONS and with a
-                    FILE and its DATA for each file; REQUESTS; END. Or a PROBLEM, if it cannot be taken.
+    conversations   for each chosen one HEAD; IDS, CHANGES, batches of MESSAGES, each with its REVISIONS and with a
+                    FILE and its DATA for each file; REQUESTS; END. Or a PROBLEM, if it cannot be imported.
 
-Either ends with an ERROR if the file cannot be read any further.
+Both end with an ERROR if the rest of the file cannot be read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from chat.transfer.parsing.values import TooLargeToRead, Unreadable, values_in
 OUTLINE, HEAD, IDS, CHANGES, MESSAGES, REVISIONS, FILE, DATA, REQUESTS, END, PROBLEM, ERROR = (
     bytes([letter]) for letter in b"OHICMVFDREPX"
 )
-# Rows in one part, and bytes of them if they are more than one: what one short transaction writes.
+# Rows and bytes in one part, which one short transaction writes. A larger row is a part by itself.
 MAX_ROWS = 500
 MAX_BYTES = 1_000_000
 MAX_IDS = 5_000
@@ -62,7 +62,7 @@ class Outline(BaseModel):
 
 
 class Head(BaseModel):
-    """A conversation: its session at rest, with the file's ids, and what does not come in as it is in the file."""
+    """The session of a conversation, with the file's ids, and notes about what differs from the file."""
 
     index: int
     source: Source
@@ -84,7 +84,7 @@ class MessageRecord(BaseModel):
 
 
 class FilePart(BaseModel):
-    """A file of the message with this index in the last batch; its bytes follow, none if the file lacks them."""
+    """A file of the message with this index in the last batch. Its data follows, which is empty if it is missing."""
 
     message: int
     id: str
@@ -93,7 +93,7 @@ class FilePart(BaseModel):
 
 
 class Problem(BaseModel):
-    """A conversation that cannot be taken; `place` says where it is wrong, `kind` names the rule of pydantic's."""
+    """A conversation that cannot be imported. `place` is the position of the error, `kind` pydantic's error type."""
 
     index: int
     title: str
@@ -103,12 +103,12 @@ class Problem(BaseModel):
 
 
 class Error(BaseModel):
-    """Why a file cannot be read any further."""
+    """The reason why the rest of a file cannot be read."""
 
     reason: Literal["unreadable", "too_much"]
 
 
-# What a message has that comes in parts of its own.
+# Keys of a message that are sent as separate parts.
 APART: dict[str, Any] = {"revisions": [], "attachments": []}
 
 Ids = TypeAdapter(list[tuple[str, str]])
@@ -119,7 +119,7 @@ Requests = TypeAdapter(list[RequestPart])
 
 
 def outlines(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """List the conversations in a file of at most so many bytes, unpacked, and what cannot be one of them."""
+    """List the conversations in a file, and values that are none. The limit is in bytes of the unpacked file."""
     for read in _found(file, most, None):
         if isinstance(read, Error):
             yield _part(ERROR, read)
@@ -136,7 +136,7 @@ def outlines(file: IO[bytes], most: int) -> Iterator[bytes]:
 def conversations(
     file: IO[bytes], most: int, chosen: Collection[int] | None, longest: int, largest_file: int
 ) -> Iterator[bytes]:
-    """Read the conversations with these indexes, or all; texts may have so many characters, files so many bytes."""
+    """Read the conversations with these indexes, or all, with limits for texts (in characters) and files (in bytes)."""
     for read in _found(file, most, None if chosen is None else frozenset(chosen)):
         if isinstance(read, Error):
             yield _part(ERROR, read)
@@ -152,18 +152,18 @@ def _found(
     last = None if chosen is None else max(chosen, default=-1)
     try:
         for index, value in enumerate(values_in(file, most, KEYS, chosen)):
-            found: ParsedConversation | Problem | None
+            conversation: ParsedConversation | Problem | None
             try:
-                found = parse_conversation(value.members, value.entries) if value.members is not None else None
+                conversation = parse_conversation(value.members, value.entries) if value.members is not None else None
             except RecursionError:
-                found = Problem(index=index, title=_title(value.members or {}), reason="deep")
-            if isinstance(found, Problem):
-                yield found
-            elif found is not None:
-                yield index, value.size, found
+                conversation = Problem(index=index, title=_title(value.members or {}), reason="deep")
+            if isinstance(conversation, Problem):
+                yield conversation
+            elif conversation is not None:
+                yield index, value.size, conversation
             elif value.is_listed and value.members is not None and _is_titled(value.members):
                 yield Problem(index=index, title=_title(value.members), reason="unknown")
-            if index == last:  # the rest of a large file need not be looked through
+            if index == last:  # skip the rest of a large file
                 return
     except TooLargeToRead:
         yield Error(reason="too_much")
@@ -179,18 +179,18 @@ def _title(members: dict[str, Any]) -> str:
     return (as_text(members.get("title")) or as_text(members.get("name")))[:200]
 
 
-def _conversation(index: int, found: ParsedConversation, longest: int, largest_file: int) -> Iterator[bytes]:
+def _conversation(index: int, conversation: ParsedConversation, longest: int, largest_file: int) -> Iterator[bytes]:
     try:
-        document = Document.model_validate(found.document)
+        document = Document.model_validate(conversation.document)
         if long := next((place for place, text in _texts(document) if len(text) > longest), ""):
-            yield _part(PROBLEM, Problem(index=index, title=found.title, reason="long", place=long))
+            yield _part(PROBLEM, Problem(index=index, title=conversation.title, reason="long", place=long))
             return
         normalised = normalise(document, datetime.now(UTC))
         require_unique(normalised)
     except (ValidationError, DuplicateId, RecursionError) as error:
-        yield _part(PROBLEM, _problem(index, found.title, error))
+        yield _part(PROBLEM, _problem(index, conversation.title, error))
         return
-    yield _part(HEAD, _head(index, found, document, normalised))
+    yield _part(HEAD, _head(index, conversation, document, normalised))
     yield from (IDS + each for each, _ in _lists(map(_json, named_ids(normalised)), MAX_IDS))
     yield from (CHANGES + each for each, _ in _lists(map(_json, normalised.changes)))
     done = 0
@@ -201,13 +201,13 @@ def _conversation(index: int, found: ParsedConversation, longest: int, largest_f
         records = (MessageRecord(message=n, revision=each) for n, row in enumerate(batch) for each in row.revisions)
         yield from (REVISIONS + each for each, _ in _lists(map(_json, records)))
         for number, row in enumerate(batch):
-            yield from _files(number, row, found.entries, largest_file)
+            yield from _files(number, row, conversation.entries, largest_file)
     yield from (REQUESTS + each for each, _ in _lists(map(_json, normalised.requests)))
     yield END
 
 
 def _lists(items: Iterable[bytes], most: int = MAX_ROWS) -> Iterator[tuple[bytes, int]]:
-    """Put encoded items together into lists, with their counts."""
+    """Join encoded items to lists, with their counts."""
     batch: list[bytes] = []
     size = 0
     for item in items:
@@ -228,13 +228,13 @@ def _part(kind: bytes, value: BaseModel) -> bytes:
     return kind + _json(value)
 
 
-def _head(index: int, found: ParsedConversation, document: Document, normalised: Document) -> Head:
+def _head(index: int, conversation: ParsedConversation, document: Document, normalised: Document) -> Head:
     return Head(
         index=index,
-        source=found.source,
-        left={kind: count for kind, count in found.left.items() if count},
-        kinds=found.left.kinds,
-        pinned=found.pinned,
+        source=conversation.source,
+        left={kind: count for kind, count in conversation.left.items() if count},
+        kinds=conversation.left.kinds,
+        pinned=conversation.pinned,
         session=normalised.session,
         began=normalised.began(),
         shown=sum(map(_is_shown, normalised.messages)),
@@ -252,7 +252,7 @@ def _count(messages: Sequence[MessagePart], statuses: Sequence[str]) -> int:
 
 
 def _texts(document: Document) -> Iterator[tuple[str, str]]:
-    """The texts of messages and of what they were, and where they stand."""
+    """Return the texts of messages and their revisions, with their positions."""
     for number, message in enumerate(document.messages):
         yield f"messages.{number}.text", message.text
         yield f"messages.{number}.result", message.result
@@ -269,7 +269,7 @@ def _files(number: int, message: MessagePart, entries: Entries, largest: int) ->
 
 
 def _decoded(file: AttachmentPart, largest: int) -> bytes:
-    """Return a file's bytes; none if it has none, or too many."""
+    """Return a file's data; empty if it is missing or too large."""
     if file.data is None or len(file.data) > (largest + 3) * 4 // 3:
         return b""
     try:

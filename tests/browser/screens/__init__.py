@@ -68,7 +68,7 @@ async def say(page: Page, text: str) -> None:
 
 
 async def sign_in_as(page: Page, house: House, who: str) -> None:
-    """Let somebody else sit down at this browser."""
+    """Let another user sit down at this browser."""
     name, value = house.cookies[who].split("=", 1)
     await page.context.clear_cookies()
     await page.context.add_cookies([{"name": name, "value": value, "url": house.address}])
@@ -79,7 +79,7 @@ async def speak(page: Page, house: House, language: str) -> None:
 
 
 async def beside(page: Page, house: House, who: str) -> Page:
-    """Open another browser, with somebody else in the same session; it goes when this page is left."""
+    """Open another browser, with another user in the same session; it goes when this page is left."""
     assert page.context.browser is not None
     context = await page.context.browser.new_context(base_url=house.address)
     _others.setdefault(page.context, []).append(context)

@@ -135,7 +135,7 @@ async def panel_context_end(page: Page, house: House) -> None:
 
 @screen
 async def panel_context_past(page: Page, house: House) -> None:
-    """What was sent for an answer, after somebody has edited the question."""
+    """What was sent for an answer, after a user has edited the question."""
     await begin(page, "tools")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.user").press("e")
@@ -245,7 +245,7 @@ async def keys(page: Page, house: House) -> None:
 
 
 async def write(page: Page, house: House, text: str) -> None:
-    """Write a draft, which stays, where it is in nobody's way."""
+    """Write a draft, which stays, where it is in no one's way."""
     await enter(page, house.scratch)
     await page.locator("#text").fill(text)
 

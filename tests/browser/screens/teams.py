@@ -1,4 +1,4 @@
-"""Screens of somebody who is in several workspaces."""
+"""Screens of a user who is in several workspaces."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from chat.queries.session_list import Listed
 from chat.services.messages.sending import send_message
 from chat.services.people import sharing
 from chat.services.sessions import actions, user_state
-from chat.services.sessions.actions import Done, SessionAction, organise
+from chat.services.sessions.actions import ActionResult, SessionAction, apply_action
 from chat.services.sessions.lifecycle import create_session
 from tests.support.house import House, let_in
 from tests.support.socket import Socket, path_of
@@ -36,18 +36,18 @@ def titles(user: User, *, archived: bool = False) -> list[str]:
 
 def test_an_archived_session_is_out_of_the_way_and_comes_back(session: Session, ana: User, bo: User) -> None:
     before = Session.objects.get().updated_at
-    organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.ARCHIVE, session_ids=[session.pk])
     assert [titles(ana), titles(ana, archived=True), titles(bo, archived=True)] == [[], ["Plan"], ["Plan"]]
     with pytest.raises(ServiceError, match="archived"):
         send_message(session=session, author=ana, text="Hi")
-    organise(user=ana, deed=SessionAction.RESTORE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.RESTORE, session_ids=[session.pk])
     assert (titles(ana), Session.objects.get().updated_at) == (["Plan"], before)
 
 
 def test_a_session_that_was_deleted_meanwhile_stays_deleted(session: Session, ana: User) -> None:
-    """LIVE-06: whoever archives it at the same moment does not bring it back."""
+    """LIVE-06: a user who archives it at the same moment does not bring it back."""
     looked_at = Session.objects.get()
-    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     with pytest.raises(NoSuchSession):
         actions._change(looked_at, status=Session.Status.ARCHIVED)
     assert Session.objects.get().status == Session.Status.DELETED
@@ -56,7 +56,7 @@ def test_a_session_that_was_deleted_meanwhile_stays_deleted(session: Session, an
 def test_a_deleted_session_is_gone_for_everybody(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: for lists, pages, sockets, commands, and those who have an invitation."""
     token = sharing.invite(session=session, author=ana, role="viewer")
-    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     for user in (ana, bo):
         assert not sessions_of(user).exists()
         with pytest.raises(NoSuchSession):
@@ -73,20 +73,20 @@ def test_undelete_brings_all_of_it_back(session: Session, ana: User, bo: User, a
     send_message(session=session, author=ana, text="Hi")
     user_state.pin(session=session, user=bo)
     if archived:
-        organise(user=ana, deed=SessionAction.ARCHIVE, session_ids=[session.pk])
+        apply_action(user=ana, action=SessionAction.ARCHIVE, session_ids=[session.pk])
     before = [titles(user, archived=archived) for user in (ana, bo)]
-    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
-    organise(user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     assert [titles(user, archived=archived) for user in (ana, bo)] == before == [["Plan"], ["Plan"]]
     assert Session.objects.get().deleted_at is None
     assert ChatMessage.objects.filter(text="Hi").exists()
-    assert user_state.participation_of(bo, session).pinned_at is not None
+    assert user_state.state_of(bo, session).pinned_at is not None
 
 
 def test_only_its_owner_brings_a_session_back(session: Session, ana: User, bo: User) -> None:
-    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     with pytest.raises(NoSuchSession):
-        organise(user=bo, deed=SessionAction.UNDELETE, session_ids=[session.pk])
+        apply_action(user=bo, action=SessionAction.UNDELETE, session_ids=[session.pk])
 
 
 async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: User, bo: User) -> None:
@@ -101,13 +101,13 @@ async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: 
         await house.send(session, ana, "Go")
         await gate.reached()
         await house.send(session, bo, "And then")
-        await house.do(organise, user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+        await house.do(apply_action, user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
         assert await socket.closed() == 4403
     await house.idle(session)
     async with Socket(path_of(session), bo) as socket:
         assert await socket.closed() == 4404
     assert [row[1:] for row in await house.shown(session)][-1] == ("queued", "And then")
-    await house.do(organise, user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
+    await house.do(apply_action, user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     async with Socket(path_of(session), bo) as socket:
         await socket.let_in()
     await house.idle(session)
@@ -118,29 +118,29 @@ def test_what_is_queued_waits_while_the_session_is_deleted(session: Session, ana
     """Queued messages wait while the session is deleted (RUN-06)."""
     send_message(session=session, author=ana, text="Go")
     send_message(session=session, author=ana, text="And then")
-    organise(user=ana, deed=SessionAction.DELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     assert SessionRun.objects.get().state == RunState.CANCELLING
     SessionRun.objects.update(state=RunState.IDLE, turn_id="")  # as the runner leaves it
-    organise(user=ana, deed=SessionAction.UNDELETE, session_ids=[session.pk])
+    apply_action(user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     run = SessionRun.objects.get()
     assert (run.state, run.wanted > run.done) == (RunState.RUNNING, True)
     assert not ChatMessage.objects.filter(status="queued").exists()
 
 
 def test_leaving_gives_up_one_s_share(session: Session, ana: User, bo: User) -> None:
-    organise(user=bo, deed=SessionAction.LEAVE, session_ids=[session.pk])
+    apply_action(user=bo, action=SessionAction.LEAVE, session_ids=[session.pk])
     assert (titles(bo), titles(ana), Share.objects.count()) == ([], ["Plan"], 0)
     with pytest.raises(ServiceError, match="own this session"):
-        organise(user=ana, deed=SessionAction.LEAVE, session_ids=[session.pk])
+        apply_action(user=ana, action=SessionAction.LEAVE, session_ids=[session.pk])
 
 
 def test_many_at_once_does_what_is_one_s_own(session: Session, ana: User, bo: User) -> None:
     own = create_session(owner=bo, title="Own")
-    done = organise(user=bo, deed=SessionAction.ARCHIVE, session_ids=[session.pk, own.pk, own.pk])
-    assert done == Done([own.pk], 1)
+    done = apply_action(user=bo, action=SessionAction.ARCHIVE, session_ids=[session.pk, own.pk, own.pk])
+    assert done == ActionResult([own.pk], 1)
     assert (titles(bo), titles(bo, archived=True)) == (["Plan"], ["Own"])
     with pytest.raises(Forbidden):
-        organise(user=bo, deed=SessionAction.DELETE, session_ids=[session.pk])
+        apply_action(user=bo, action=SessionAction.DELETE, session_ids=[session.pk])
 
 
 def row(title: str, days: float, *, pinned: bool = False) -> Listed:

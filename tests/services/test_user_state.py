@@ -75,9 +75,9 @@ def test_a_move_is_not_news(session: Session, ana: User, bo: User) -> None:
 def test_reading_never_goes_back_and_never_beyond_what_there_is(session: Session, ana: User) -> None:
     say(session, None, "One")
     assert user_state.mark_read(session=session, user=ana, revision=10**9)
-    assert user_state.participation_of(ana, session).read_revision == session.revision
+    assert user_state.state_of(ana, session).read_revision == session.revision
     assert not user_state.mark_read(session=session, user=ana, revision=0)
-    assert user_state.participation_of(ana, session).read_revision == session.revision
+    assert user_state.state_of(ana, session).read_revision == session.revision
 
 
 def test_pins_are_one_s_own_and_come_first(session: Session, ana: User, bo: User) -> None:
@@ -93,13 +93,13 @@ def test_pins_are_one_s_own_and_come_first(session: Session, ana: User, bo: User
 
 
 def test_a_draft_is_kept_as_it_is_and_cleared(session: Session, ana: User, bo: User) -> None:
-    """MSG-12: to the character; nobody else has it."""
+    """MSG-12: to the character; no one else has it."""
     text = "  Línea \u202eone\n\n🙂 "
     user_state.save_draft(session=session, user=ana, text=text)
-    assert user_state.participation_of(ana, session).draft == text
-    assert user_state.participation_of(bo, session).draft == ""
+    assert user_state.state_of(ana, session).draft == text
+    assert user_state.state_of(bo, session).draft == ""
     user_state.save_draft(session=session, user=ana, text="")
-    mine = user_state.participation_of(ana, session)
+    mine = user_state.state_of(ana, session)
     assert (mine.draft, mine.draft_at) == ("", None)
 
 
@@ -147,6 +147,6 @@ def test_message_takes_its_draft_with_it(session: Session, ana: User, bo: User, 
     for user in (ana, bo):
         user_state.save_draft(session=session, user=user, text=draft)
     send_message(session=session, author=ana, text="Hello")
-    kept = user_state.participation_of(ana, session)
+    kept = user_state.state_of(ana, session)
     assert (kept.draft, kept.draft_at is None) == (left, not left)
-    assert user_state.participation_of(bo, session).draft == draft
+    assert user_state.state_of(bo, session).draft == draft

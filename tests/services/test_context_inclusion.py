@@ -13,7 +13,7 @@ from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.queries.messages import changes_since
 from chat.services.messages import context_inclusion
-from chat.services.messages.context_inclusion import LeftOut, include_before, left_out_by
+from chat.services.messages.context_inclusion import Inclusion, include_before, last_exclusions
 from chat.services.messages.editing import include, remove
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, TOOL, fill, live
@@ -36,9 +36,9 @@ def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User)
     include(session=session, author=ana, message_id=rows[1].pk, included=False)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[7].pk}
     done = include_before(included=False, **what)
-    assert done == LeftOut(2, 10)
+    assert done == Inclusion(2, 10)
     assert left_out(session) == [rows[1].pk, rows[2].pk, rows[3].pk]
-    assert {pk: record.user for pk, record in left_out_by(left_out(session)).items()} == dict.fromkeys(
+    assert {pk: record.user for pk, record in last_exclusions(left_out(session)).items()} == dict.fromkeys(
         left_out(session), ana
     )
     assert include_before(included=True, since=done.since, **what).count == 2
@@ -51,7 +51,7 @@ def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User)
 
 
 def test_only_what_was_left_out_at_once_comes_back(session: Session, ana: User) -> None:
-    """MSG-09, MSG-11: neither what was out before and has moved since, nor what somebody has decided on since."""
+    """MSG-09, MSG-11: neither what was out before and has moved since, nor what a user has decided on since."""
     rows = fill(session, HI, HI, HI, HI, HI, HI)
     who: dict[str, Any] = {"session": session, "author": ana}
     include(message_id=rows[2].pk, included=False, **who)
@@ -69,7 +69,7 @@ def test_what_is_too_scattered_is_asked_for(
 ) -> None:
     """LIVE-02: where the places are too many for one hint, a revision is missing, so that viewers ask."""
     told: list[ChatEvent] = []
-    monkeypatch.setattr("chat.services.transaction.publish", lambda session_id, events: told.extend(events))
+    monkeypatch.setattr("chat.bus.publisher.publish", lambda session_id, events: told.extend(events))
     monkeypatch.setattr(context_inclusion, "MOST_PLACES", 1)
     rows = fill(session, HI, HI, HI, HI)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[3].pk}
@@ -85,7 +85,7 @@ def test_what_is_too_scattered_is_asked_for(
 
 
 def test_viewers_learn_of_all_of_it(session: Session, ana: User) -> None:
-    """LIVE-01, LIVE-02: who knows the revision before is told of every row."""
+    """LIVE-01, LIVE-02: a client with the revision before gets every row."""
     rows = fill(session, START, HI, ANSWER, DONE, START, HI)
     done = include_before(session=session, author=ana, message_id=rows[5].pk, included=False)
     changes = changes_since(session.pk, done.since)

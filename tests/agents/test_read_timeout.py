@@ -25,69 +25,69 @@ async def never() -> None:
 
 async def test_what_comes_in_time_is_given() -> None:
     """RUN-10: the wait is not in the way."""
-    patience = made()
-    assert await patience.wait_for(asyncio.sleep(0, "came"), 20) == "came"
-    patience.close()
+    timeout = made()
+    assert await timeout.wait_for(asyncio.sleep(0, "came"), 20) == "came"
+    timeout.close()
 
 
 async def test_silence_ends_the_wait() -> None:
     """RUN-10: and says how long it was; the task is as it was before."""
-    patience = made()
+    timeout = made()
     with pytest.raises(SilenceError, match=r"0\.01 s"):
-        await patience.wait_for(never(), 0.01)
+        await timeout.wait_for(never(), 0.01)
     current = asyncio.current_task()
     assert current
     assert current.cancelling() == 0
-    patience.close()
+    timeout.close()
 
 
 async def test_shorter_wait_after_a_longer_one_counts() -> None:
     """RUN-10: the timer that was set for the first wait does not decide about the second."""
-    patience = made()
-    await patience.wait_for(asyncio.sleep(0), 1000)
+    timeout = made()
+    await timeout.wait_for(asyncio.sleep(0), 1000)
     with pytest.raises(SilenceError):
-        await asyncio.wait_for(patience.wait_for(never(), 0.01), 20)
-    patience.close()
+        await asyncio.wait_for(timeout.wait_for(never(), 0.01), 20)
+    timeout.close()
 
 
 async def test_longer_wait_after_a_shorter_one_counts() -> None:
     """RUN-10: when the first wait's timer fires in the second wait, it is only set again."""
-    patience = made()
+    timeout = made()
     fired = asyncio.Event()
-    await patience.wait_for(asyncio.sleep(0), 0.01)
+    await timeout.wait_for(asyncio.sleep(0), 0.01)
     asyncio.get_running_loop().call_later(0.05, fired.set)
-    await patience.wait_for(fired.wait(), 20)
+    await timeout.wait_for(fired.wait(), 20)
     with pytest.raises(SilenceError):
-        await asyncio.wait_for(patience.wait_for(never(), 0.01), 20)
-    patience.close()
+        await asyncio.wait_for(timeout.wait_for(never(), 0.01), 20)
+    timeout.close()
 
 
 async def test_time_between_waits_does_not_count() -> None:
     """RUN-11: who holds what came may take its time, and the next wait is bounded again."""
-    patience = made()
+    timeout = made()
     fired = asyncio.Event()
-    await patience.wait_for(asyncio.sleep(0), 0.01)
+    await timeout.wait_for(asyncio.sleep(0), 0.01)
     asyncio.get_running_loop().call_later(0.05, fired.set)
     await fired.wait()
     with pytest.raises(SilenceError):
-        await asyncio.wait_for(patience.wait_for(never(), 0.01), 20)
-    patience.close()
+        await asyncio.wait_for(timeout.wait_for(never(), 0.01), 20)
+    timeout.close()
 
 
 async def test_cancelling_is_not_taken_for_silence() -> None:
     """RUN-07: a task that is cancelled stays cancelled."""
-    patience = made()
-    task = asyncio.create_task(patience.wait_for(never(), 1000))
+    timeout = made()
+    task = asyncio.create_task(timeout.wait_for(never(), 1000))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    patience.close()
+    timeout.close()
 
 
 async def test_cancelling_wins_over_silence_at_the_same_time() -> None:
-    """RUN-07: a stop in the very moment in which patience ends is still a stop."""
-    patience = made()
+    """RUN-07: a stop in the very moment in which the time is over is still a stop."""
+    timeout = made()
 
     async def cancelled_as_it_expires() -> None:
         try:
@@ -98,19 +98,19 @@ async def test_cancelling_wins_over_silence_at_the_same_time() -> None:
             current.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.create_task(patience.wait_for(cancelled_as_it_expires(), 0.01))
-    patience.close()
+        await asyncio.create_task(timeout.wait_for(cancelled_as_it_expires(), 0.01))
+    timeout.close()
 
 
 async def test_cancelling_after_an_earlier_silence_is_not_taken_for_it() -> None:
     """RUN-07: a stream that fell silent once can still be stopped while its end is read."""
-    patience = made()
+    timeout = made()
 
     async def silence_then_wait() -> None:
         with pytest.raises(SilenceError):
-            await patience.wait_for(never(), 0.01)
+            await timeout.wait_for(never(), 0.01)
         again.set()
-        await patience.wait_for(never(), 1000)
+        await timeout.wait_for(never(), 1000)
 
     again = asyncio.Event()
     task = asyncio.create_task(silence_then_wait())
@@ -118,15 +118,15 @@ async def test_cancelling_after_an_earlier_silence_is_not_taken_for_it() -> None
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    patience.close()
+    timeout.close()
 
 
 async def test_closed_patience_is_let_go() -> None:
     """LIVE-01: a timer of minutes does not hold on to what a finished stream needed."""
-    patience = made()
-    await patience.wait_for(asyncio.sleep(0), 1000)
-    reference = weakref.ref(patience)
-    patience.close()
-    del patience
+    timeout = made()
+    await timeout.wait_for(asyncio.sleep(0), 1000)
+    reference = weakref.ref(timeout)
+    timeout.close()
+    del timeout
     gc.collect()
     assert reference() is None

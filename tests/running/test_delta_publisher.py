@@ -1,4 +1,4 @@
-"""The pump: text to the viewers, in frames, after its message and never without it."""
+"""DeltaPublisher: text to the viewers, in frames, after its message and never without it."""
 
 from __future__ import annotations
 
@@ -53,27 +53,27 @@ def recorded(stream: OutgoingText) -> asyncio.Future[Recorded]:
     return future
 
 
-def grow(pump: DeltaPublisher, stream: OutgoingText, *texts: str) -> None:
+def grow(deltas: DeltaPublisher, stream: OutgoingText, *texts: str) -> None:
     for text in texts:
         stream.parts.append(text)
         stream.length += len(text)
-        pump.add(stream)
+        deltas.add(stream)
 
 
 async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
     """LIVE-02: the first token goes at once, the next ones are collected; each frame says where its text begins."""
-    pump, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 2, 2)
+    deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 2, 2)
     recorded(stream).set_result(Recorded())
     await asyncio.sleep(0)
-    grow(pump, stream, "c", "dé", "👩", "f")
+    grow(deltas, stream, "c", "dé", "👩", "f")
     assert await viewer.hear() == [TextAppended("m_1", 2, "c")]
     assert await viewer.hear() == [TextAppended("m_1", 3, "dé👩f")]
-    pump.close()
+    deltas.close()
 
 
 async def test_text_waits_for_its_message(viewer: Viewer) -> None:
-    """LIVE-01: nobody hears of a message's text before the message."""
-    pump, first, second = (
+    """LIVE-01: no one hears of a message's text before the message."""
+    deltas, first, second = (
         DeltaPublisher(),
         OutgoingText("s_1", "m_1", False, 0, 0),
         OutgoingText("s_1", "m_2", True, 0, 0),
@@ -81,12 +81,12 @@ async def test_text_waits_for_its_message(viewer: Viewer) -> None:
     message = recorded(first)
     recorded(second).set_result(Recorded())
     await asyncio.sleep(0)
-    grow(pump, first, "early")
-    grow(pump, second, "hm")
+    grow(deltas, first, "early")
+    grow(deltas, second, "hm")
     assert await viewer.hear() == [TextAppended("m_2", 0, "hm", reasoning=True)]
     message.set_result(Recorded())
     assert await viewer.hear() == [TextAppended("m_1", 0, "early")]
-    pump.close()
+    deltas.close()
 
 
 async def test_message_that_could_not_be_written_is_never_heard(viewer: Viewer) -> None:
@@ -96,22 +96,22 @@ async def test_message_that_could_not_be_written_is_never_heard(viewer: Viewer) 
         lambda future: future.cancel(),
     ]
     for fate in fates:
-        pump, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 0, 0)
-        grow(pump, stream, "lost")
+        deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 0, 0)
+        grow(deltas, stream, "lost")
         fate(recorded(stream))
         await asyncio.sleep(0)
-        grow(pump, stream, "lost too")
+        grow(deltas, stream, "lost too")
         other = OutgoingText("s_1", "m_2", False, 0, 0)
         recorded(other).set_result(Recorded())
         await asyncio.sleep(0)
-        grow(pump, other, "heard")
+        grow(deltas, other, "heard")
         assert await viewer.hear() == [TextAppended("m_2", 0, "heard")]
-        pump.close()
+        deltas.close()
 
 
 async def test_dropped_stream_says_no_more(viewer: Viewer) -> None:
     """LIVE-01: its last words went with its end."""
-    pump, stream, other = (
+    deltas, stream, other = (
         DeltaPublisher(),
         OutgoingText("s_1", "m_1", False, 0, 0),
         OutgoingText("s_1", "m_2", False, 0, 0),
@@ -119,12 +119,12 @@ async def test_dropped_stream_says_no_more(viewer: Viewer) -> None:
     for each in (stream, other):
         recorded(each).set_result(Recorded())
     await asyncio.sleep(0)
-    grow(pump, stream, "first ", "last ", "words")
-    pump.drop(stream)
+    grow(deltas, stream, "first ", "last ", "words")
+    deltas.drop(stream)
     assert await viewer.hear() == [TextAppended("m_1", 0, "first ")]
     assert stream.take() == [TextAppended("m_1", 6, "last words")]
     assert stream.take() == []
     stream.not_before = other.not_before = 0.0
-    grow(pump, other, "heard")
+    grow(deltas, other, "heard")
     assert await viewer.hear() == [TextAppended("m_2", 0, "heard")]
-    pump.close()
+    deltas.close()

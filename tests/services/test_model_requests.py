@@ -23,15 +23,16 @@ from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.projections.context import context, system_prompt
 from chat.projections.requests import Named, unfolded
 from chat.queries.model_requests import RecordedRequest, past_request, prompt_then
-from chat.runner.agent_input import Briefing, build_agent_input
+from chat.runner.agent_input import AgentInput, build_agent_input
 from chat.runs.changes import Change, InsertMessage
 from chat.runs.lease import Claim
 from chat.runs.turn_state import TurnEvent
 from chat.services.messages import editing
 from chat.services.sessions import lifecycle
 from chat.services.sessions.forking import fork
-from tests.services.history import History, somebody, whichever
+from tests.services.history import History, someone, whichever
 from tests.services.history_checks import Heard
+from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.house import House, ScriptedRegistry
 from tests.support.player import Player
@@ -50,14 +51,14 @@ class Asker(Player):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.sent: dict[str, Sent] = {}
-        self.meanwhile: Callable[[], object] | None = None
-        self._briefing: Briefing | None = None
+        self.in_between: Callable[[], object] | None = None
+        self._briefing: AgentInput | None = None
 
     def _tell(self, event: TurnEvent) -> None:
         if isinstance(event, ResponseStarted):
             self._briefing = build_agent_input(self.session.pk)
-            if self.meanwhile is not None:
-                act, self.meanwhile = self.meanwhile, None
+            if self.in_between is not None:
+                act, self.in_between = self.in_between, None
                 act()
         super()._tell(event)
 
@@ -81,24 +82,24 @@ class Asked(History):
     def player(self, made: Player) -> None:
         self._asker = Asker(made.session)
 
-    @rule(at=whichever, who=somebody)
+    @rule(at=whichever, who=someone)
     def edit_while_asked(self, at: int, who: int) -> None:
         """Change what the model is just being sent."""
-        self.meanwhile(editing.edit, who, message_id=self.row(at), text="Too late")
+        self.in_between(editing.edit, who, message_id=self.row(at), text="Too late")
 
     @rule(at=whichever)
     def exclude_while_asked(self, at: int) -> None:
-        self.meanwhile(editing.include, message_id=self.row(at), included=False)
+        self.in_between(editing.include, message_id=self.row(at), included=False)
 
-    def meanwhile(self, service: Callable[..., object], who: int = 0, **what: Any) -> None:
+    def in_between(self, service: Callable[..., object], who: int = 0, **what: Any) -> None:
         def act() -> None:
             with suppress(ServiceError):
                 service(session=self.session, author=self.people[who], **what)
 
-        self.player.meanwhile = act
+        self.player.in_between = act
 
     def stream_tells_all(self) -> None:
-        """Is no invariant here: what is done in the midst of a commit is told after it, which no real one is."""
+        """Skip this invariant: a change in the middle of a commit is reported after it, only here."""
 
     def teardown(self) -> None:
         session = Session.objects.get(pk=self.session.pk)
@@ -121,7 +122,7 @@ def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.Mon
     monkeypatch.setattr(publisher, "publisher", heard)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     machine = type("AnyAsked", (Asked,), {"heard": heard, "people": [ana, bo]})
-    run_state_machine_as_test(machine, settings=settings(max_examples=5, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=cases(5), stateful_step_count=25, deadline=None))
 
 
 async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: User) -> None:

@@ -12,26 +12,26 @@ import pytest
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, TextDelta
 from agents.messages import Text
 from agents.providers.http.read_pacing import (
-    LONGEST_REST,
-    MARK,
+    LONGEST_PAUSE,
+    STEP,
     ReadPacer,
     connection_of,
-    joined,
-    next_mark,
-    rest,
+    merge_deltas,
+    next_step,
+    pause,
 )
 from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import WireServer
 
 
-def test_joined_makes_one_delta_of_neighbours() -> None:
+def test_merge_deltas_makes_one_delta_of_neighbours() -> None:
     """RUN-02: the text stays the same, whatever it is cut into."""
     done = PartDone(Text("ab"))
     events: list[ProviderEvent] = [TextDelta("a"), TextDelta("b"), done, ReasoningDelta("c"), TextDelta("d")]
-    assert list(joined(events)) == [TextDelta("ab"), done, ReasoningDelta("c"), TextDelta("d")]
+    assert list(merge_deltas(events)) == [TextDelta("ab"), done, ReasoningDelta("c"), TextDelta("d")]
 
 
-def test_joined_tells_text_before_the_failure_behind_it() -> None:
+def test_merge_deltas_keeps_text_before_the_failure_behind_it() -> None:
     """RUN-10: what came before a failure in the same packet is kept."""
 
     def failing() -> Iterator[ProviderEvent]:
@@ -39,34 +39,34 @@ def test_joined_tells_text_before_the_failure_behind_it() -> None:
         yield TextDelta("b")
         raise ValueError("behind them")
 
-    events = joined(failing())
+    events = merge_deltas(failing())
     assert next(events) == TextDelta("ab")
     with pytest.raises(ValueError, match="behind them"):
         next(events)
 
 
-def test_few_streams_do_not_rest_and_many_rest_longer() -> None:
+def test_few_streams_do_not_pause_and_many_pause_longer() -> None:
     """RUN-01: a lone stream is read at once; the rest has a bound."""
-    beat = ReadPacer()
+    pacer = ReadPacer()
     rests = []
     with ExitStack() as streams:
         for _ in range(1000):
-            streams.enter_context(beat.stream())
-            rests.append(beat.rest)
+            streams.enter_context(pacer.stream())
+            rests.append(pacer.pause)
     assert rests[0] == rests[20] == 0
     assert rests == sorted(rests)
-    assert rests[-1] == LONGEST_REST
-    assert beat.streams == 0
+    assert rests[-1] == LONGEST_PAUSE
+    assert pacer.streams == 0
 
 
-def test_rests_end_together() -> None:
+def test_pauses_end_together() -> None:
     """LIVE-01: streams that rest side by side go on in the same turn, none before its time or much after it."""
-    ends = {next_mark(1000 + number * MARK / 10) for number in range(1, 10)}
-    assert ends == {next_mark(1000 + MARK)}
-    assert all(0 <= next_mark(number / 7) - number / 7 < MARK for number in range(100))
+    ends = {next_step(1000 + number * STEP / 10) for number in range(1, 10)}
+    assert ends == {next_step(1000 + STEP)}
+    assert all(0 <= next_step(number / 7) - number / 7 < STEP for number in range(100))
 
 
-async def test_rest_leaves_what_comes_to_the_system() -> None:
+async def test_pause_leaves_data_to_the_system() -> None:
     """RUN-02: while a stream rests its connection takes nothing in; afterwards all of it is there, in order."""
     received: list[bytes] = []
 
@@ -92,7 +92,7 @@ async def test_rest_leaves_what_comes_to_the_system() -> None:
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_connection(Listener, *server.sockets[0].getsockname()[:2])
-        resting = asyncio.create_task(rest(60, transport))
+        resting = asyncio.create_task(pause(60, transport))
         await asyncio.sleep(0)
         begin.set()
         await sent.wait()

@@ -1,0 +1,393 @@
+"""Connections of Daphne: HTTP and WebSockets with bounds and backpressure.
+
+By itself Daphne reads a body to its end, and lets Twisted parse it, before the application sees the request; it takes
+whatever the application sends; and it queues frames without a limit. The classes here put a streaming request, flow
+control both ways, time limits and counted connections in place of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+
+import daphne.server  # noqa: F401  # chooses the reactor, which the next import would do otherwise
+from daphne.http_protocol import WebRequest
+from daphne.utils import HEADER_NAME_RE, INVALID_HEADER_VALUE_BYTES
+from daphne.ws_protocol import WebSocketProtocol
+from twisted.internet import reactor as twisted_reactor
+from twisted.internet.interfaces import IPushProducer
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.web import http
+from zope.interface import implementer
+
+from chat.servers.limits import LINGER_SECONDS, PONG_SECONDS, Keepalive, Limits
+from chat.servers.responses import FIRST_BYTES, response_bytes
+
+reactor: Any = twisted_reactor  # a module that becomes a reactor: nothing types it
+Message = dict[str, Any]
+
+# Reading from the network pauses while the application has so many bytes before it.
+HIGH_WATER = 64 * 1024
+
+
+@implementer(IPushProducer)
+class Pace:
+    """Whether a connection can take more: Twisted's transport tells it, those who send wait for it."""
+
+    def __init__(self) -> None:
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def pauseProducing(self) -> None:  # noqa: N802  # Twisted's name
+        self._writable.clear()
+
+    def resumeProducing(self) -> None:  # noqa: N802  # likewise
+        self._writable.set()
+
+    stopProducing = resumeProducing  # noqa: N815  # likewise: nothing will be sent any more
+
+    @property
+    def is_open(self) -> bool:
+        return self._writable.is_set()
+
+    async def wait(self) -> None:
+        await self._writable.wait()
+
+
+class InputQueue:
+    """What an application has not received yet. While that is much, nothing more is read from the network."""
+
+    def __init__(self, transport: Any, changed: Callable[[], None] = lambda: None) -> None:
+        self._transport = transport
+        self._changed = changed
+        self._queue: asyncio.Queue[Message] = asyncio.Queue()
+        self._in_hand = 0
+        self._paused = False
+        self.waiting = 0
+
+    @property
+    def held(self) -> int:
+        """The bytes that wait, and those that the application handles."""
+        return self.waiting + self._in_hand
+
+    def put_nowait(self, message: Message) -> None:
+        self._queue.put_nowait(message)
+        self.waiting += _size(message)
+        if self.waiting > HIGH_WATER and not self._paused:
+            self._paused = True
+            self._transport.pauseProducing()
+
+    async def get(self) -> Message:
+        self._in_hand = 0  # the application asks for the next message when it has handled the last one
+        self._changed()
+        message = await self._queue.get()
+        self._in_hand = _size(message)
+        self.waiting -= self._in_hand
+        if self._paused and self.waiting <= HIGH_WATER:
+            self.resume()
+        return message
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._transport.resumeProducing()
+
+
+def _size(message: Message) -> int:
+    return len(message.get("body") or message.get("text") or message.get("bytes") or b"")
+
+
+class Channel(http.HTTPChannel):
+    """One connection of HTTP, whose request heads must come in time."""
+
+    transport: Any
+    # By which it is counted; a WebSocket that the connection becomes takes that over.
+    address: str | None = None
+    _first_bytes = b""
+    _head_timer: Any = None
+
+    def connectionMade(self) -> None:  # noqa: N802  # Twisted's name, as below
+        self._await_head()
+        super().connectionMade()
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802
+        self._stop_head_timer()
+        super().connectionLost(reason)
+        if self.address is not None:
+            self.bounds.connections.release(self.address)
+
+    @property
+    def bounds(self) -> Limits:
+        found: Limits = self.factory.server.bounds
+        return found
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        if not self.requests:
+            if self._head_timer is None:
+                self._await_head()
+            self._first_bytes = (self._first_bytes + data)[:FIRST_BYTES]
+        super().dataReceived(data)
+
+    def allHeadersReceived(self) -> None:  # noqa: N802
+        self._stop_head_timer()
+        super().allHeadersReceived()
+        if self.length != 0:
+            self.requests[-1].begin(self._command, self._path, self._version)
+
+    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802
+        self.refuse(400)
+
+    def lineLengthExceeded(self, line: bytes) -> None:  # noqa: N802
+        self.refuse(400)
+
+    def refuse(self, status: int) -> None:
+        """Answer by itself, unless a response has begun, and end the connection."""
+        if not any(request.startedWriting for request in self.requests):
+            self.transport.write(response_bytes(status, self._first_bytes))
+        self.loseConnection()
+
+    def _await_head(self) -> None:
+        self._first_bytes = b""
+        self._head_timer = reactor.callLater(self.bounds.head_seconds, self._head_is_late)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None and self._head_timer.active():
+            self._head_timer.cancel()
+        self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self._first_bytes:
+            self.refuse(408)
+        else:
+            self.loseConnection()
+
+
+class Request(WebRequest):
+    """A request whose body goes to the application as it arrives; nothing parses it on the way."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pace = Pace()
+        self._has_begun = False
+        self._body_is_complete = False
+        self._finish_with_body = False
+        self._linger_timer: Any = None
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802  # Twisted's name, as below
+        self.content = BytesIO()  # stays empty
+
+    def begin(self, method: bytes, uri: bytes, version: bytes) -> None:
+        """Start the application, when the head has been read."""
+        self._has_begun = True
+        self.method, self.uri, self.clientproto = method, uri, version
+        self.path = uri.partition(b"?")[0]
+        self.process()
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        if self.application_queue is not None and not self._finish_with_body:
+            self.application_queue.put_nowait({"type": "http.request", "body": data, "more_body": True})
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802
+        """Take the end of the body."""
+        if not self._has_begun:
+            self.begin(command, path, version)
+        self._body_is_complete = True
+        if self._finish_with_body:
+            self._end()
+        elif self.application_queue is not None:
+            self.application_queue.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+
+    def process(self) -> Any:
+        upgrade = self.requestHeaders.getRawHeaders(b"Upgrade", [b""])[0]
+        if upgrade.lower() == b"websocket" and self.channel.length == 0:
+            return self._become_socket()
+        self.request_start = time.time()
+        problem = self._problem()
+        if problem:
+            self.basic_error(400, b"Bad Request", problem)
+            return None
+        self.application_queue = self.server.create_application(self, self._scope())
+        return None
+
+    def _become_socket(self) -> Any:
+        channel = self.channel
+        processing = super().process()
+        if isinstance(socket := channel.transport.protocol, SocketProtocol):
+            socket.address, channel.address = channel.address, None
+        return processing
+
+    def _problem(self) -> str:
+        for name, values in self.requestHeaders.getAllRawHeaders():
+            if not HEADER_NAME_RE.fullmatch(name):
+                return "Invalid header name"
+            if any(INVALID_HEADER_VALUE_BYTES.intersection(value) for value in values):
+                return "Invalid header value"
+        return "" if self.uri.isascii() else "Invalid characters in address"
+
+    def _scope(self) -> Message:
+        peer, host = self.client, self.host
+        has_addresses = hasattr(peer, "host") and hasattr(peer, "port")
+        self.client_addr = [str(peer.host), peer.port] if has_addresses else None
+        self.server_addr = [str(host.host), host.port] if has_addresses else None
+        # Daphne takes a path prefix from a header, Daphne-Root-Path, which anybody may send. Names with an underscore
+        # could pass for others once they are in Django's META (CVE-2015-0219).
+        self.clean_headers = [
+            (name.lower(), value)
+            for name, values in self.requestHeaders.getAllRawHeaders()
+            for value in values
+            if b"_" not in name and name.lower() != b"daphne-root-path"
+        ]
+        return {
+            "type": "http",
+            "http_version": self.clientproto.split(b"/")[-1].decode("ascii"),
+            "method": self.method.decode("ascii"),
+            "path": unquote(self.path.decode("ascii")),
+            "raw_path": self.path,
+            "root_path": self.server.root_path,
+            "scheme": "https" if self.isSecure() else "http",
+            "query_string": self.uri.partition(b"?")[2],
+            "headers": self.clean_headers,
+            "client": self.client_addr,
+            "server": self.server_addr,
+        }
+
+    def setResponseCode(self, code: int, message: bytes | None = None) -> None:  # noqa: N802
+        """Name the status; Twisted does not know all of them, 422 among others."""
+        super().setResponseCode(code, message or HTTPStatus(code).phrase.encode("ascii"))
+
+    def basic_error(self, status: int, status_text: bytes, body: str) -> None:
+        """Answer an error that Daphne finds."""
+        self.channel.refuse(status)
+
+    def handle_reply(self, message: Message) -> None:
+        starts = message["type"] == "http.response.start" and not self._response_started
+        super().handle_reply(message)
+        if starts:
+            self.registerProducer(self.pace, True)
+
+    def finish(self) -> None:
+        """End the response. What is left of the body is read first: it would be taken for the next request."""
+        if self._body_is_complete:
+            self._end()
+            return
+        self._finish_with_body = True
+        if self.application_queue is not None:
+            self.application_queue.resume()
+        self._linger_timer = reactor.callLater(LINGER_SECONDS, self.transport.abortConnection)
+
+    def _end(self) -> None:
+        self._stop_timer()
+        self.unregisterProducer()
+        self.pace.stopProducing()
+        super().finish()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        self._stop_timer()
+        self.pace.stopProducing()
+        super().connectionLost(reason)
+
+    def _stop_timer(self) -> None:
+        if self._linger_timer is not None and self._linger_timer.active():
+            self._linger_timer.cancel()
+
+
+class SocketProtocol(WebSocketProtocol):
+    """A WebSocket with flow control, whose frames are counted until they have been handled."""
+
+    address: str | None = None
+    muted: bool
+
+    def connectionMade(self) -> None:  # noqa: N802  # Twisted's name, as below
+        self.pace = Pace()
+        self._unfinished = 0
+        self._keepalive = Keepalive()
+        self.transport.unregisterProducer()  # the connection of HTTP that this one has been
+        self.transport.registerProducer(self.pace, True)
+        super().connectionMade()
+
+    def onConnect(self, request: Any) -> Any:  # noqa: N802
+        request.headers.pop("daphne-root-path", None)  # see Request
+        return super().onConnect(request)
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        super().connectionLost(reason)
+        self.pace.stopProducing()
+        bounds: Limits = self.factory.server_class.bounds
+        bounds.frames.forget(self)
+        if self.address is not None:
+            bounds.connections.release(self.address)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        self._keepalive.received()
+        super().dataReceived(data)
+
+    def serverSend(self, content: Any, binary: bool = False) -> None:  # noqa: N802
+        self._keepalive.sent(len(content))
+        super().serverSend(content, binary)
+
+    def _sendAutoPing(self) -> None:  # noqa: N802
+        """Send a ping, unless one is not answered yet: Autobahn takes a late pong for an answer to the last ping only,
+        and forgets the timer of the one before without stopping it."""
+        if self.autoPingPending is None:
+            self.autoPingTimeout = self._keepalive.pinged()
+            super()._sendAutoPing()
+
+    def onAutoPong(self, *details: Any) -> None:  # noqa: N802
+        self._keepalive.ponged()
+
+    def onAutoPingTimeout(self) -> None:  # noqa: N802
+        """Close, unless the peer is sending a frame: how slowly it may do that is bounded elsewhere."""
+        if self._keepalive.is_alive():
+            timer = self.factory._batched_timer
+            self.autoPingTimeoutCall = timer.call_later(PONG_SECONDS, self.onAutoPingTimeout)
+        else:
+            super().onAutoPingTimeout()
+
+    def onMessageFrameData(self, payload: bytes) -> None:  # noqa: N802
+        if self.muted:  # it is closing
+            return
+        super().onMessageFrameData(payload)
+        self._unfinished += len(payload)
+        self.count()
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803
+        self._unfinished = 0
+        super().onMessage(payload, isBinary)
+        self.count()
+
+    def count(self) -> None:
+        held = self.application_queue.held if hasattr(self, "application_queue") else 0
+        self.factory.server_class.bounds.frames.update(self, unfinished=self._unfinished, whole=held)
+
+    def give_up(self, code: int) -> None:
+        self.end(code)
+        self._unfinished = 0
+        self.transport.resumeProducing()
+
+    def end(self, code: int) -> None:
+        """Close from the server's side, and tell the application."""
+        if not self.muted and hasattr(self, "application_queue"):
+            self.application_queue.put_nowait({"type": "websocket.disconnect", "code": code})
+        self.muted = True
+        if self.state == self.STATE_OPEN:
+            self.serverClose(code)
+
+    def serverClose(self, code: int | None = None) -> None:  # noqa: N802
+        """Close; Autobahn's own way refuses the codes of servers, such as 1012."""
+        self.sendCloseFrame(code=1000 if code is None else code)
+
+
+class RefusedConnection(Protocol):
+    """A connection too many."""
+
+    transport: Any
+
+    def connectionMade(self) -> None:  # noqa: N802  # Twisted's name
+        self.transport.write(response_bytes(429))
+        self.transport.loseConnection()

@@ -1,0 +1,21 @@
+"""Choose how many random or repeated cases a test tries: a share in `make test`, all of them in `make test-all`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+Case = TypeVar("Case")
+ALL = os.environ.get("PARLEY_ALL_CASES") == "1"
+SHARE = 4
+
+
+def cases(count: int) -> int:
+    """Return how many of `count` random cases to try: a quarter, and at least two."""
+    return count if ALL else max(count // SHARE, 2)
+
+
+def share_of(items: Sequence[Case], number: int) -> Sequence[Case]:
+    """Return the items to try in round `number`: every fourth one, so that four rounds cover each item once."""
+    return items if ALL else items[number % SHARE :: SHARE]
