@@ -7,6 +7,10 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
     event.preventDefault();
     if (form.getAttribute("aria-busy") !== "true") ask(form);
   });
+  // Disabled until here: a form sent before this module runs would have no credential.
+  const button = form.querySelector("button");
+  button.disabled = false;
+  if (button.autofocus && document.activeElement === document.body) button.focus();
 }
 
 async function ask(form) {

@@ -1,4 +1,4 @@
-"""Two-step verification in a real browser: a passkey and an authenticator app set up and used, under the strict CSP."""
+"""Two-step verification in a real browser: set up and use a passkey and an authenticator app, under the strict CSP."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ AUTHENTICATOR = {
 
 
 async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: Server) -> None:
-    """UI-09: all of it by keyboard; the passkey signs in alone, the app's code comes after the password."""
-    # Browsers have no passkeys at addresses without a name.
+    """UI-09: all by keyboard; the passkey signs in alone, the app's code follows the password."""
+    # Browsers have no passkeys at IP addresses.
     home = f"http://localhost:{server.port}/"
     person = await Person.enter(browser, server.link.replace("127.0.0.1", "localhost"))
     page = person.page
@@ -38,6 +38,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
     await page.goto(f"{home}settings/two-step/")
     await follow(page, "Add a passkey")
     await expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    await expect(page.get_by_role("button", name="Continue")).to_be_enabled()
     await page.keyboard.type("Laptop")
     await page.keyboard.press("Enter")
     codes = page.locator("#codes li")
@@ -53,7 +54,9 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
     await expect(page.locator("#toasts")).to_contain_text("Authenticator app set up.")
 
     await sign_out(page, home)
-    await page.get_by_role("button", name="Sign in with a passkey").press("Enter")
+    passkey = page.get_by_role("button", name="Sign in with a passkey")
+    await expect(passkey).to_be_enabled()
+    await passkey.press("Enter")
     await expect(page).to_have_url(home)
 
     await sign_out(page, home)
@@ -68,7 +71,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
 
 
 async def follow(page: Page, name: str) -> None:
-    """Press a link by keyboard."""
+    """Follow a link by keyboard."""
     await page.get_by_role("link", name=name).press("Enter")
 
 
