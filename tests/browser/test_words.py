@@ -10,13 +10,13 @@ from playwright.async_api import Browser, Page, expect
 from tests.browser.gallery import SCREENS, House, visit
 from tests.support.showcase import PEOPLE
 
-# What people, models and tools have written.
+# Text of users, models and tools.
 THEIRS = (
     "[data-body], .plain, .tool, .terminal, .source, code, kbd, pre, .who, .name, .rail-item, .recent, .title-text, "
     "[data-part=title], [data-part=model], [data-part=presence], .attachments, option, bdi, body [lang], textarea, "
     "#people, .face, .model-name, .brand, title"
 )
-# What is called the same everywhere.
+# Names that are the same in all languages.
 NAMES = {"Parley", "Token", "Markdown", "Enter", "Shift", "Ctrl", "Esc", "JavaScript", "PDF", "API", "WebP", "JPEG"}
 WORDS = """
 (theirs) => {
@@ -37,11 +37,12 @@ WORDS = """
 
 
 async def english(page: Page, house: House) -> set[str]:
-    """The pieces of text with English words in them."""
+    """Return the pieces of text with English words in them."""
+    texts: list[str] = await page.evaluate(WORDS, THEIRS)
+    # After the texts: the list loads more rows at any time.
     titles = await page.locator(".rail-title").all_inner_texts()
     known = [*PEOPLE.values(), "claude-sonnet-4-6", "demo", "admin", "Assistant", *titles]
     theirs = re.compile("|".join(map(re.escape, known)))
-    texts: list[str] = await page.evaluate(WORDS, THEIRS)
     return {text.strip() for text in texts if set(re.findall(r"[A-Za-z]{3,}", theirs.sub("", text))) - NAMES}
 
 
