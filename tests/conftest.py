@@ -22,8 +22,8 @@ from chat.limits import counters
 from chat.models import User, Workspace
 from tests.support.effort import cases
 from tests.support.emptying import Emptying
-from tests.support.house import House, person
 from tests.support.prepared import copy, prepare
+from tests.support.testing_node import TestNode, person
 
 HERE = Path(__file__).parent
 # What these folders test depends on the database: `make test` runs them on SQLite and on PostgreSQL.
@@ -136,11 +136,11 @@ def bo(workspace: Workspace) -> User:
 
 
 @pytest_asyncio.fixture
-async def house(transactional_db: None) -> AsyncIterator[House]:
+async def node(transactional_db: None) -> AsyncIterator[TestNode]:
     """A running node; script its model before sending."""
-    house = House()
-    house.script([])
-    await house.start()
-    yield house
-    await house.stop()
-    await house.threads.close()
+    node = TestNode()
+    node.script([])
+    await node.start()
+    yield node
+    await node.stop()
+    await node.threads.close()

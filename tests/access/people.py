@@ -9,7 +9,7 @@ import pytest
 from chat.models import ChatMessage, Session, SessionRole, User, Workspace
 from chat.services.people import sharing
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import person
+from tests.support.testing_node import person
 
 OWNER, EDITOR, VIEWER = "owner", "editor", "viewer"
 STRANGER = "stranger"  # a member of the workspace whom no one has let in

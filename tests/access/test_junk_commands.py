@@ -11,8 +11,8 @@ from chat import consumers
 from tests.access.people import EDITOR, MESSAGE, OWNER, VIEWER, People
 from tests.access.test_sockets import COMMANDS
 from tests.support.effort import share_of
-from tests.support.house import House
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode
 
 JUNK: tuple[Any, ...] = (
     None,
@@ -62,13 +62,13 @@ def thrown() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("actor", [pytest.param(OWNER, marks=pytest.mark.both_databases), EDITOR, VIEWER])
-async def test_junk_in_commands(house: House, people: People, actor: str) -> None:
+async def test_junk_in_commands(node: TestNode, people: People, actor: str) -> None:
     """MSG-12: nothing fails inside, and the socket stays open."""
-    house.script(lambda request: ["Yes."])
+    node.script(lambda request: ["Yes."])
     async with Socket(path_of(people.session), people[actor]) as socket:
         for number, command in enumerate(thrown()):
             socket.send(ref=f"r{number}", **command)
             answer = await socket.next(ref=f"r{number}")
             assert answer.get("code") not in ("internal", "unavailable"), json.dumps(command)[:200]
         assert socket.close_code is None
-    await house.idle(people.session)
+    await node.idle(people.session)

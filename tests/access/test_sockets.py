@@ -31,8 +31,8 @@ from tests.access.people import (
     VIEWER,
     People,
 )
-from tests.support.house import House
 from tests.support.socket import Application, Socket, path_of
+from tests.support.testing_node import TestNode
 
 # The sockets as the server serves them, without what starts and stops with it.
 SERVED: Application = application.application_mapping["websocket"]
@@ -98,9 +98,9 @@ def key_in(cookie: tuple[bytes, bytes]) -> str:
     return cookie[1].decode().partition("=")[2]
 
 
-async def signed_in(house: House, user: User | None, session: Session | str, protocol: str) -> Socket:
+async def signed_in(node: TestNode, user: User | None, session: Session | str, protocol: str) -> Socket:
     """A socket with a browser's cookie, through everything that is before the consumer."""
-    cookie = await house.do(cookie_of, user)
+    cookie = await node.do(cookie_of, user)
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
     return Socket(path_of(session, protocol), headers=headers, app=SERVED)
 
@@ -116,25 +116,25 @@ def test_every_command_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("actor", EVERYONE)
-async def test_sockets_open_to_those_in_the_session(house: House, people: People, actor: str) -> None:
+async def test_sockets_open_to_those_in_the_session(node: TestNode, people: People, actor: str) -> None:
     """LIVE-06: others are closed by a code that says the same of sessions that never were."""
     unknown = "s_" + "0" * 24
     for protocol in PROTOCOLS:
-        async with await signed_in(house, people.users[actor], people.session, protocol) as socket:
+        async with await signed_in(node, people.users[actor], people.session, protocol) as socket:
             if CODES[actor] is OPEN:
                 await socket.let_in()
                 assert socket.close_code is None
             else:
                 assert await socket.closed() == CODES[actor]
                 assert socket.frames == []
-        async with await signed_in(house, people.users[actor], unknown, protocol) as socket:
+        async with await signed_in(node, people.users[actor], unknown, protocol) as socket:
             assert await socket.closed() == (4401 if actor == ANONYMOUS else 4404)
 
 
 @pytest.mark.parametrize("actor", EVERYONE)
-async def test_own_socket_is_for_those_who_are_signed_in(house: House, people: People, actor: str) -> None:
+async def test_own_socket_is_for_those_who_are_signed_in(node: TestNode, people: People, actor: str) -> None:
     """LIVE-06: it is on no session: no one commands anything there."""
-    cookie = await house.do(cookie_of, people.users[actor])
+    cookie = await node.do(cookie_of, people.users[actor])
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
     async with Socket("/ws/me", headers=headers, app=SERVED) as socket:
         user = people.users[actor]
@@ -149,7 +149,7 @@ async def test_own_socket_is_for_those_who_are_signed_in(house: House, people: P
 
 @pytest.mark.parametrize("session_id", ["x", "%00", "s_\0", "😀", "s_" + "0" * 500])
 @pytest.mark.both_databases
-async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: str) -> None:
+async def test_odd_ids_lead_nowhere(node: TestNode, people: People, session_id: str) -> None:
     """Malformed ids are refused like unknown ones (MSG-12)."""
     async with Socket(path_of(session_id), people[OWNER]) as socket:
         assert await socket.closed() == 4404
@@ -157,18 +157,18 @@ async def test_odd_ids_lead_nowhere(house: House, people: People, session_id: st
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER, GUEST])
-async def test_commands_are_for_editors(house: House, people: People, actor: str, protocol: str) -> None:
+async def test_commands_are_for_editors(node: TestNode, people: People, actor: str, protocol: str) -> None:
     """LIVE-06: a viewer sees, and changes nothing; a guest writes, and chooses nothing."""
-    house.script(lambda request: ["Yes."])
+    node.script(lambda request: ["Yes."])
     async with Socket(path_of(people.session, protocol), people[actor]) as socket:
         answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
     codes = {kind: answer.get("code", "ack") for kind, answer in answers.items()}
     if actor == VIEWER:
         allowed = {kind: "no_such_message" if kind in OF_A_MESSAGE else "ack" for kind in FOR_VIEWERS}
         assert codes == dict.fromkeys(COMMANDS, "forbidden") | allowed
-        assert [message.pk for message in await house.rows(people.session)] == [MESSAGE]
-        assert await house.do(MessageRevision.objects.count) == 0
-        assert await house.do(lambda: Session.objects.get().revision) == 0
+        assert [message.pk for message in await node.rows(people.session)] == [MESSAGE]
+        assert await node.do(MessageRevision.objects.count) == 0
+        assert await node.do(lambda: Session.objects.get().revision) == 0
     else:
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
@@ -176,18 +176,18 @@ async def test_commands_are_for_editors(house: House, people: People, actor: str
         at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt"), "")
         assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
         assert {codes[kind] for kind in at_rest_only} <= {"busy", "no_such_message", "no_such_attempt"}
-    await house.idle(people.session)
+    await node.idle(people.session)
 
 
 @pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
-async def test_whoever_may_read_may_fork(house: House, people: People, actor: str) -> None:
+async def test_whoever_may_read_may_fork(node: TestNode, people: People, actor: str) -> None:
     """RUN-13: the copy is theirs, in the same workspace; the original has nothing of it."""
     async with Socket(path_of(people.session), people[actor]) as socket:
         answer = await socket.ask(type="fork", id=MESSAGE)
-    made = await house.do(Session.objects.get, pk=answer["session"])
+    made = await node.do(Session.objects.get, pk=answer["session"])
     assert answer["url"] == f"/sessions/{made.pk}/"
     assert (made.owner_id, made.workspace_id) == (people[actor].pk, people.session.workspace_id)
-    assert await house.do(lambda: Session.objects.get(pk=people.session.pk).revision) == 0
+    assert await node.do(lambda: Session.objects.get(pk=people.session.pk).revision) == 0
 
 
 @pytest.mark.parametrize(
@@ -207,11 +207,11 @@ async def test_whoever_may_read_may_fork(house: House, people: People, actor: st
     ],
 )
 async def test_other_origins_cannot_open_a_socket(
-    house: House, people: People, origin: bytes | None, settings: Settings
+    node: TestNode, people: People, origin: bytes | None, settings: Settings
 ) -> None:
     """LIVE-06: a browser sends the cookie wherever the page is from, and to every port of a host."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
-    cookie = await house.do(cookie_of, people[OWNER])
+    cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"host", b"localhost:8000"), *([(b"origin", origin)] if origin is not None else [])]
     async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
         assert await socket.closed() is not None
@@ -228,22 +228,22 @@ async def test_other_origins_cannot_open_a_socket(
     ],
 )
 async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
-    house: House, people: People, host: bytes, origin: bytes, more: list[tuple[bytes, bytes]], settings: Settings
+    node: TestNode, people: People, host: bytes, origin: bytes, more: list[tuple[bytes, bytes]], settings: Settings
 ) -> None:
     """Sockets and forms accept the same origins (LIVE-06)."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example", "https://*.wild.example"]
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    cookie = await house.do(cookie_of, people[OWNER])
+    cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"host", host), (b"origin", origin), *more]
     async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
         await socket.let_in()
 
 
 @pytest.mark.parametrize("origin", [b"http://evil.example", b"https://trusted.example"])
-async def test_foreign_host_opens_no_socket(house: House, people: People, origin: bytes, settings: Settings) -> None:
+async def test_foreign_host_opens_no_socket(node: TestNode, people: People, origin: bytes, settings: Settings) -> None:
     """LIVE-06: to a browser, a name that another server points here is an origin of its own."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
-    cookie = await house.do(cookie_of, people[OWNER])
+    cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"host", b"evil.example"), (b"origin", origin)]
     async with Socket(path_of(people.session), headers=headers, app=SERVED) as socket:
         assert await socket.closed() is not None
@@ -251,45 +251,45 @@ async def test_foreign_host_opens_no_socket(house: House, people: People, origin
 
 
 async def by_token(
-    house: House, user: User, session: Session, scope: str, protocol: str = "events", **more: bytes
+    node: TestNode, user: User, session: Session, scope: str, protocol: str = "events", **more: bytes
 ) -> Socket:
     """A socket with an API token, through everything that is before the consumer."""
-    _token, secret = await house.do(api_tokens.create, user=user, name="Script", scope=scope, days=0)
+    _token, secret = await node.do(api_tokens.create, user=user, name="Script", scope=scope, days=0)
     headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"localhost:8000")]
     headers += [(name.encode(), value) for name, value in more.items()]
     return Socket(path_of(session, protocol), headers=headers, app=SERVED)
 
 
 @pytest.mark.parametrize("actor", [actor for actor in EVERYONE if actor != ANONYMOUS])
-async def test_token_opens_the_events_socket(house: House, people: People, actor: str) -> None:
+async def test_token_opens_the_events_socket(node: TestNode, people: People, actor: str) -> None:
     """LIVE-06: with the role of its user, and without an Origin, which only browsers send; not the page's socket."""
-    async with await by_token(house, people[actor], people.session, "write") as socket:
+    async with await by_token(node, people[actor], people.session, "write") as socket:
         if CODES[actor] is OPEN:
             answer = await socket.ask(type="rename", title="New")
             assert answer.get("code", "ack") == ("forbidden" if actor == VIEWER else "ack")
         else:
             assert await socket.closed() == CODES[actor]
-    async with await by_token(house, people[actor], people.session, "write", "page") as socket:
+    async with await by_token(node, people[actor], people.session, "write", "page") as socket:
         assert await socket.closed() == 4401
 
 
-async def test_token_that_may_only_read_sends_no_commands(house: House, people: People) -> None:
+async def test_token_that_may_only_read_sends_no_commands(node: TestNode, people: People) -> None:
     """LIVE-06: it sees everything that happens."""
-    async with await by_token(house, people[OWNER], people.session, "read") as socket:
+    async with await by_token(node, people[OWNER], people.session, "read") as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
         answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
         assert {answer.get("code") for answer in answers.values()} == {"read_only_token"}
         await socket.let_in()
-    assert [message.pk for message in await house.rows(people.session)] == [MESSAGE]
+    assert [message.pk for message in await node.rows(people.session)] == [MESSAGE]
 
 
 @pytest.mark.parametrize(
     ("origin", "is_open"), [(b"http://localhost:8000", True), (b"http://evil.example", False), (b"null", False)]
 )
-async def test_origin_beside_a_token_is_checked(house: House, people: People, origin: bytes, is_open: bool) -> None:
+async def test_origin_beside_a_token_is_checked(node: TestNode, people: People, origin: bytes, is_open: bool) -> None:
     """LIVE-06: as it is beside a cookie."""
-    async with await by_token(house, people[OWNER], people.session, "write", origin=origin) as socket:
+    async with await by_token(node, people[OWNER], people.session, "write", origin=origin) as socket:
         if is_open:
             await socket.let_in()
         else:
@@ -298,9 +298,9 @@ async def test_origin_beside_a_token_is_checked(house: House, people: People, or
 
 
 @pytest.mark.parametrize("secret", ["", "parley_" + "a" * 43, "x", "parley_\udcff"])
-async def test_cookie_does_not_make_good_a_wrong_token(house: House, people: People, secret: str) -> None:
+async def test_cookie_does_not_make_good_a_wrong_token(node: TestNode, people: People, secret: str) -> None:
     """LIVE-06: who sends a token is known by it alone."""
-    cookie = await house.do(cookie_of, people[OWNER])
+    cookie = await node.do(cookie_of, people[OWNER])
     value = f"Bearer {secret}".encode("utf-8", "surrogateescape")
     origin = (b"origin", b"http://localhost:8000")
     headers = [cookie, origin, (b"host", b"localhost:8000"), (b"authorization", value)]
@@ -308,38 +308,38 @@ async def test_cookie_does_not_make_good_a_wrong_token(house: House, people: Peo
         assert await socket.closed() == 4401
 
 
-async def unshared(house: House, people: People) -> None:
-    await house.do(sharing.unshare, session=people.session, author=people[OWNER], user=people[EDITOR])
+async def unshared(node: TestNode, people: People) -> None:
+    await node.do(sharing.unshare, session=people.session, author=people[OWNER], user=people[EDITOR])
 
 
-async def deactivated(house: House, people: People) -> None:
+async def deactivated(node: TestNode, people: People) -> None:
     people[EDITOR].is_active = False
-    await house.do(people[EDITOR].save)
+    await node.do(people[EDITOR].save)
 
 
-async def left_workspace(house: House, people: People) -> None:
-    await house.do(Membership.objects.filter(user=people[EDITOR]).delete)
+async def left_workspace(node: TestNode, people: People) -> None:
+    await node.do(Membership.objects.filter(user=people[EDITOR]).delete)
 
 
-async def share_deleted(house: House, people: People) -> None:
-    await house.do(Share.objects.filter(user=people[EDITOR]).delete)
+async def share_deleted(node: TestNode, people: People) -> None:
+    await node.do(Share.objects.filter(user=people[EDITOR]).delete)
 
 
-async def removed(house: House, people: People) -> None:
-    await house.do(people[EDITOR].delete)
+async def removed(node: TestNode, people: People) -> None:
+    await node.do(people[EDITOR].delete)
 
 
-async def erased(house: House, people: People) -> None:
-    await house.do(requests.request_user, user=people[EDITOR], author=None)
+async def erased(node: TestNode, people: People) -> None:
+    await node.do(requests.request_user, user=people[EDITOR], author=None)
 
 
-async def told_by_another_process(house: House, people: People) -> None:
+async def told_by_another_process(node: TestNode, people: People) -> None:
     """Where no hub runs, such as a command, no signal reports the row; the service does."""
-    await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
+    await node.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
     publish(people.session.pk, [AccessChanged()])
 
 
-Loss = Callable[[House, People], Any]
+Loss = Callable[[TestNode, People], Any]
 
 
 @pytest.fixture
@@ -358,7 +358,7 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "lose", [unshared, deactivated, left_workspace, share_deleted, removed, erased, told_by_another_process]
 )
-async def test_lost_access_closes_the_socket_at_once(house: House, people: People, lose: Loss, protocol: str) -> None:
+async def test_lost_access_closes_the_socket_at_once(node: TestNode, people: People, lose: Loss, protocol: str) -> None:
     """LIVE-06: 4403, however the access was lost; others stay."""
     async with (
         Socket(path_of(people.session, protocol), people[EDITOR]) as socket,
@@ -367,14 +367,14 @@ async def test_lost_access_closes_the_socket_at_once(house: House, people: Peopl
         for each in (socket, other):
             each.send(type="sync")
             await each.let_in()
-        await lose(house, people)
+        await lose(node, people)
         assert await socket.closed() == 4403
         assert (await other.ask(type="rename", title="x"))["code"] == "forbidden"
         assert other.close_code is None
 
 
 @pytest.mark.usefixtures("_no_beacon")
-async def test_erasing_a_session_closes_its_sockets_at_once(house: House, people: People) -> None:
+async def test_erasing_a_session_closes_its_sockets_at_once(node: TestNode, people: People) -> None:
     """LIVE-06: everyone's, before the rows are gone."""
     async with (
         Socket(path_of(people.session), people[OWNER]) as one,
@@ -383,45 +383,45 @@ async def test_erasing_a_session_closes_its_sockets_at_once(house: House, people
         for each in (one, two):
             each.send(type="sync")
             await each.let_in()
-        await house.do(requests.request_session, session_id=people.session.pk, author=None)
+        await node.do(requests.request_session, session_id=people.session.pk, author=None)
         assert [await each.closed() for each in (one, two)] == [4403, 4403]
-    assert await house.do(Session.objects.filter(pk=people.session.pk).exists)
+    assert await node.do(Session.objects.filter(pk=people.session.pk).exists)
 
 
 @pytest.mark.usefixtures("_quick_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_access_lost_without_a_word_closes_the_socket_soon(house: House, people: People, protocol: str) -> None:
+async def test_access_lost_without_a_word_closes_the_socket_soon(node: TestNode, people: People, protocol: str) -> None:
     """LIVE-06: by SQL, in another process, while the layer is down: the beacon finds it."""
     async with Socket(path_of(people.session, protocol), people[EDITOR]) as socket:
         await socket.let_in()
-        await house.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
+        await node.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
         assert await socket.closed() == 4403
 
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("actor", [OWNER, EDITOR])
-async def test_nothing_is_done_for_somebody_who_has_lost_access(house: House, people: People, actor: str) -> None:
+async def test_nothing_is_done_for_somebody_who_has_lost_access(node: TestNode, people: People, actor: str) -> None:
     """LIVE-06: also before their socket has learned of it."""
     sockets = [await Socket(path_of(people.session), people[actor]).open() for _ in range(2)]
     for socket in sockets:
         await socket.let_in()
-    await house.do(User.objects.filter(pk=people[actor].pk).update, is_active=False)
+    await node.do(User.objects.filter(pk=people[actor].pk).update, is_active=False)
     sockets[0].send(type="rename", title="Mine")
     sockets[1].send(type="sync")
     for socket in sockets:
         assert await socket.closed() == 4403
         assert socket.frames == [{"type": "pong"}]
         await socket.leave()
-    assert await house.do(lambda: Session.objects.get().title) == "Plan"
+    assert await node.do(lambda: Session.objects.get().title) == "Plan"
 
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_lowered_role_ends_commands_at_once(house: House, people: People, protocol: str) -> None:
+async def test_lowered_role_ends_commands_at_once(node: TestNode, people: People, protocol: str) -> None:
     """LIVE-06: an editor who is made a viewer goes on seeing, and only that."""
     async with Socket(path_of(people.session, protocol), people[EDITOR]) as socket:
         assert (await socket.ask(type="rename", title="Before"))["type"] == "ack"
-        await house.do(
+        await node.do(
             sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=SessionRole.VIEWER
         )
         assert (await socket.ask(type="rename", title="After"))["code"] == "forbidden"
@@ -430,17 +430,17 @@ async def test_lowered_role_ends_commands_at_once(house: House, people: People, 
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_signing_out_closes_that_browser_s_sockets(house: House, people: People, protocol: str) -> None:
+async def test_signing_out_closes_that_browser_s_sockets(node: TestNode, people: People, protocol: str) -> None:
     """LIVE-06: 4401; another browser of the same person stays."""
     async with (
-        await signed_in(house, people[EDITOR], people.session, protocol) as here,
-        await signed_in(house, people[EDITOR], people.session, protocol) as there,
+        await signed_in(node, people[EDITOR], people.session, protocol) as here,
+        await signed_in(node, people[EDITOR], people.session, protocol) as there,
     ):
         for socket in (here, there):
             await socket.let_in()
         browser = Client()
         browser.cookies[configured.SESSION_COOKIE_NAME] = key_in(here.scope["headers"][0])
-        response = await house.do(browser.post, "/accounts/sign-out")
+        response = await node.do(browser.post, "/accounts/sign-out")
         assert response.status_code == 302
         assert await here.closed() == 4401
         await there.let_in()
@@ -449,11 +449,11 @@ async def test_signing_out_closes_that_browser_s_sockets(house: House, people: P
 
 @pytest.mark.parametrize("path", ["me", *PROTOCOLS])
 async def test_who_owes_a_second_factor_is_not_let_in(
-    house: House, people: People, settings: Settings, path: str
+    node: TestNode, people: People, settings: Settings, path: str
 ) -> None:
     """LIVE-06: whatever client opens the socket, before a page could."""
     settings.REQUIRE_MFA = "all"
-    cookie = await house.do(cookie_of, people[OWNER])
+    cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
     address = "/ws/me" if path == "me" else path_of(people.session, path)
     async with Socket(address, headers=headers, app=SERVED) as socket:
@@ -463,25 +463,25 @@ async def test_who_owes_a_second_factor_is_not_let_in(
 
 @pytest.mark.usefixtures("_quick_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_expired_login_closes_the_socket(house: House, people: People, protocol: str) -> None:
+async def test_expired_login_closes_the_socket(node: TestNode, people: People, protocol: str) -> None:
     """LIVE-06: 4401 when the login is over by itself."""
-    async with await signed_in(house, people[EDITOR], people.session, protocol) as socket:
+    async with await signed_in(node, people[EDITOR], people.session, protocol) as socket:
         await socket.let_in()
-        await house.do(LoginSession.objects.update, expire_date=timezone.now())
+        await node.do(LoginSession.objects.update, expire_date=timezone.now())
         assert await socket.closed() == 4401
 
 
 @pytest.mark.usefixtures("_quick_beacon")
-async def test_deleted_session_closes_its_sockets(house: House, people: People) -> None:
+async def test_deleted_session_closes_its_sockets(node: TestNode, people: People) -> None:
     """LIVE-06: there is nothing to see any more."""
     async with Socket(path_of(people.session), people[OWNER]) as socket:
         await socket.let_in()
-        await house.do(people.session.delete)
+        await node.do(people.session.delete)
         assert await socket.closed() == 4403
 
 
 @pytest.mark.usefixtures("_no_beacon")
-async def test_changed_role_reaches_open_pages(house: House, people: People) -> None:
+async def test_changed_role_reaches_open_pages(node: TestNode, people: People) -> None:
     """LIVE-06: raised or lowered, their pages of this session are drawn again; other people's are not, events go on."""
     async with (
         Socket(path_of(people.session, "page"), people[EDITOR]) as page,
@@ -491,7 +491,7 @@ async def test_changed_role_reaches_open_pages(house: House, people: People) -> 
         for socket in (page, events, other):
             await socket.let_in()
         for role, count in ((SessionRole.VIEWER, 1), (SessionRole.EDITOR, 2)):
-            await house.do(sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=role)
+            await node.do(sharing.share, session=people.session, author=people[OWNER], user=people[EDITOR], role=role)
             await page.until(lambda: page.frames.count({"op": "reload"}) == count)  # noqa: B023  # within the round
         for socket in (events, other):
             await socket.let_in()
@@ -501,7 +501,7 @@ async def test_changed_role_reaches_open_pages(house: House, people: People) -> 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize(("drawn_for", "again"), [("owner", True), ("editor", False), ("viewer", True), ("", False)])
 async def test_page_that_was_drawn_for_another_role_is_drawn_anew(
-    house: House, people: People, drawn_for: str, again: bool
+    node: TestNode, people: People, drawn_for: str, again: bool
 ) -> None:
     """LIVE-06: the role changed while the page was away."""
     async with Socket(path_of(people.session, "page"), people[EDITOR], query=f"role={drawn_for}") as socket:
@@ -516,16 +516,16 @@ def new_password(user: User) -> None:
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("path", ["events", "page", "me"])
-async def test_new_password_ends_all_logins_at_once(house: House, people: People, path: str) -> None:
+async def test_new_password_ends_all_logins_at_once(node: TestNode, people: People, path: str) -> None:
     """LIVE-06: all other browsers of this user; no one else."""
     sockets = []
     for actor in (EDITOR, VIEWER):
-        cookie = await house.do(cookie_of, people[actor])
+        cookie = await node.do(cookie_of, people[actor])
         headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
         address = "/ws/me" if path == "me" else path_of(people.session, path)
         sockets.append(await Socket(address, headers=headers, app=SERVED).open())
         await sockets[-1].let_in()
-    await house.do(new_password, people[EDITOR])
+    await node.do(new_password, people[EDITOR])
     assert await sockets[0].closed() == 4401
     await sockets[1].let_in()
     assert sockets[1].close_code is None
@@ -534,33 +534,33 @@ async def test_new_password_ends_all_logins_at_once(house: House, people: People
 
 
 @pytest.mark.usefixtures("_quick_beacon")
-async def test_new_password_without_a_word_ends_logins_soon(house: House, people: People) -> None:
+async def test_new_password_without_a_word_ends_logins_soon(node: TestNode, people: People) -> None:
     """LIVE-06: by SQL, or in a process without a hub."""
-    async with await signed_in(house, people[EDITOR], people.session, "page") as socket:
+    async with await signed_in(node, people[EDITOR], people.session, "page") as socket:
         await socket.let_in()
-        await house.do(User.objects.filter(pk=people[EDITOR].pk).update, password="!")
+        await node.do(User.objects.filter(pk=people[EDITOR].pk).update, password="!")
         assert await socket.closed() == 4401
 
 
 @pytest.mark.usefixtures("_no_beacon")
-async def test_revoked_token_closes_its_sockets_at_once(house: House, people: People) -> None:
+async def test_revoked_token_closes_its_sockets_at_once(node: TestNode, people: People) -> None:
     """LIVE-06: 4401; sockets of another token stay."""
     async with (
-        await by_token(house, people[EDITOR], people.session, "write") as here,
-        await by_token(house, people[EDITOR], people.session, "write") as there,
+        await by_token(node, people[EDITOR], people.session, "write") as here,
+        await by_token(node, people[EDITOR], people.session, "write") as there,
     ):
         for socket in (here, there):
             await socket.let_in()
-        first = await house.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
-        await house.do(api_tokens.revoke, user=people[EDITOR], token_id=first)
+        first = await node.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
+        await node.do(api_tokens.revoke, user=people[EDITOR], token_id=first)
         assert await here.closed() == 4401
         await there.let_in()
 
 
 @pytest.mark.usefixtures("_quick_beacon")
-async def test_expired_token_closes_its_sockets(house: House, people: People) -> None:
+async def test_expired_token_closes_its_sockets(node: TestNode, people: People) -> None:
     """LIVE-06: by itself."""
-    async with await by_token(house, people[EDITOR], people.session, "write") as socket:
+    async with await by_token(node, people[EDITOR], people.session, "write") as socket:
         await socket.let_in()
-        await house.do(ApiToken.objects.update, expires_at=timezone.now())
+        await node.do(ApiToken.objects.update, expires_at=timezone.now())
         assert await socket.closed() == 4401

@@ -19,7 +19,7 @@ from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said, soup_of
 from tests.support.filled import DONE, HI, START, fill
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 SESSIONS = reverse("admin:chat_session_changelist")

@@ -22,8 +22,8 @@ from chat.services.people.security_log import Kind
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
-from tests.support.house import person
 from tests.support.second_factors import give_app
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 PEOPLE = reverse("admin:chat_user_changelist")

@@ -21,7 +21,7 @@ from chat.services.people.security_log import Kind, record
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said
-from tests.support.house import let_in, person
+from tests.support.testing_node import let_in, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 EVENTS = reverse("admin:chat_securityevent_changelist")

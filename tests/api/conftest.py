@@ -7,7 +7,7 @@ import pytest
 from chat.models import Session, SessionRole, User
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, token_of
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from chat.services.messages import editing
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
-from tests.support.house import CONFIG, House, ScriptedRegistry, let_in
+from tests.support.testing_node import CONFIG, ScriptedRegistry, TestNode, let_in
 
 TURN = [START, HI, TOOL, ANSWER, DONE]
 VISION = {**CONFIG, "providers": {"scripted": {"type": "demo", "vision": True, "models": {"one": {"max_tokens": 99}}}}}
@@ -31,7 +31,7 @@ def ask(asker: Asker, session: Session, query: str = "") -> Json:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_context_is_what_is_sent_next(house: House, ana: User, form: str) -> None:
+async def test_context_is_what_is_sent_next(node: TestNode, ana: User, form: str) -> None:
     """CTX-01, CTX-02: the next request is the context and the new message, with tools and limits, and nothing else."""
     sent: list[Request] = []
 
@@ -39,13 +39,13 @@ async def test_context_is_what_is_sent_next(house: House, ana: User, form: str) 
         sent.append(request)
         return ["Answer"]
 
-    house.script(answer, VISION)
-    session = await house.session(ana)
-    asker = Asker(await house.do(token_of, ana))
+    node.script(answer, VISION)
+    session = await node.session(ana)
+    asker = Asker(await node.do(token_of, ana))
     for text in ("First", "Second"):
-        context = await house.do(ask, asker, session, f"?form={form}")
-        await house.send(session, ana, text)
-        await house.idle(session)
+        context = await node.do(ask, asker, session, f"?form={form}")
+        await node.send(session, ana, text)
+        await node.idle(session)
         body = preview(form, sent[-1], "scripted")
         said = preview(form, Request("one", (Message("user", (Text(text),)),)), "scripted").messages
         assert [*context["messages"], *said] == body.messages
@@ -135,7 +135,7 @@ def test_estimate_says_what_is_left_out(asker: Asker, session: Session) -> None:
     assert estimate["tokens"] == pytest.approx(counted + estimate["system_tokens"] + estimate["tools_tokens"], abs=5)
 
 
-async def test_sent_request_is_read_again(house: House, ana: User, bo: User) -> None:
+async def test_sent_request_is_read_again(node: TestNode, ana: User, bo: User) -> None:
     """ADM-02: as it was sent, whatever was edited since; what was removed since is for editors."""
     sent: list[Request] = []
 
@@ -143,25 +143,25 @@ async def test_sent_request_is_read_again(house: House, ana: User, bo: User) -> 
         sent.append(request)
         return ["Answer"]
 
-    house.script(answer)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "viewer")
+    node.script(answer)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
     for text in ("First", "Second"):
-        await house.send(session, ana, text)
-        await house.idle(session)
-    rows = {row.text: row for row in await house.rows(session)}
-    await house.do(editing.edit, session=session, author=ana, message_id=rows["Second"].pk, text="Other")
-    await house.do(editing.remove, session=session, author=ana, message_id=rows["First"].pk)
-    mine, his = Asker(await house.do(token_of, ana)), Asker(await house.do(token_of, bo))
+        await node.send(session, ana, text)
+        await node.idle(session)
+    rows = {row.text: row for row in await node.rows(session)}
+    await node.do(editing.edit, session=session, author=ana, message_id=rows["Second"].pk, text="Other")
+    await node.do(editing.remove, session=session, author=ana, message_id=rows["First"].pk)
+    mine, his = Asker(await node.do(token_of, ana)), Asker(await node.do(token_of, bo))
     address = f"/api/sessions/{session.pk}/requests"
-    newest = (await house.do(mine.get, f"{address}?limit=1")).json()
+    newest = (await node.do(mine.get, f"{address}?limit=1")).json()
     assert newest["next"] == newest["requests"][0]["response_id"]
-    oldest = (await house.do(mine.get, f"{address}?before={newest['next']}")).json()
+    oldest = (await node.do(mine.get, f"{address}?before={newest['next']}")).json()
     assert (len(oldest["requests"]), oldest["next"]) == (1, None)
     again, hidden = [
-        (await house.do(asker.get, f"{address}/{newest['next']}?form=openai")).json() for asker in (mine, his)
+        (await node.do(asker.get, f"{address}/{newest['next']}?form=openai")).json() for asker in (mine, his)
     ]
     assert again["messages"] == preview("openai", sent[1], "scripted").messages
     assert again["tool_definitions"] == preview("openai", sent[1], "scripted").tools
     assert (hidden["hidden"], "First" in str(hidden["messages"])) == (1, False)
-    assert code(await house.do(mine.get, f"{address}/r_none")) == (404, "no_such_request")
+    assert code(await node.do(mine.get, f"{address}/r_none")) == (404, "no_such_request")

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from chat.models import Session, SessionRole, User
 from tests.api.asking import code, token_of
 from tests.support import files
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 

@@ -10,7 +10,7 @@ from chat.models import ChatMessage, MessageRevision, Session, SessionRole, Sess
 from chat.queries.messages import message_snapshot
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 TURN = [START, HI, TOOL, ANSWER, DONE]

@@ -44,8 +44,8 @@ from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import token_of
 from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
-from tests.support.house import let_in, person
 from tests.support.rows import say
+from tests.support.testing_node import let_in, person
 from tests.transfer.samples import chatgpt
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]

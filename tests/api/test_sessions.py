@@ -16,8 +16,8 @@ from chat.services.messages.editing import edit
 from chat.services.sessions.actions import delete
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code, token_of
-from tests.support.house import CONFIG, let_in
 from tests.support.rows import say
+from tests.support.testing_node import CONFIG, let_in
 
 pytestmark = pytest.mark.django_db
 SESSIONS = "/api/sessions"

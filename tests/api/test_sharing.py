@@ -6,7 +6,7 @@ import pytest
 
 from chat.models import Invitation, Session, User
 from tests.api.asking import Asker, code, token_of
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,8 @@ from chat.models import Membership, Session, User, Workspace
 from chat.services.people.workspaces import enter
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code
-from tests.support.house import person
 from tests.support.rows import say
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 SESSIONS = "/api/sessions"

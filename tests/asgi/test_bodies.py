@@ -18,7 +18,7 @@ from chat.asgi.bodies import ANONYMOUS_LIMIT, BodyLimits, limit_of
 from chat.models import User
 from chat.services.people import api_tokens
 from tests.access.test_sockets import cookie_of
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 Message = dict[str, Any]
 Headers = list[tuple[bytes, bytes]]
@@ -85,11 +85,11 @@ async def test_body_that_stops_coming_is_given_up(monkeypatch: pytest.MonkeyPatc
     assert (await ask("/api/sessions", b"1" * 3600, b"2", pause=patience))[0] == 200
 
 
-async def test_more_than_a_megabyte_is_for_those_who_are_signed_in(house: House, ana: User) -> None:
+async def test_more_than_a_megabyte_is_for_those_who_are_signed_in(node: TestNode, ana: User) -> None:
     much = [b"x" * 600_000] * 2
     size = declared(1_200_000)
-    _token, secret = await house.do(lambda: api_tokens.create(user=ana, name="Script", scope="write", days=0))
-    cookie = await house.do(cookie_of, ana)
+    _token, secret = await node.do(lambda: api_tokens.create(user=ana, name="Script", scope="write", days=0))
+    cookie = await node.do(cookie_of, ana)
     chunked = (b"transfer-encoding", b"chunked")
 
     for headers in ([chunked], size, declared(5), [chunked, (b"authorization", b"Bearer parley_" + b"x" * 43)]):
@@ -98,7 +98,7 @@ async def test_more_than_a_megabyte_is_for_those_who_are_signed_in(house: House,
         assert await ask("/api/sessions", *much, headers=headers) == (200, [1_200_000, "1200000"])
 
 
-async def test_database_that_is_away_is_no_refusal_for_good(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_database_that_is_away_is_no_refusal_for_good(node: TestNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(scope: Message) -> bool:
         raise OperationalError("gone")
 

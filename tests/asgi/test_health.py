@@ -17,13 +17,13 @@ from chat.asgi.health import Health
 from chat.bus.memory_layer import MemoryLayer
 from chat.models import Worker
 from chat.runs import lease
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 Answer = tuple[int, str, dict[str, str]]
 
 
 @pytest_asyncio.fixture
-async def health(house: House) -> AsyncIterator[Health]:
+async def health(node: TestNode) -> AsyncIterator[Health]:
     health = Health()
     health.state = "running"
     yield health
@@ -62,18 +62,18 @@ async def test_process_that_starts_or_stops_is_alive_but_not_ready(health: Healt
     assert (await ask(health, "/healthz"))[0] == 200
 
 
-async def test_runner_without_a_lease_is_not_ready(health: Health, house: House) -> None:
-    await house.do(Worker.objects.all().delete)
+async def test_runner_without_a_lease_is_not_ready(health: Health, node: TestNode) -> None:
+    await node.do(Worker.objects.all().delete)
 
     assert await health.problem() == "the runner has no lease"
 
 
 async def test_runner_whose_lease_has_run_out_is_not_ready(
-    health: Health, house: House, monkeypatch: pytest.MonkeyPatch
+    health: Health, node: TestNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "renew", lambda worker_id: True)  # a heartbeat that does not reach the database
     past = timezone.now() - timedelta(seconds=1)
-    await house.do(Worker.objects.update, lease_until=past)
+    await node.do(Worker.objects.update, lease_until=past)
 
     assert await health.problem() == "the runner has no lease"
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from tests.browser.gallery import House, open_house
+from tests.browser.gallery import Showcase, open_showcase
 from tests.browser.launch import ARGUMENTS, CHROMIUM
 from tests.browser.person import Person
 from tests.support.prepared import copy
@@ -89,7 +89,7 @@ async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def house(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+async def showcase(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Showcase]:
     """A server with the rows of tests/support/showcase.py, for tests that only read."""
-    async with open_house(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as house:
-        yield house
+    async with open_showcase(copy(prepared, tmp_path_factory.mktemp("house") / "data")) as showcase:
+        yield showcase

@@ -20,11 +20,11 @@ from tests.browser.launch import ARGUMENTS, CHROMIUM
 from tests.browser.person import PATIENCE
 from tests.browser.screens import (
     SCREENS,
-    House,
+    Showcase,
+    admin_screens,
     files,
-    keepers,
     leave,
-    over,
+    overlays,
     past,
     places,
     shared,
@@ -37,11 +37,11 @@ from tests.support.server import ForkedServer, run_forked
 
 __all__ = [
     "SCREENS",
-    "House",
+    "Showcase",
+    "admin_screens",
     "files",
-    "keepers",
     "leave",
-    "over",
+    "overlays",
     "past",
     "places",
     "shared",
@@ -59,32 +59,34 @@ PHONE: Json = {
 
 
 @asynccontextmanager
-async def open_house(data: Path) -> AsyncIterator[House]:
+async def open_showcase(data: Path) -> AsyncIterator[Showcase]:
     told = await asyncio.to_thread(run_forked, "tests/support/showcase.py", data=data)
     server = ForkedServer(data)
     await asyncio.to_thread(server.start)
     try:
-        yield House(server.address, **json.loads(told))
+        yield Showcase(server.address, **json.loads(told))
     finally:
         await asyncio.to_thread(server.stop)
 
 
-async def visit(browser: Browser, house: House, *, phone: bool = False, dark: bool = False, who: str = "ana") -> Page:
+async def visit(
+    browser: Browser, showcase: Showcase, *, phone: bool = False, dark: bool = False, who: str = "ana"
+) -> Page:
     """Open a browser context in which a user is signed in."""
     look: Json = {"color_scheme": "dark" if dark else "light", "reduced_motion": "reduce"}
-    context = await browser.new_context(base_url=house.address, **(PHONE if phone else DESKTOP), **look)
+    context = await browser.new_context(base_url=showcase.address, **(PHONE if phone else DESKTOP), **look)
     context.set_default_timeout(PATIENCE)
     page = await context.new_page()
-    await sign_in_as(page, house, who)
+    await sign_in_as(page, showcase, who)
     return page
 
 
-async def take(browser: Browser, house: House, name: str, folder: str) -> None:
+async def take(browser: Browser, showcase: Showcase, name: str, folder: str) -> None:
     """Take the four screenshots of a screen."""
     for phone in (False, True):
         for dark in (False, True):
-            page = await visit(browser, house, phone=phone, dark=dark)
-            await SCREENS[name](page, house)
+            page = await visit(browser, showcase, phone=phone, dark=dark)
+            await SCREENS[name](page, showcase)
             look = f"{name}-{'phone' if phone else 'desktop'}-{'dark' if dark else 'light'}.png"
             await page.screenshot(path=f"{folder}/{look}")
             await leave(page)
@@ -92,10 +94,10 @@ async def take(browser: Browser, house: House, name: str, folder: str) -> None:
 
 async def main(folder: str, screens: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="parley-gallery-") as data:
-        async with open_house(Path(data)) as house, async_playwright() as playwright:
+        async with open_showcase(Path(data)) as showcase, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             for name in screens or SCREENS:
-                await take(browser, house, name, folder)
+                await take(browser, showcase, name, folder)
 
 
 if __name__ == "__main__":

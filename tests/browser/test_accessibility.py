@@ -11,7 +11,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page
 
 from tests.browser.console import AS_SERVED, heed
-from tests.browser.gallery import SCREENS, House, leave, visit
+from tests.browser.gallery import SCREENS, Showcase, leave, visit
 
 RULES: dict[str, object] = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -104,7 +104,7 @@ def looks() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("names", "phone", "themes"), list(looks()))
 async def test_nothing_is_wrong_on_any_screen(
-    browser: Browser, house: House, names: list[str], phone: bool, themes: list[str]
+    browser: Browser, showcase: Showcase, names: list[str], phone: bool, themes: list[str]
 ) -> None:
     """UI-01 to UI-11: names, roles, contrast, landmarks and target sizes, on every screen in every state.
 
@@ -115,10 +115,10 @@ async def test_nothing_is_wrong_on_any_screen(
 
     async def look_at(name: str) -> None:
         async with hands:
-            page = await visit(browser, house, phone=phone)
+            page = await visit(browser, showcase, phone=phone)
             await page.add_init_script(AS_SERVED)
             complaints = heed(page, f"responded with a status of {ANSWERS.get(name)} ")
-            await SCREENS[name](page, house)
+            await SCREENS[name](page, showcase)
             wrong: list[str] = []
             if "light" in themes:
                 wrong += [*await page.evaluate(SIDEWAYS), *await violations(page)]

@@ -9,7 +9,7 @@ import json
 import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
-from tests.browser.gallery import House, visit
+from tests.browser.gallery import Showcase, visit
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
 from tests.wire.server import WireServer
@@ -93,11 +93,11 @@ async def test_keyboard_stops_only_at_what_scrolls(told: Person) -> None:
     await expect(told.answers.locator(".code pre")).to_have_attribute("tabindex", "0")
 
 
-async def test_tool_cards_open_copy_and_colour(browser: Browser, house: House) -> None:
+async def test_tool_cards_open_copy_and_colour(browser: Browser, showcase: Showcase) -> None:
     """UI-10: calls are lines that open; JSON is laid out in colours; a terminal is copied as plain text."""
-    page = await visit(browser, house)
+    page = await visit(browser, showcase)
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await page.goto(house.session)
+    await page.goto(showcase.session)
     cards = page.locator("article.tool_group")
     await expect(page.locator("#connection")).to_contain_text("Connected")
     while not await page.get_by_text("pytest -q").count():

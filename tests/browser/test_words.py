@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.gallery import SCREENS, House, visit
+from tests.browser.gallery import SCREENS, Showcase, visit
 from tests.support.showcase import PEOPLE
 
 # Text of users, models and tools.
@@ -36,40 +36,40 @@ WORDS = """
 """
 
 
-async def english(page: Page, house: House) -> set[str]:
+async def english(page: Page, showcase: Showcase) -> set[str]:
     """Return the pieces of text with English words in them."""
     texts: list[str] = await page.evaluate(WORDS, THEIRS)
-    # After the texts: the list loads more rows at any time.
-    titles = await page.locator(".rail-title").all_inner_texts()
+    # The text as it is in the document: what is scrolled out of sight has no inner text.
+    titles = await page.locator(".rail-title").all_text_contents()
     known = [*PEOPLE.values(), "claude-sonnet-4-6", "demo", "admin", "Assistant", *titles]
     theirs = re.compile("|".join(map(re.escape, known)))
     return {text.strip() for text in texts if set(re.findall(r"[A-Za-z]{3,}", theirs.sub("", text))) - NAMES}
 
 
 @pytest.mark.parametrize(("language", "spoken"), [("zh-hans", "共享"), ("zh-hant", "分享")])
-async def test_chinese_pages_hold_no_english(browser: Browser, house: House, language: str, spoken: str) -> None:
+async def test_chinese_pages_hold_no_english(browser: Browser, showcase: Showcase, language: str, spoken: str) -> None:
     """UI-13: texts, names of controls, titles and placeholders of the main screens."""
     found: list[str] = []
     for name in ("home", "session", "session-empty", "session-tools", "not-found"):
-        page = await visit(browser, house)
-        await page.context.add_cookies([{"name": "django_language", "value": language, "url": house.address}])
-        await SCREENS[name](page, house)
+        page = await visit(browser, showcase)
+        await page.context.add_cookies([{"name": "django_language", "value": language, "url": showcase.address}])
+        await SCREENS[name](page, showcase)
         await expect(page.locator("html")).to_have_attribute("lang", re.compile(language, re.IGNORECASE))
-        found += [f"{name}: {text}" for text in await english(page, house)]
+        found += [f"{name}: {text}" for text in await english(page, showcase)]
         if name == "session":
             await page.get_by_role("button", name=spoken, exact=True).click()
             await expect(page.get_by_role("dialog")).to_contain_text("Priya")
-            found += [f"share: {text}" for text in await english(page, house)]
+            found += [f"share: {text}" for text in await english(page, showcase)]
         await page.context.close()
     assert not found, "\n".join(sorted(found))
 
 
-async def test_two_readers_of_one_session_each_have_their_language(browser: Browser, house: House) -> None:
+async def test_two_readers_of_one_session_each_have_their_language(browser: Browser, showcase: Showcase) -> None:
     """UI-13, UI-07, LIVE-01: the status line and the queue, pushed to both at once."""
-    english, chinese = await visit(browser, house), await visit(browser, house, who="mei")
-    await chinese.context.add_cookies([{"name": "django_language", "value": "zh-hans", "url": house.address}])
+    english, chinese = await visit(browser, showcase), await visit(browser, showcase, who="mei")
+    await chinese.context.add_cookies([{"name": "django_language", "value": "zh-hans", "url": showcase.address}])
     for page in (english, chinese):
-        await SCREENS["session"](page, house)
+        await SCREENS["session"](page, showcase)
     composer = english.get_by_role("textbox", name="Message", exact=True)
     await composer.fill("slow")
     await composer.press("Enter")

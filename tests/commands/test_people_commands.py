@@ -19,7 +19,7 @@ from chat.services.people.sharing import invite
 from chat.services.sessions.actions import delete
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import DONE, HI, START, fill
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the log of SQLite is not emptied within a transaction
 

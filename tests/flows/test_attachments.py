@@ -19,21 +19,21 @@ from chat.runner import file_parts
 from chat.services.messages import attachments, sending
 from chat.services.sessions import lifecycle
 from tests.support import files
-from tests.support.house import CONFIG, House, ScriptedRegistry
+from tests.support.testing_node import CONFIG, ScriptedRegistry, TestNode
 
 pytestmark = pytest.mark.usefixtures("own_files")
 SEEING = {"scripted": {"type": "demo", "models": {"one": {"vision": True, "pdf": True}, "two": {}}}}
 
 
-async def uploaded(house: House, session: Session, author: User, data: bytes, name: str) -> str:
+async def uploaded(node: TestNode, session: Session, author: User, data: bytes, name: str) -> str:
     file = StoredFile(BytesIO(data))
-    row = await house.do(attachments.upload, session=session, author=author, name=name, size=len(data), file=file)
+    row = await node.do(attachments.upload, session=session, author=author, name=name, size=len(data), file=file)
     return row.pk
 
 
-async def sent(house: House, session: Session, author: User, text: str, *ids: str) -> None:
-    await house.do(sending.send_message, session=session, author=author, text=text, attachment_ids=ids)
-    await house.idle(session)
+async def sent(node: TestNode, session: Session, author: User, text: str, *ids: str) -> None:
+    await node.do(sending.send_message, session=session, author=author, text=text, attachment_ids=ids)
+    await node.idle(session)
 
 
 def shown(message: Message) -> list[str]:
@@ -41,18 +41,18 @@ def shown(message: Message) -> list[str]:
     return [part.name if isinstance(part, File) else getattr(part, "text", "") for part in message.parts]
 
 
-def script(house: House, *replies: Any) -> ScriptedProvider:
-    return house.script([*replies], {**CONFIG, "providers": SEEING})
+def script(node: TestNode, *replies: Any) -> ScriptedProvider:
+    return node.script([*replies], {**CONFIG, "providers": SEEING})
 
 
-async def test_a_model_that_takes_them_gets_the_files_themselves(house: House, ana: User) -> None:
+async def test_a_model_that_takes_them_gets_the_files_themselves(node: TestNode, ana: User) -> None:
     """CTX-01, CTX-02: bytes and all; large pictures made smaller, unusual ones in a usual form."""
-    provider = script(house, ["I see."])
-    session = await house.session(ana)
+    provider = script(node, ["I see."])
+    session = await node.session(ana)
     small, large, paper = files.picture("PNG"), files.picture("WEBP", (4000, 2000)), files.pdf("Hello")
     given = [(small, "small.png"), (large, "large.webp"), (paper, "b.pdf"), (b"words", "c.txt")]
-    ids = [await uploaded(house, session, ana, data, name) for data, name in given]
-    await sent(house, session, ana, "Look", *ids)
+    ids = [await uploaded(node, session, ana, data, name) for data, name in given]
+    await sent(node, session, ana, "Look", *ids)
     (message,) = provider.requests[0].messages
     assert shown(message) == [
         "[Image small.png, 80×60]", "small.png", "[Image large.webp, 4000×2000]", "large.webp",
@@ -64,17 +64,17 @@ async def test_a_model_that_takes_them_gets_the_files_themselves(house: House, a
     assert Image.open(BytesIO(b64decode(smaller.data))).size == (1568, 784)
 
 
-async def test_a_model_that_takes_none_is_told_of_them(house: House, ana: User) -> None:
+async def test_a_model_that_takes_none_is_told_of_them(node: TestNode, ana: User) -> None:
     """RUN-16, CTX-01: the next answer is another model's, and the same files are text to it."""
-    provider = script(house, ["I see."], ["I read."])
-    session = await house.session(ana)
+    provider = script(node, ["I see."], ["I read."])
+    session = await node.session(ana)
     ids = [
-        await uploaded(house, session, ana, data, name)
+        await uploaded(node, session, ana, data, name)
         for data, name in ((files.picture(), "a.png"), (files.pdf("Hello"), "b.pdf"))
     ]
-    await sent(house, session, ana, "Look", *ids)
-    await house.do(lifecycle.set_model, session=session, author=ana, provider="scripted", model="two")
-    await sent(house, session, ana, "And you?")
+    await sent(node, session, ana, "Look", *ids)
+    await node.do(lifecycle.set_model, session=session, author=ana, provider="scripted", model="two")
+    await sent(node, session, ana, "And you?")
     assert shown(provider.requests[1].messages[0]) == [
         "[Image a.png, 80×60, not shown: this model takes no images]",
         "[PDF b.pdf, 1 page]\n```\n[Page 1]\nHello\n```",
@@ -83,15 +83,15 @@ async def test_a_model_that_takes_none_is_told_of_them(house: House, ana: User) 
 
 
 async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CTX-01: the newest files are what is spoken of."""
-    provider = script(house, ["1"], ["2"])
-    session = await house.session(ana)
+    provider = script(node, ["1"], ["2"])
+    session = await node.session(ana)
     picture = files.picture()
     monkeypatch.setattr(file_parts, "MOST_BYTES", len(picture))
     for name in ("old.png", "new.png"):
-        await sent(house, session, ana, "Look", await uploaded(house, session, ana, picture, name))
+        await sent(node, session, ana, "Look", await uploaded(node, session, ana, picture, name))
     assert [shown(message) for message in provider.requests[1].messages] == [
         ["[Image old.png, 80×60, not shown: it is too much for one request]", "Look"],
         ["1"],
@@ -99,42 +99,42 @@ async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
     ]
 
 
-async def test_a_lost_file_ends_no_conversation(house: House, ana: User) -> None:
+async def test_a_lost_file_ends_no_conversation(node: TestNode, ana: User) -> None:
     """MSG-10: nor does one that is excluded from context go to the model."""
-    provider = script(house, ["1"])
-    session = await house.session(ana)
-    ids = [await uploaded(house, session, ana, files.picture(), "a.png")]
-    await house.do(lambda: Attachment.objects.get(pk=ids[0]).file.delete(save=False))
-    await house.do(lambda: Attachment.objects.update(file="gone"))
-    await sent(house, session, ana, "Look", *ids)
+    provider = script(node, ["1"])
+    session = await node.session(ana)
+    ids = [await uploaded(node, session, ana, files.picture(), "a.png")]
+    await node.do(lambda: Attachment.objects.get(pk=ids[0]).file.delete(save=False))
+    await node.do(lambda: Attachment.objects.update(file="gone"))
+    await sent(node, session, ana, "Look", *ids)
     assert shown(provider.requests[0].messages[0])[0] == "[Image a.png, 80×60, not shown: the file is lost]"
 
 
-async def test_queued_files_are_delivered_with_their_message(house: House, ana: User) -> None:
+async def test_queued_files_are_delivered_with_their_message(node: TestNode, ana: User) -> None:
     """Files of a queued message are delivered with it (RUN-06)."""
     gate = Gate()
-    provider = script(house, ["Working", gate], ["Seen"])
-    session = await house.session(ana)
-    await house.send(session, ana, "Work!")
+    provider = script(node, ["Working", gate], ["Seen"])
+    session = await node.session(ana)
+    await node.send(session, ana, "Work!")
     await gate.reached()
-    picture = await uploaded(house, session, ana, files.picture(), "a.png")
-    await house.do(sending.send_message, session=session, author=ana, text="", attachment_ids=[picture])
+    picture = await uploaded(node, session, ana, files.picture(), "a.png")
+    await node.do(sending.send_message, session=session, author=ana, text="", attachment_ids=[picture])
     gate.open()
-    await house.idle(session)
+    await node.idle(session)
     assert shown(provider.requests[1].messages[-1]) == ["[Image a.png, 80×60]", "a.png"]
-    snapshot = await house.snapshot(session)
+    snapshot = await node.snapshot(session)
     assert [each.name for message in snapshot.messages for each in message.attachments] == ["a.png"]
 
 
-async def test_the_demo_agent_says_what_reached_it(house: House, ana: User) -> None:
+async def test_the_demo_agent_says_what_reached_it(node: TestNode, ana: User) -> None:
     """UI-09: a user who tries Parley sees that files arrive."""
     agents_setup.install(ScriptedRegistry(DemoProvider("scripted", 0), {**CONFIG, "providers": SEEING}))
-    session = await house.session(ana)
+    session = await node.session(ana)
     ids = [
-        await uploaded(house, session, ana, data, name)
+        await uploaded(node, session, ana, data, name)
         for data, name in ((files.picture(), "error.png"), (b"three little words", "think.txt"))
     ]
-    await sent(house, session, ana, "", *ids)
-    answer = (await house.shown(session))[2]
+    await sent(node, session, ana, "", *ids)
+    answer = (await node.shown(session))[2]
     assert "I see **error.png** (80×60)" in answer[2]
     assert "I read **think.txt** (3 words)" in answer[2]

@@ -25,7 +25,7 @@ from chat.runner.agent_input import build_session_agent, load_context_rows
 from chat.services.messages import context_inclusion, editing
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 from tests.wire.server import WireServer
 
 pytestmark = pytest.mark.both_databases
@@ -95,7 +95,7 @@ def rebuilt(session: Session) -> list[list[dict[str, Any]]]:
     return found
 
 
-async def test_panel_shows_what_the_server_is_sent(house: House, ana: User) -> None:
+async def test_panel_shows_what_the_server_is_sent(node: TestNode, ana: User) -> None:
     """CTX-01, CTX-02, MSG-09, MSG-11, ADM-02: edited, left out, removed and asked again; and each request that was
     ever sent can be built again from the records."""
     seed = random.randrange(2**32)
@@ -103,22 +103,22 @@ async def test_panel_shows_what_the_server_is_sent(house: House, ana: User) -> N
     chance = random.Random(seed)
     async with WireServer() as model:
         agents_setup.install(Registry(config(model), {}))
-        session = await house.session(ana)
+        session = await node.session(ana)
         for text in ASKS:
-            await house.send(session, ana, text)
-            await house.idle(session)
+            await node.send(session, ana, text)
+            await node.idle(session)
         for _ in range(STEPS):
             for _ in range(chance.randint(1, 3)):
-                await house.do(change, chance, session, ana)
-            asked = await house.do(last_words, session)
+                await node.do(change, chance, session, ana)
+            asked = await node.do(last_words, session)
             if asked is None:
-                await house.send(session, ana, chance.choice(ASKS))
-                await house.idle(session)
+                await node.send(session, ana, chance.choice(ASKS))
+                await node.idle(session)
                 continue
-            shown = await house.do(expected, session.pk, asked)
+            shown = await node.do(expected, session.pk, asked)
             before = len(model.requests)
-            await house.do(control.retry_here, session=session, author=ana, message_id=asked)
-            await house.idle(session)
+            await node.do(control.retry_here, session=session, author=ana, message_id=asked)
+            await node.idle(session)
             assert model.requests[before].body["messages"] == shown
         sent = [request.body["messages"] for request in model.requests]
-    assert await house.do(rebuilt, session) == sent
+    assert await node.do(rebuilt, session) == sent

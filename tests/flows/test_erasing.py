@@ -10,28 +10,28 @@ from agents.providers.scripted import Gate
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.runner import runtime
 from chat.services.deletion import requests
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.both_databases
 
 
-async def test_erasing_ends_the_run(house: House, ana: User, caplog: pytest.LogCaptureFixture) -> None:
+async def test_erasing_ends_the_run(node: TestNode, ana: User, caplog: pytest.LogCaptureFixture) -> None:
     """RUN-15: the run writes nothing more, ends, and is no error; nothing of it is left."""
     gate = Gate()
-    house.script([["Some ", gate, "more"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
+    node.script([["Some ", gate, "more"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
     await gate.reached()
-    await house.until(lambda: ChatMessage.objects.filter(status="streaming").exists())
+    await node.until(lambda: ChatMessage.objects.filter(status="streaming").exists())
     with caplog.at_level(logging.ERROR):
-        erasure = await house.do(requests.request_session, session_id=session.pk, author=None)
-        assert await house.do(requests.carry_out, erasure)
+        erasure = await node.do(requests.request_session, session_id=session.pk, author=None)
+        assert await node.do(requests.carry_out, erasure)
         gate.open()
-        node = runtime._runtime
-        assert node is not None
-        assert node.runner is not None
-        running = node.runner._running
-        await house.until(lambda: session.pk not in running)
+        own = runtime._runtime
+        assert own is not None
+        assert own.runner is not None
+        running = own.runner._running
+        await node.until(lambda: session.pk not in running)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
     for model in (Session, SessionRun, ChatMessage, MessageDelta):
-        assert not await house.do(model.objects.exists)
+        assert not await node.do(model.objects.exists)

@@ -20,9 +20,9 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
 from chat.runner.bridge import BROKEN
 from chat.snapshots import ErrorSnapshot
-from tests.support.house import CONFIG, House, ScriptedRegistry
 from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
+from tests.support.testing_node import CONFIG, ScriptedRegistry, TestNode
 from tests.support.workbench import Workbench, work
 
 
@@ -57,59 +57,59 @@ async def slow() -> str:
     ],
 )
 async def test_failure_says_what_a_person_can_do(
-    house: House, ana: User, failure: Step, words: str, error: ErrorSnapshot
+    node: TestNode, ana: User, failure: Step, words: str, error: ErrorSnapshot
 ) -> None:
     """RUN-10, MSG-04: an error row with the words, the remedy, the model and the provider; the session rests."""
-    house.script([[failure]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    assert await house.shown(session) == [
+    node.script([[failure]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    assert await node.shown(session) == [
         ("turn_start", "complete", ""),
         ("text", "complete", "Hi"),
         ("error", "failed", words),
         ("turn_done", "failed", ""),
     ]
-    shown = (await house.snapshot(session)).messages[2]
+    shown = (await node.snapshot(session)).messages[2]
     assert (shown.model, shown.provider, shown.role, shown.error) == ("one", "scripted", "assistant", error)
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_transient_failure_before_any_text_is_tried_again(house: House, ana: User) -> None:
+async def test_transient_failure_before_any_text_is_tried_again(node: TestNode, ana: User) -> None:
     """RUN-10: as soon as the server said; no one sees it."""
-    provider = house.script([[RateLimited("Slow.", retry_after=0.0)], ["Hello"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    assert [text for _, _, text in await house.shown(session)] == ["", "Hi", "Hello", ""]
+    provider = node.script([[RateLimited("Slow.", retry_after=0.0)], ["Hello"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    assert [text for _, _, text in await node.shown(session)] == ["", "Hi", "Hello", ""]
     assert len(provider.requests) == 2
 
 
-async def test_failure_after_text_keeps_the_text(house: House, ana: User) -> None:
+async def test_failure_after_text_keeps_the_text(node: TestNode, ana: User) -> None:
     """RUN-10, RUN-08: not tried again; what was shown stays, and says that it was cut."""
-    house.script([["Once upon", ConnectionLost("The line is dead. Retry.")]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Tell")
-    await house.idle(session)
-    assert (await house.shown(session))[2:] == [
+    node.script([["Once upon", ConnectionLost("The line is dead. Retry.")]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Tell")
+    await node.idle(session)
+    assert (await node.shown(session))[2:] == [
         ("text", "interrupted", "Once upon"),
         ("error", "failed", "The line is dead. Retry."),
         ("turn_done", "failed", ""),
     ]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_queued_messages_run_after_a_failure(house: House, ana: User) -> None:
+async def test_queued_messages_run_after_a_failure(node: TestNode, ana: User) -> None:
     """RUN-10, RUN-06: one person's failure does not lose the other's words."""
     gate = Gate()
-    house.script([[gate, AuthenticationFailed("Wrong key.")], ["Hello"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
+    node.script([[gate, AuthenticationFailed("Wrong key.")], ["Hello"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
     await gate.reached()
-    await house.send(session, ana, "Anyone?")
+    await node.send(session, ana, "Anyone?")
     gate.open()
-    await house.idle(session)
-    assert [text for kind, _, text in await house.shown(session) if kind in ("text", "error")] == [
+    await node.idle(session)
+    assert [text for kind, _, text in await node.shown(session) if kind in ("text", "error")] == [
         "Hi",
         "Wrong key.",
         "Anyone?",
@@ -117,16 +117,16 @@ async def test_queued_messages_run_after_a_failure(house: House, ana: User) -> N
     ]
 
 
-async def test_retry_takes_the_place_of_the_error(house: House, ana: User) -> None:
+async def test_retry_takes_the_place_of_the_error(node: TestNode, ana: User) -> None:
     """RUN-12, MSG-03: the rows from the error on are withdrawn, the answer stands where the error stood."""
-    provider = house.script([[AuthenticationFailed("Wrong key.")], ["Hello"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    error = (await house.rows(session))[2]
-    await house.retry(session, ana, error.pk)
-    await house.idle(session)
-    rows = await house.rows(session)
+    provider = node.script([[AuthenticationFailed("Wrong key.")], ["Hello"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    error = (await node.rows(session))[2]
+    await node.retry(session, ana, error.pk)
+    await node.idle(session)
+    rows = await node.rows(session)
     assert [(row.sequence, row.type, row.text) for row in rows] == [
         (1, "turn_start", ""),
         (2, "text", "Hi"),
@@ -135,95 +135,95 @@ async def test_retry_takes_the_place_of_the_error(house: House, ana: User) -> No
     ]
     assert len({row.turn_id for row in rows}) == 1
     assert provider.requests[1].messages == provider.requests[0].messages
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_retry_of_an_interrupted_answer_goes_on(house: House, ana: User) -> None:
+async def test_retry_of_an_interrupted_answer_goes_on(node: TestNode, ana: User) -> None:
     """RUN-12: from the row after the cut text: the model sees what it had said."""
     gate = Gate()
-    provider = house.script([["Once", gate], [" upon a time"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Tell")
+    provider = node.script([["Once", gate], [" upon a time"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Tell")
     await gate.reached()
-    await house.cancel(session, ana)
-    await house.idle(session)
-    await house.retry(session, ana, (await house.rows(session))[3].pk)
-    await house.idle(session)
+    await node.cancel(session, ana)
+    await node.idle(session)
+    await node.retry(session, ana, (await node.rows(session))[3].pk)
+    await node.idle(session)
     assert [message.text for message in provider.requests[1].messages] == ["Tell", "Once\n\n[interrupted]"]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_retry_while_the_agent_works_is_refused(house: House, ana: User) -> None:
+async def test_retry_while_the_agent_works_is_refused(node: TestNode, ana: User) -> None:
     """RUN-12: nothing is taken from under a running turn."""
     gate = Gate()
-    house.script([[gate]])
-    session = await house.session(ana)
-    sent = await house.send(session, ana, "Hi")
+    node.script([[gate]])
+    session = await node.session(ana)
+    sent = await node.send(session, ana, "Hi")
     await gate.reached()
     with pytest.raises(ServiceError, match="working"):
-        await house.retry(session, ana, sent.id)
+        await node.retry(session, ana, sent.id)
 
 
-async def test_failing_tool_is_told_to_the_model(house: House, ana: User) -> None:
+async def test_failing_tool_is_told_to_the_model(node: TestNode, ana: User) -> None:
     """RUN-11, MSG-07: an exception is an is_error result, the turn goes on."""
-    provider = house.script([[ToolCall("c1", "calculator", {"expression": "1/0"})], ["Oh."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Divide")
-    await house.idle(session)
-    tool = (await house.rows(session))[2]
+    provider = node.script([[ToolCall("c1", "calculator", {"expression": "1/0"})], ["Oh."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Divide")
+    await node.idle(session)
+    tool = (await node.rows(session))[2]
     assert (tool.status, tool.is_error) == ("failed", True)
     (result,) = provider.requests[1].messages[-1].tool_results
     assert (result.content, result.is_error) == (tool.result, True)
 
 
-async def test_round_limit_ends_with_a_summary(house: House, ana: User) -> None:
+async def test_round_limit_ends_with_a_summary(node: TestNode, ana: User) -> None:
     """RUN-09: at the limit the model learns so, may call no tools, and its text ends the turn."""
     agents = {"agent": {"model": "scripted/one", "tools": ["calculator"], "max_rounds": 2}}
     sums = [[ToolCall(f"c{n}", "calculator", {"expression": "1+1"})] for n in range(2)]
-    provider = house.script([*sums, ["So far: 2."]], {**CONFIG, "agents": agents})
-    session = await house.session(ana)
-    await house.send(session, ana, "Sums")
-    await house.idle(session)
+    provider = node.script([*sums, ["So far: 2."]], {**CONFIG, "agents": agents})
+    session = await node.session(ana)
+    await node.send(session, ana, "Sums")
+    await node.idle(session)
     assert [request.tool_choice for request in provider.requests] == ["auto", "auto", "none"]
     assert provider.requests[2].messages[-1].role == "system"
-    assert (await house.shown(session))[-2:] == [("text", "complete", "So far: 2."), ("turn_done", "complete", "")]
-    await house.do(check_rest, session)
+    assert (await node.shown(session))[-2:] == [("text", "complete", "So far: 2."), ("turn_done", "complete", "")]
+    await node.do(check_rest, session)
 
 
-async def test_model_that_is_not_configured_is_an_error_row(house: House, ana: User) -> None:
+async def test_model_that_is_not_configured_is_an_error_row(node: TestNode, ana: User) -> None:
     """RUN-10: also when the configuration lost it under a session's feet."""
-    session = await house.session(ana)
-    await house.do(lambda: Session.objects.filter(pk=session.pk).update(model="gone"))
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    assert (await house.rows(session))[2].text == "“scripted” has no model “gone” here. Choose one of: one, two."
+    session = await node.session(ana)
+    await node.do(lambda: Session.objects.filter(pk=session.pk).update(model="gone"))
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    assert (await node.rows(session))[2].text == "“scripted” has no model “gone” here. Choose one of: one, two."
 
 
-async def test_adapter_that_raises_anything_ends_the_turn(house: House, ana: User) -> None:
+async def test_adapter_that_raises_anything_ends_the_turn(node: TestNode, ana: User) -> None:
     """RUN-10: no session hangs because of a bug."""
-    house.script([["Hel", KeyError("choices")], [ProviderError("Odd.")]])
-    session = await house.session(ana)
+    node.script([["Hel", KeyError("choices")], [ProviderError("Odd.")]])
+    session = await node.session(ana)
     for text in ("Hi", "Again"):
-        await house.send(session, ana, text)
-        await house.idle(session)
-    assert [row.type for row in await house.rows(session)].count("error") == 2
-    await house.do(check_rest, session)
+        await node.send(session, ana, text)
+        await node.idle(session)
+    assert [row.type for row in await node.rows(session)].count("error") == 2
+    await node.do(check_rest, session)
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
-async def test_answer_that_was_cut_short_can_be_gone_on_with(house: House, ana: User, reason: StopReason) -> None:
+async def test_answer_that_was_cut_short_can_be_gone_on_with(node: TestNode, ana: User, reason: StopReason) -> None:
     """RUN-10, RUN-12: the error row offers Retry, and Retry goes on from the words that there are."""
-    provider = house.script([["As far as", Stop(reason)], ["the end."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Tell")
-    await house.idle(session)
-    *_, spoken, error, _done = await house.rows(session)
+    provider = node.script([["As far as", Stop(reason)], ["the end."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Tell")
+    await node.idle(session)
+    *_, spoken, error, _done = await node.rows(session)
     assert (spoken.status, error.type) == ("interrupted", "error")
-    await house.retry(session, ana, error.pk)
-    await house.idle(session)
+    await node.retry(session, ana, error.pk)
+    await node.idle(session)
     assert provider.requests[1].messages[-1].text == "As far as\n\n[interrupted]"
-    assert (await house.shown(session))[-2:] == [("text", "complete", "the end."), ("turn_done", "complete", "")]
-    await house.do(check_rest, session)
+    assert (await node.shown(session))[-2:] == [("text", "complete", "the end."), ("turn_done", "complete", "")]
+    await node.do(check_rest, session)
 
 
 class Lingering(ScriptedProvider):
@@ -236,33 +236,33 @@ class Lingering(ScriptedProvider):
 
 
 async def test_answer_that_cannot_be_written_is_not_lost_without_a_word(
-    house: House, ana: User, poison: Callable[[str], str], caplog: pytest.LogCaptureFixture
+    node: TestNode, ana: User, poison: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """RUN-10: its error row stands even when the turn's end comes long after the words that failed."""
-    house.provider = Lingering([[poison("words")]])
-    agents_setup.install(ScriptedRegistry(house.provider))
-    session = await house.session(ana)
+    node.provider = Lingering([[poison("words")]])
+    agents_setup.install(ScriptedRegistry(node.provider))
+    session = await node.session(ana)
     with caplog.at_level(logging.CRITICAL, "chat"):
-        await house.send(session, ana, "Go")
-        await house.idle(session)
-    assert (await house.shown(session))[-2:] == [("error", "failed", BROKEN), ("turn_done", "failed", "")]
-    await house.do(check_rest, session)
+        await node.send(session, ana, "Go")
+        await node.idle(session)
+    assert (await node.shown(session))[-2:] == [("error", "failed", BROKEN), ("turn_done", "failed", "")]
+    await node.do(check_rest, session)
 
 
 @pytest_asyncio.fixture
-async def poison(house: House) -> AsyncIterator[Callable[[str], str]]:
+async def poison(node: TestNode) -> AsyncIterator[Callable[[str], str]]:
     """A database that refuses what begins with "poison"."""
     for number, (event, column) in enumerate([("INSERT", "text"), ("UPDATE", "result"), ("UPDATE", "text")]):
         when = f"NEW.{column} LIKE 'poison%'"
-        await house.do(refuse, f"poison_{number}", event=event, table="chat_chatmessage", when=when)
+        await node.do(refuse, f"poison_{number}", event=event, table="chat_chatmessage", when=when)
     yield lambda text: f"poison {text}"
     for number in range(3):
-        await house.do(permit, f"poison_{number}")
+        await node.do(permit, f"poison_{number}")
 
 
 @pytest.mark.parametrize("at", ["first words", "later words", "result", "one of two results"])
 async def test_change_that_cannot_be_written_ends_its_turn_alone(
-    house: House, ana: User, poison: Callable[[str], str], at: str, caplog: pytest.LogCaptureFixture
+    node: TestNode, ana: User, poison: Callable[[str], str], at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """RUN-10, RUN-15: an error row and a closed turn here, nothing at all elsewhere; the next message works."""
     replies: dict[str, list[Reply]] = {
@@ -273,21 +273,21 @@ async def test_change_that_cannot_be_written_ends_its_turn_alone(
     }
     good_replies: list[Reply] = [["On ", *work(1)], ["and on."]]
     bench = Workbench()
-    house.script(lambda request: next(script[request.messages[0].text]), tools=[bench.tool, toxic, slow])
+    node.script(lambda request: next(script[request.messages[0].text]), tools=[bench.tool, toxic, slow])
     script: dict[str, Iterator[Reply]] = {"bad": iter([*replies[at], ["Fine."]]), "good": iter(good_replies)}
-    bad, good = await house.session(ana), await house.session(ana)
-    await house.send(good, ana, "good")
+    bad, good = await node.session(ana), await node.session(ana)
+    await node.send(good, ana, "good")
     await bench.begun(1)
     with caplog.at_level(logging.CRITICAL, "chat"):
-        await house.send(bad, ana, "bad")
-        await house.idle(bad)
+        await node.send(bad, ana, "bad")
+        await node.idle(bad)
     bench.let_go(1)
-    await house.idle(good)
-    assert (await house.shown(bad))[-2:] == [("error", "failed", BROKEN), ("turn_done", "failed", "")]
-    assert [text for _, _, text in await house.shown(good)] == ["", "good", "On ", "did 1", "and on.", ""]
-    await house.send(bad, ana, "Again")
-    await house.idle(bad)
-    assert (await house.shown(bad))[-2] == ("text", "complete", "Fine.")
+    await node.idle(good)
+    assert (await node.shown(bad))[-2:] == [("error", "failed", BROKEN), ("turn_done", "failed", "")]
+    assert [text for _, _, text in await node.shown(good)] == ["", "good", "On ", "did 1", "and on.", ""]
+    await node.send(bad, ana, "Again")
+    await node.idle(bad)
+    assert (await node.shown(bad))[-2] == ("text", "complete", "Fine.")
     for session in (bad, good):
-        await house.do(check_rest, session)
-    assert not await house.do(ChatMessage.objects.filter(text__startswith="poison").exists)
+        await node.do(check_rest, session)
+    assert not await node.do(ChatMessage.objects.filter(text__startswith="poison").exists)

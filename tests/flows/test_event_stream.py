@@ -20,12 +20,12 @@ from chat.services.runs.control import retry_here
 from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at, rows_state
-from tests.support.house import House, let_in
 from tests.support.step_viewer import EventViewer, bearer
+from tests.support.testing_node import TestNode, let_in
 
 
-async def assert_follows(house: House, session: Session, *viewers: EventViewer) -> None:
-    truth = await house.snapshot(session)
+async def assert_follows(node: TestNode, session: Session, *viewers: EventViewer) -> None:
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client.events, truth))  # noqa: B023  # waits within the round
         assert_shows(viewer.client.events, truth)
@@ -33,13 +33,13 @@ async def assert_follows(house: House, session: Session, *viewers: EventViewer) 
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User, seed: int) -> None:
+async def test_fold_is_the_rows_after_any_cuts(node: TestNode, ana: User, bo: User, seed: int) -> None:
     """LIVE-01, LIVE-02: wherever connections break, the fold equals the rows, and no client ever has to ask."""
     chance = Random(seed)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
-    steady = await EventViewer(session, asked=await bearer(house, ana)).open()
-    asked = await bearer(house, bo)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    steady = await EventViewer(session, asked=await bearer(node, ana)).open()
+    asked = await bearer(node, bo)
     viewers = [await EventViewer(session, asked=asked).open() for _ in range(2)]
 
     async def now_and_then() -> None:
@@ -48,14 +48,14 @@ async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User
             await viewer.cut(chance)
             await viewer.open()
 
-    await converse(house, session, [ana, bo], chance, now_and_then)
-    await assert_follows(house, session, steady, *viewers)
+    await converse(node, session, [ana, bo], chance, now_and_then)
+    await assert_follows(node, session, steady, *viewers)
     for viewer in (steady, *viewers):
         await viewer.cut()
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+async def test_lossy_layer_loses_nothing(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """LIVE-02: the stream finds the gaps for its client, who applies what comes."""
     chance, hear = Random(seed), Hub._handle_message
 
@@ -65,40 +65,40 @@ async def test_lossy_layer_loses_nothing(house: House, ana: User, monkeypatch: p
 
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
     monkeypatch.setattr(Hub, "_handle_message", sometimes)
-    await house.restart()
-    session = await house.session(ana)
-    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
-    await converse(house, session, [ana], Random(seed))
-    truth = await house.snapshot(session)
+    await node.restart()
+    session = await node.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
+    await converse(node, session, [ana], Random(seed))
+    truth = await node.snapshot(session)
     await viewer.until(lambda: viewer.client.events.revision == truth.revision)
     assert viewer.client.events.rows == rows_state(truth)["messages"]
     await viewer.cut()
 
 
-async def test_large_attempt_is_synced(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_attempt_is_synced(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-12, LIVE-02: too many messages to tell one by one are read from the rows instead."""
     monkeypatch.setattr(attempts, "MOST_EVENTS", 1)
-    house.script([["One."], ["Two."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
-    await house.idle(session)
-    answer = (await house.rows(session))[2]
-    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
-    done = await house.do(retry_here, session=session, author=ana, message_id=answer.pk, at_most=0)
-    await house.idle(session)
-    await house.do(restore_attempt, session=session, author=ana, attempt=done.attempt)
-    assert (await house.rows(session))[2] == answer
-    await assert_follows(house, session, viewer)
+    node.script([["One."], ["Two."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    answer = (await node.rows(session))[2]
+    viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
+    done = await node.do(retry_here, session=session, author=ana, message_id=answer.pk, at_most=0)
+    await node.idle(session)
+    await node.do(restore_attempt, session=session, author=ana, attempt=done.attempt)
+    assert (await node.rows(session))[2] == answer
+    await assert_follows(node, session, viewer)
     await viewer.cut()
 
 
-async def test_client_that_comes_again_in_mid_text_has_all_of_it(house: House, ana: User) -> None:
+async def test_client_that_comes_again_in_mid_text_has_all_of_it(node: TestNode, ana: User) -> None:
     """LIVE-02: no revision counts the deltas that it has missed."""
     begun, missed, more = Gate(), Gate(), Gate()
-    house.script([["Once ", begun, "upon ", missed, "a ", more, "time"]])
-    session = await house.session(ana)
-    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
-    await house.send(session, ana, "Tell")
+    node.script([["Once ", begun, "upon ", missed, "a ", more, "time"]])
+    session = await node.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
+    await node.send(session, ana, "Tell")
     await viewer.until(lambda: "text_delta" in viewer.client.types)
     await viewer.cut()
     begun.open()
@@ -109,54 +109,56 @@ async def test_client_that_comes_again_in_mid_text_has_all_of_it(house: House, a
     assert viewer.client.types[before] == "changes"
     for gate in (missed, more):
         gate.open()
-    await house.idle(session)
-    await assert_follows(house, session, viewer)
+    await node.idle(session)
+    await assert_follows(node, session, viewer)
     await viewer.cut()
 
 
-async def test_slow_client_catches_up_from_the_rows(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_client_catches_up_from_the_rows(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: what it does not take is dropped; it is brought up to date when it reads again."""
     monkeypatch.setattr(socket_queue, "MOST_FRAMES", 20)
-    house.script([["word "] * 300])
-    session = await house.session(ana)
-    slow = await EventViewer(session, asked=await bearer(house, ana)).open(room=1)
-    late = await EventViewer(session, asked=await bearer(house, ana)).open(room=2)
+    node.script([["word "] * 300])
+    session = await node.session(ana)
+    slow = await EventViewer(session, asked=await bearer(node, ana)).open(room=1)
+    late = await EventViewer(session, asked=await bearer(node, ana)).open(room=2)
     late.go_on()
     await late.until(lambda: late.client.last_event_id)
     await late.pause()
-    await house.send(session, ana, "Speak")
-    await house.idle(session)
+    await node.send(session, ana, "Speak")
+    await node.idle(session)
     for viewer in (slow, late):
         viewer.go_on()
-    await assert_follows(house, session, late)
+    await assert_follows(node, session, late)
     await late.cut()
-    await assert_follows(house, session, slow)
+    await assert_follows(node, session, slow)
     assert "resync" not in slow.client.types
     await slow.cut()
 
 
-async def test_lost_event_is_made_good_by_the_beacon(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lost_event_is_made_good_by_the_beacon(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """LIVE-02: what the layer loses the next look at the rows finds; the client is not asked to do anything."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
-    await house.restart()
-    session = await house.session(ana)
-    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
-    await assert_follows(house, session, viewer)
-    await house.do(Session.objects.filter(pk=session.pk).update, title="Unheard", revision=session.revision + 1)
+    await node.restart()
+    session = await node.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
+    await assert_follows(node, session, viewer)
+    await node.do(Session.objects.filter(pk=session.pk).update, title="Unheard", revision=session.revision + 1)
     await viewer.until(lambda: viewer.client.events.session.get("title") == "Unheard")
     assert "head" not in viewer.client.types
     await viewer.cut()
 
 
-async def test_error_queue_and_end_are_told(house: House, ana: User) -> None:
+async def test_error_queue_and_end_are_told(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-06: a program learns with a token that a message is queued, and that turns end."""
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
-    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
-    await house.send(session, ana, "First")
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
+    await node.send(session, ana, "First")
     await gate.reached()
-    await house.send(session, ana, "Second")
+    await node.send(session, ana, "Second")
     await viewer.until(lambda: any(row["status"] == "queued" for row in viewer.client.events.rows))
     gate.open()
     await viewer.until(lambda: viewer.client.types.count("turn_done") == 2)
@@ -166,33 +168,33 @@ async def test_error_queue_and_end_are_told(house: House, ana: User) -> None:
 
 @pytest.mark.parametrize("how", ["share", "token", "server"])
 async def test_lost_access_ends_the_stream_at_once(
-    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """LIVE-06: without waiting for the beacon; nothing is reported after it."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
-    await house.restart()
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "viewer")
-    viewer = await EventViewer(session, asked=await bearer(house, bo)).open()
+    await node.restart()
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
+    viewer = await EventViewer(session, asked=await bearer(node, bo)).open()
     await viewer.until(lambda: viewer.client.last_event_id)
     match how:
         case "share":
-            await house.do(lambda: Share.objects.get(session=session, user=bo).delete())
+            await node.do(lambda: Share.objects.get(session=session, user=bo).delete())
         case "token":
-            token = await house.do(lambda: ApiToken.objects.get(user=bo).pk)
-            await house.do(api_tokens.revoke, user=bo, token_id=token)
+            token = await node.do(lambda: ApiToken.objects.get(user=bo).pk)
+            await node.do(api_tokens.revoke, user=bo, token_id=token)
         case "server":
             runtime.end_streams()
     await viewer.until(lambda: viewer.over)
-    await house.do(lifecycle.rename, session=session, author=ana, title="Secret")
+    await node.do(lifecycle.rename, session=session, author=ana, title="Secret")
     assert "Secret" not in viewer.text
 
 
-async def test_another_history_begins_again(house: House, ana: User) -> None:
+async def test_another_history_begins_again(node: TestNode, ana: User) -> None:
     """LIVE-02: after an older backup was restored the client learns that nothing else exists."""
-    session = await house.session(ana)
-    viewer = await EventViewer(session, asked=await bearer(house, ana), since=999).open()
+    session = await node.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(node, ana), since=999).open()
     await viewer.until(lambda: "changes" in viewer.client.types)
     assert '"anew":true' in viewer.text
-    await assert_follows(house, session, viewer)
+    await assert_follows(node, session, viewer)
     await viewer.cut()

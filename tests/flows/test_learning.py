@@ -16,7 +16,7 @@ from chat import agents_setup
 from chat.models import ChatMessage, LearnedDialect, Session, User
 from chat.runner.request_preview import next_request
 from chat.services.runs import dialects
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 from tests.wire import Reply, WireServer
 from tests.wire import openai as chat_api
 from tests.wire.vendors import OPENAI
@@ -40,36 +40,36 @@ def script(model: WireServer) -> None:
     model.script(refusal, *(Reply(OPENAI.text("So")) for _ in range(4)))
 
 
-async def temperatures(house: House, session: Session, author: User, model: WireServer) -> list[bool]:
+async def temperatures(node: TestNode, session: Session, author: User, model: WireServer) -> list[bool]:
     """Send a message; return for each request that it makes whether it has the parameter."""
     before = len(model.requests)
-    await house.send(session, author, "Hi")
-    await house.idle(session)
-    assert not await house.do(ChatMessage.objects.filter(type="error").exists)
+    await node.send(session, author, "Hi")
+    await node.idle(session)
+    assert not await node.do(ChatMessage.objects.filter(type="error").exists)
     return ["temperature" in request.body for request in model.requests[before:]]
 
 
 @pytest.mark.both_databases
-async def test_refusal_outlives_the_process_but_not_the_day(house: House, ana: User) -> None:
+async def test_refusal_outlives_the_process_but_not_the_day(node: TestNode, ana: User) -> None:
     """RUN-10: another process does not ask for what was refused; after a day the server is asked in full again."""
     async with WireServer() as model:
         await start_process(model)
-        session = await house.session(ana)
+        session = await node.session(ana)
         script(model)
-        assert await temperatures(house, session, ana, model) == [True, False]
+        assert await temperatures(node, session, ana, model) == [True, False]
         await start_process(model)
-        found = await house.do(lambda: next_request(Session.objects.get(pk=session.pk)))
+        found = await node.do(lambda: next_request(Session.objects.get(pk=session.pk)))
         assert found.agent is not None
         assert found.agent.provider.dialect_for("wire-large").omitted == {"temperature"}  # type: ignore[attr-defined]  # it is an SdkProvider
-        assert await temperatures(house, session, ana, model) == [False]
+        assert await temperatures(node, session, ana, model) == [False]
         await start_process(model, api="responses")
-        changed = await house.do(lambda: next_request(Session.objects.get(pk=session.pk)))
+        changed = await node.do(lambda: next_request(Session.objects.get(pk=session.pk)))
         assert changed.agent is not None
         assert changed.agent.provider.dialect_for("wire-large").responses  # type: ignore[attr-defined]  # as above
         long_ago = timezone.now() - timedelta(seconds=LIFETIME)
-        await house.do(lambda: LearnedDialect.objects.update(learned_at=long_ago))
+        await node.do(lambda: LearnedDialect.objects.update(learned_at=long_ago))
         await start_process(model)
-        assert await temperatures(house, session, ana, model) == [True]
+        assert await temperatures(node, session, ana, model) == [True]
 
 
 @pytest.mark.django_db
@@ -84,7 +84,7 @@ def test_rows_that_are_too_old_are_deleted() -> None:
 
 
 async def test_turn_goes_on_where_nothing_can_be_stored(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-10: the process still remembers."""
 
@@ -94,7 +94,7 @@ async def test_turn_goes_on_where_nothing_can_be_stored(
     monkeypatch.setattr(dialects, "keep", fail)
     async with WireServer() as model:
         await start_process(model)
-        session = await house.session(ana)
+        session = await node.session(ana)
         script(model)
-        assert await temperatures(house, session, ana, model) == [True, False]
-        assert await temperatures(house, session, ana, model) == [False]
+        assert await temperatures(node, session, ana, model) == [True, False]
+        assert await temperatures(node, session, ana, model) == [False]

@@ -13,28 +13,28 @@ from agents.providers.scripted import Gate, Reply
 from chat.models import ChatMessage, SessionRun, User
 from chat.queries.messages import page_of
 from chat.services.messages.sending import edit_queued, withdraw
-from tests.support.house import House
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench, work
 
 pytestmark = pytest.mark.both_databases
 
 
-async def test_queued_messages_are_delivered_after_the_tool_round(house: House, ana: User, bo: User) -> None:
+async def test_queued_messages_are_delivered_after_the_tool_round(node: TestNode, ana: User, bo: User) -> None:
     """RUN-06: two people queue; both are heard before the next LLM call, and no call loses its result."""
     bench = Workbench()
-    provider = house.script([["Looking.", *work(1, 2)], ["Both, then."]], tools=[bench.tool])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
+    provider = node.script([["Looking.", *work(1, 2)], ["Both, then."]], tools=[bench.tool])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
     await bench.begun(1, 2)
-    assert (await house.send(session, bo, "One thing")).queued
-    assert (await house.send(session, ana, "Another")).queued
+    assert (await node.send(session, bo, "One thing")).queued
+    assert (await node.send(session, ana, "Another")).queued
     bench.let_go(1)
-    await house.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
-    assert [message.text for message in (await house.do(page_of, session)).queued] == ["One thing", "Another"]
+    await node.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
+    assert [message.text for message in (await node.do(page_of, session)).queued] == ["One thing", "Another"]
     bench.let_go(2)
-    await house.idle(session)
-    assert await house.shown(session) == [
+    await node.idle(session)
+    assert await node.shown(session) == [
         ("turn_start", "complete", ""),
         ("text", "complete", "Go"),
         ("text", "complete", "Looking."),
@@ -50,63 +50,63 @@ async def test_queued_messages_are_delivered_after_the_tool_round(house: House, 
     assert [message.role for message in provider.requests[1].messages] == ["user", "assistant", "user", "user", "user"]
     assert [result.content for result in provider.requests[1].messages[2].tool_results] == ["did 1", "did 2"]
     assert [message.text for message in provider.requests[1].messages[3:]] == ["[Bo] One thing", "[Ana] Another"]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_queued_message_never_interrupts_a_text(house: House, ana: User) -> None:
+async def test_queued_message_never_interrupts_a_text(node: TestNode, ana: User) -> None:
     """RUN-06: an answer without tools is finished first; then the queue is a turn of its own."""
     gate = Gate()
-    house.script([["One ", gate, "two."], ["Three."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Count")
+    node.script([["One ", gate, "two."], ["Three."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
     await gate.reached()
-    await house.send(session, ana, "And on")
+    await node.send(session, ana, "And on")
     gate.open()
-    await house.idle(session)
-    assert [text for kind, _, text in await house.shown(session) if kind == "text"] == [
+    await node.idle(session)
+    assert [text for kind, _, text in await node.shown(session) if kind == "text"] == [
         "Count",
         "One two.",
         "And on",
         "Three.",
     ]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_queued_message_can_change_until_it_is_delivered(house: House, ana: User, bo: User) -> None:
+async def test_queued_message_can_change_until_it_is_delivered(node: TestNode, ana: User, bo: User) -> None:
     """RUN-06: what was edited is what the model gets; what was withdrawn it never hears of."""
     gate = Gate()
-    provider = house.script([[gate, "Yes?"], ["Sure."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hello")
+    provider = node.script([[gate, "Yes?"], ["Sure."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hello")
     await gate.reached()
-    first = await house.send(session, ana, "Frist")
-    gone = await house.send(session, bo, "Never mind")
-    await house.send(session, bo, "Last")
-    await house.do(edit_queued, session=session, author=ana, message_id=first.id, text="First")
-    await house.do(withdraw, session=session, author=bo, message_id=gone.id)
+    first = await node.send(session, ana, "Frist")
+    gone = await node.send(session, bo, "Never mind")
+    await node.send(session, bo, "Last")
+    await node.do(edit_queued, session=session, author=ana, message_id=first.id, text="First")
+    await node.do(withdraw, session=session, author=bo, message_id=gone.id)
     gate.open()
-    await house.idle(session)
+    await node.idle(session)
     assert [message.text for message in provider.requests[1].messages] == [
         "[Ana] Hello",
         "Yes?",
         "[Ana] First",
         "[Bo] Last",
     ]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_withdrawn_queue_lets_the_turn_go_on(house: House, ana: User) -> None:
+async def test_withdrawn_queue_lets_the_turn_go_on(node: TestNode, ana: User) -> None:
     """RUN-06: no one waits any more: the round's results go back to the model in the same turn."""
     bench = Workbench()
-    provider = house.script([work(1), ["Done."]], tools=[bench.tool])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
+    provider = node.script([work(1), ["Done."]], tools=[bench.tool])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
     await bench.begun(1)
-    sent = await house.send(session, ana, "Wait")
-    await house.do(withdraw, session=session, author=ana, message_id=sent.id)
+    sent = await node.send(session, ana, "Wait")
+    await node.do(withdraw, session=session, author=ana, message_id=sent.id)
     bench.let_go(1)
-    await house.idle(session)
-    assert [kind for kind, _, _ in await house.shown(session)] == [
+    await node.idle(session)
+    assert [kind for kind, _, _ in await node.shown(session)] == [
         "turn_start",
         "text",
         "tool_group",
@@ -116,25 +116,25 @@ async def test_withdrawn_queue_lets_the_turn_go_on(house: House, ana: User) -> N
     assert len(provider.requests) == 2
 
 
-async def test_send_races_the_end_of_the_turn(house: House, ana: User, bo: User) -> None:
+async def test_send_races_the_end_of_the_turn(node: TestNode, ana: User, bo: User) -> None:
     """RUN-01, RUN-06: whenever a message comes, it is delivered once and answered; none stays queued in an idle
     session."""
 
     def reply(request: Request) -> Reply:
         return [ToolCall("c", "calculator", {"expression": "1+1"})] if random.random() < 0.3 else ["ok"]
 
-    house.script(reply)
-    sessions = [await house.session(ana) for _ in range(4)]
+    node.script(reply)
+    sessions = [await node.session(ana) for _ in range(4)]
 
     async def talk(number: int, author: User) -> None:
         for count in range(8):
-            await house.send(sessions[number], author, f"{author.display_name} {count}")
+            await node.send(sessions[number], author, f"{author.display_name} {count}")
             await asyncio.sleep(random.random() * 0.01)
 
     await asyncio.gather(*(talk(number, author) for number in range(4) for author in (ana, bo)))
-    await house.until(lambda: not SessionRun.objects.exclude(state="idle").exists())
+    await node.until(lambda: not SessionRun.objects.exclude(state="idle").exists())
     for session in sessions:
-        messages = await house.do(check_rest, session)
+        messages = await node.do(check_rest, session)
         said = [message.text for message in messages if message.role == "user" and message.text]
         for name in ("Ana", "Bo"):
             assert [text for text in said if text.startswith(f"[{name}]")] == [f"[{name}] {name} {n}" for n in range(8)]

@@ -15,8 +15,8 @@ from chat.projections.context_view import ExclusionReason, blocks
 from chat.runner.agent_input import load_context_rows
 from chat.services.messages.editing import edit
 from chat.services.sessions.lifecycle import set_model, set_reasoning
-from tests.support.house import House
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
 from tests.wire.responses import seal
 from tests.wire.server import WireServer
 
@@ -36,18 +36,18 @@ def ids(body: dict[str, Any]) -> list[str]:
     return [item["id"].split("_")[0] for item in body["input"] if "id" in item]
 
 
-async def test_reasoning_goes_back_to_its_model_alone(house: House, ana: User) -> None:
+async def test_reasoning_goes_back_to_its_model_alone(node: TestNode, ana: User) -> None:
     """MSG-08, CTX-03, RUN-16: byte for byte with the items that follow it, over switches of model and of vendor."""
     async with WireServer() as model:
         configure(model)
-        session = await house.session(ana)
+        session = await node.session(ana)
 
         async def say(text: str, chosen: tuple[str, str]) -> dict[str, Any]:
-            await house.do(set_model, session=session, author=ana, provider=chosen[0], model=chosen[1])
+            await node.do(set_model, session=session, author=ana, provider=chosen[0], model=chosen[1])
             before = len(model.requests)
-            await house.send(session, ana, text)
-            await house.idle(session)
-            assert not await house.do(ChatMessage.objects.filter(type="error").exists)
+            await node.send(session, ana, text)
+            await node.idle(session)
+            assert not await node.do(ChatMessage.objects.filter(type="error").exists)
             sent: dict[str, Any] = model.requests[before].body
             return sent
 
@@ -56,47 +56,47 @@ async def test_reasoning_goes_back_to_its_model_alone(house: House, ana: User) -
         assert ids(round_two) == ["rs", "msg", "fc"]
         sealed = next(item for item in round_two["input"] if item.get("type") == "reasoning")
         assert sealed["encrypted_content"] == seal(SOL[1], sealed["id"])
-        kept = next(row for row in await house.rows(session) if row.type == "reasoning")
+        kept = next(row for row in await node.rows(session) if row.type == "reasoning")
         assert (kept.model, json.loads((kept.provider_data or {})["item"])) == (SOL[1], sealed)
         assert ids(await say("think once more", LUNA)) == []
         assert ids(await say("And you?", SOL)) == ["rs", "msg", "fc", "rs", "msg"]
         assert "gAAAA" not in json.dumps(await say("think as well", CLAUDE))
         assert ids(await say("Back again", LUNA)) == ["rs", "msg"]
-        rows = await house.do(load_context_rows, session)
+        rows = await node.do(load_context_rows, session)
         shown = blocks(rows, {}, lambda each: given_back("responses", Request(LUNA[1], tuple(each)), LUNA[0]))
         said = [line.why for block in shown for line in block.lines if line.row.type == "reasoning"]
         assert (said.count(ExclusionReason.SENT), said.count(ExclusionReason.NOT_GIVEN_BACK)) == (1, len(said) - 1)
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_edited_answer_goes_without_its_reasoning(house: House, ana: User) -> None:
+async def test_edited_answer_goes_without_its_reasoning(node: TestNode, ana: User) -> None:
     """MSG-08, MSG-11: the item that followed the reasoning is not the model's any more, so neither goes back."""
     async with WireServer() as model:
         configure(model)
-        session = await house.session(ana)
-        await house.send(session, ana, "think")
-        await house.idle(session)
-        answer = next(row for row in await house.rows(session) if row.type == "text" and row.role == "assistant")
-        await house.do(edit, session=session, author=ana, message_id=answer.pk, text="Something else.")
-        await house.send(session, ana, "Go on")
-        await house.idle(session)
+        session = await node.session(ana)
+        await node.send(session, ana, "think")
+        await node.idle(session)
+        answer = next(row for row in await node.rows(session) if row.type == "text" and row.role == "assistant")
+        await node.do(edit, session=session, author=ana, message_id=answer.pk, text="Something else.")
+        await node.send(session, ana, "Go on")
+        await node.idle(session)
         body = model.requests[-1].body
         assert ids(body) == []
         assert body["input"][1]["content"] == "Something else."
 
 
-async def test_chosen_effort_is_asked_for(house: House, ana: User) -> None:
+async def test_chosen_effort_is_asked_for(node: TestNode, ana: User) -> None:
     """RUN-16: from the next response on; everyone is notified, and it is not asked of a model that does not take it."""
     async with WireServer() as model:
         configure(model)
-        session = await house.session(ana)
+        session = await node.session(ana)
         for effort in ("", "high"):
-            await house.do(set_reasoning, session=session, author=ana, effort=effort)
-            await house.send(session, ana, "Hi")
-            await house.idle(session)
+            await node.do(set_reasoning, session=session, author=ana, effort=effort)
+            await node.send(session, ana, "Hi")
+            await node.idle(session)
         assert [request.body["reasoning"].get("effort") for request in model.requests] == [None, "high"]
-        assert (await house.snapshot(session)).session.reasoning_effort == "high"
-        shown = await house.do(Session.objects.get, pk=session.pk)
+        assert (await node.snapshot(session)).session.reasoning_effort == "high"
+        shown = await node.do(Session.objects.get, pk=session.pk)
         assert shown.config["reasoning_effort"] == "high"
-        used = [row.reasoning_tokens for row in await house.rows(session) if row.total_tokens]
+        used = [row.reasoning_tokens for row in await node.rows(session) if row.total_tokens]
         assert used == [0, 0]

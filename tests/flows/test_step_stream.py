@@ -24,35 +24,35 @@ from chat.services.people import api_tokens
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
-from tests.support.house import House, let_in
 from tests.support.step_viewer import StepViewer, bearer
+from tests.support.testing_node import TestNode, let_in
 
 
-async def follow(house: House, session: Session, user: User) -> StepViewer:
-    return await StepViewer(session, asked=await bearer(house, user)).open()
+async def follow(node: TestNode, session: Session, user: User) -> StepViewer:
+    return await StepViewer(session, asked=await bearer(node, user)).open()
 
 
-async def truth(house: House, session: Session) -> tuple[str, dict[str, Json]]:
-    changes = await house.do(steps_since, session.pk, 0)
+async def truth(node: TestNode, session: Session) -> tuple[str, dict[str, Json]]:
+    changes = await node.do(steps_since, session.pk, 0)
     assert changes is not None
     return str(changes.revision), {step.id: step.to_json() for step in changes.steps}
 
 
-async def assert_follows(house: House, session: Session, *viewers: StepViewer) -> None:
-    revision, steps = await truth(house, session)
+async def assert_follows(node: TestNode, session: Session, *viewers: StepViewer) -> None:
+    revision, steps = await truth(node, session)
     for viewer in viewers:
         await viewer.until(lambda: viewer.client.last_event_id == revision)  # noqa: B023  # waits within the round
         assert viewer.client.steps == steps
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User, seed: int) -> None:
+async def test_fold_is_the_rows_after_any_cuts(node: TestNode, ana: User, bo: User, seed: int) -> None:
     """LIVE-03, CTX-04: whatever people and agents do, and wherever connections break, the fold is the rows' steps."""
     chance = Random(seed)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
-    steady = await follow(house, session, ana)
-    viewers = [await follow(house, session, bo) for _ in range(2)]
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    steady = await follow(node, session, ana)
+    viewers = [await follow(node, session, bo) for _ in range(2)]
 
     async def now_and_then() -> None:
         if chance.random() < 0.5:
@@ -60,20 +60,20 @@ async def test_fold_is_the_rows_after_any_cuts(house: House, ana: User, bo: User
             await viewer.cut(chance)
             await viewer.open()
 
-    await converse(house, session, [ana, bo], chance, now_and_then)
-    await assert_follows(house, session, steady, *viewers)
+    await converse(node, session, [ana, bo], chance, now_and_then)
+    await assert_follows(node, session, steady, *viewers)
     for viewer in (steady, *viewers):
         await viewer.cut()
 
 
-async def test_answer_streams_as_deltas(house: House, ana: User) -> None:
+async def test_answer_streams_as_deltas(node: TestNode, ana: User) -> None:
     """LIVE-03: a step begins with its snapshot, grows by deltas, and ends with the truth; reasoning is none of it."""
     more, yet, end = Gate(), Gate(), Gate()
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
-    house.script([[ReasoningDelta("hm"), "Let ", more, "me ", yet, "see.", end, call], ["Two.", Usage(10, 2)]])
-    session = await house.session(ana)
-    viewer = await follow(house, session, ana)
-    await house.send(session, ana, "Sum!")
+    node.script([[ReasoningDelta("hm"), "Let ", more, "me ", yet, "see.", end, call], ["Two.", Usage(10, 2)]])
+    session = await node.session(ana)
+    viewer = await follow(node, session, ana)
+    await node.send(session, ana, "Sum!")
     await viewer.until(lambda: any(step["role"] == "assistant" for step in viewer.client.steps.values()))
     snapshots = viewer.text.count('"role":"assistant"')
     for gate, words in ((more, "me "), (yet, "see.")):
@@ -83,81 +83,81 @@ async def test_answer_streams_as_deltas(house: House, ana: User) -> None:
     assert viewer.text.count('"role":"assistant"') == snapshots
     assert [step["content"] for step in viewer.client.steps.values()] == ["Sum!", "Let me see."]
     end.open()
-    await house.idle(session)
-    await assert_follows(house, session, viewer)
+    await node.idle(session)
+    await assert_follows(node, session, viewer)
     said = [(step["role"], step["content"]) for step in viewer.client.steps.values()]
     assert said == [("user", "Sum!"), ("assistant", "Let me see."), ("tool", "2"), ("assistant", "Two.")]
     assert "hm" not in viewer.text
     await viewer.cut()
 
 
-async def test_resume_brings_what_changed_alone(house: House, ana: User) -> None:
+async def test_resume_brings_what_changed_alone(node: TestNode, ana: User) -> None:
     """LIVE-03: history is the same stream; who comes again is not told what they know."""
-    house.script([["First."], ["Second."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "One")
-    await house.idle(session)
-    viewer = await follow(house, session, ana)
-    await assert_follows(house, session, viewer)
+    node.script([["First."], ["Second."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "One")
+    await node.idle(session)
+    viewer = await follow(node, session, ana)
+    await assert_follows(node, session, viewer)
     await viewer.cut()
     first = next(step for step in viewer.client.steps if viewer.client.steps[step]["content"] == "One")
-    await house.send(session, ana, "Two")
-    await house.idle(session)
+    await node.send(session, ana, "Two")
+    await node.idle(session)
     before = len(viewer.text)
     await viewer.open()
-    await assert_follows(house, session, viewer)
+    await assert_follows(node, session, viewer)
     assert first not in viewer.text[before:]
     assert viewer.text[before:].count("data: ") == viewer.text[before:].count('"snapshot"')
     await viewer.cut()
 
 
-async def test_what_is_taken_away_is_told(house: House, ana: User) -> None:
+async def test_what_is_taken_away_is_told(node: TestNode, ana: User) -> None:
     """LIVE-03, MSG-09, RUN-12: excluded, removed and withdrawn steps go; what is included again comes."""
-    house.script([["First."], ["Second."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "One")
-    await house.idle(session)
-    viewer = await follow(house, session, ana)
-    rows = await house.rows(session)
+    node.script([["First."], ["Second."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "One")
+    await node.idle(session)
+    viewer = await follow(node, session, ana)
+    rows = await node.rows(session)
     for included in (False, True):
-        await house.do(editing.include, session=session, author=ana, message_id=rows[2].pk, included=included)
-        await assert_follows(house, session, viewer)
+        await node.do(editing.include, session=session, author=ana, message_id=rows[2].pk, included=included)
+        await assert_follows(node, session, viewer)
         assert (rows[2].pk in viewer.client.steps) is included
-    await house.do(control.retry, session=session, author=ana, message_id=rows[2].pk)
-    await house.idle(session)
-    await assert_follows(house, session, viewer)
+    await node.do(control.retry, session=session, author=ana, message_id=rows[2].pk)
+    await node.idle(session)
+    await assert_follows(node, session, viewer)
     assert [step["content"] for step in viewer.client.steps.values()] == ["One", "Second."]
     assert f'"snapshot":{{"id":"{rows[2].pk}","removed":true}}' in viewer.text
     await viewer.cut()
 
 
-async def test_late_joiner_gets_what_is_being_said(house: House, ana: User) -> None:
+async def test_late_joiner_gets_what_is_being_said(node: TestNode, ana: User) -> None:
     """LIVE-02, LIVE-03: its snapshot has the text so far, and the rest comes as deltas."""
     joined = Gate()
-    house.script([["Hel", "lo ", joined, "there"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
-    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
-    viewer = await follow(house, session, ana)
+    node.script([["Hel", "lo ", joined, "there"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    viewer = await follow(node, session, ana)
     await viewer.until(lambda: any((step["content"] or "") == "Hello " for step in viewer.client.steps.values()))
     joined.open()
-    await house.idle(session)
-    await assert_follows(house, session, viewer)
+    await node.idle(session)
+    await assert_follows(node, session, viewer)
     await viewer.cut()
 
 
-async def test_slow_client_gets_more_at_a_time(house: House, ana: User) -> None:
+async def test_slow_client_gets_more_at_a_time(node: TestNode, ana: User) -> None:
     """LIVE-03: nothing piles up or is lost for it, and a user who lost access in the meantime gets nothing more."""
-    house.script([["word "] * 300])
-    session = await house.session(ana)
-    asked = await bearer(house, ana)
+    node.script([["word "] * 300])
+    session = await node.session(ana)
+    asked = await bearer(node, ana)
     slow, cut_off = [await StepViewer(session, asked=asked).open(room=1) for _ in range(2)]
-    await house.send(session, ana, "Speak")
-    await house.idle(session)
+    await node.send(session, ana, "Speak")
+    await node.idle(session)
     slow.go_on()
-    await assert_follows(house, session, slow)
+    await assert_follows(node, session, slow)
     assert slow.text.count("data: ") < 20
-    await house.do(_end_token, session, ana)
+    await node.do(_end_token, session, ana)
     await slow.until(lambda: slow.over)
     cut_off.go_on()
     await cut_off.until(lambda: cut_off.over)
@@ -166,18 +166,18 @@ async def test_slow_client_gets_more_at_a_time(house: House, ana: User) -> None:
 
 @pytest.mark.parametrize("how", ["share", "token", "person"])
 async def test_lost_access_ends_it_at_once(
-    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """LIVE-06: whatever was taken away, without waiting for the beacon; coming again is refused."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
-    await house.restart()
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "viewer")
-    viewer = await follow(house, session, bo)
+    await node.restart()
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
+    viewer = await follow(node, session, bo)
     await viewer.until(lambda: viewer.client.last_event_id)
-    await house.do(TAKEN_AWAY[how], session, bo)
+    await node.do(TAKEN_AWAY[how], session, bo)
     await viewer.until(lambda: viewer.over)
-    await house.do(lifecycle.rename, session=session, author=ana, title="Secret")
+    await node.do(lifecycle.rename, session=session, author=ana, title="Secret")
     await viewer.open()
     assert viewer.status == (404 if how == "share" else 401)
     await viewer.until(lambda: viewer.over)
@@ -199,24 +199,24 @@ def _end_person(session: Session, user: User) -> None:
 TAKEN_AWAY = {"share": _end_share, "token": _end_token, "person": _end_person}
 
 
-async def test_signing_out_ends_the_stream_of_a_page(house: House, ana: User) -> None:
+async def test_signing_out_ends_the_stream_of_a_page(node: TestNode, ana: User) -> None:
     """LIVE-06: who is let in by a cookie is let in as long as that holds."""
     browser = Client()
-    await house.do(browser.force_login, ana)
-    session = await house.session(ana)
+    await node.do(browser.force_login, ana)
+    session = await node.session(ana)
     cookie = browser.cookies[settings.SESSION_COOKIE_NAME]
     viewer = await StepViewer(session, asked={"Cookie": f"{cookie.key}={cookie.value}"}).open()
     await viewer.until(lambda: viewer.client.last_event_id)
-    await house.do(browser.logout)
+    await node.do(browser.logout)
     await viewer.until(lambda: viewer.over)
     await viewer.open()
     assert viewer.status == 401
     await viewer.until(lambda: viewer.over)
 
 
-async def test_server_that_stops_waits_for_no_stream(house: House, ana: User) -> None:
+async def test_server_that_stops_waits_for_no_stream(node: TestNode, ana: User) -> None:
     """LIVE-03: those that are there end, and those that come in the meantime."""
-    viewer = await follow(house, await house.session(ana), ana)
+    viewer = await follow(node, await node.session(ana), ana)
     await viewer.until(lambda: viewer.client.last_event_id)
     runtime.end_streams()
     await viewer.until(lambda: viewer.over)
@@ -228,10 +228,10 @@ async def test_server_that_stops_waits_for_no_stream(house: House, ana: User) ->
 @pytest.mark.parametrize(
     ("header", "status"), [("999", 409), ("-1", 422), ("m_1", 422), ("9" * 40, 422), ("", 422), ("0", 200)]
 )
-async def test_odd_places_are_refused(house: House, ana: User, header: str, status: int) -> None:
+async def test_odd_places_are_refused(node: TestNode, ana: User, header: str, status: int) -> None:
     """MSG-12, LIVE-03: no revision of this session's, and what is none at all."""
-    session = await house.session(ana)
-    viewer = await StepViewer(session, asked={**await bearer(house, ana), "Last-Event-ID": header}).open()
+    session = await node.session(ana)
+    viewer = await StepViewer(session, asked={**await bearer(node, ana), "Last-Event-ID": header}).open()
     assert viewer.status == status
     if status == 200:
         await viewer.cut()
@@ -239,11 +239,11 @@ async def test_odd_places_are_refused(house: House, ana: User, header: str, stat
         await viewer.until(lambda: viewer.over)
 
 
-async def test_stream_holds_no_thread_and_leaves_nothing(house: House, ana: User, settings: Settings) -> None:
+async def test_stream_holds_no_thread_and_leaves_nothing(node: TestNode, ana: User, settings: Settings) -> None:
     """LIVE-03: many streams share what the process has; each that ends is forgotten."""
     settings.STREAMS_PER_USER = 0
-    session = await house.session(ana)
-    asked = await bearer(house, ana)
+    session = await node.session(ana)
+    asked = await bearer(node, ana)
     first = await StepViewer(session, asked=asked).open()
     await first.until(lambda: first.client.last_event_id)
     threads = threading.active_count()

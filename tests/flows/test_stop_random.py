@@ -12,8 +12,8 @@ from agents.providers.base import Request
 from agents.providers.scripted import Pause, Reply, Step
 from chat.models import RunState, Session, SessionRun, User
 from tests.support.effort import cases
-from tests.support.house import House, live_rows
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode, live_rows
 from tests.support.workbench import Workbench, work
 
 pytestmark = pytest.mark.both_databases
@@ -33,7 +33,7 @@ def anything(chance: random.Random) -> list[Step]:
     return [*steps, Usage(10, 5)]
 
 
-async def test_stop_at_any_moment_leaves_the_session_whole(house: House, ana: User) -> None:
+async def test_stop_at_any_moment_leaves_the_session_whole(node: TestNode, ana: User) -> None:
     """RUN-07, RUN-08, CTX-03: fifty stops, or two hundred; the next message is answered, at once or after a while."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201  # shown when it fails, to be put in its place
@@ -44,14 +44,14 @@ async def test_stop_at_any_moment_leaves_the_session_whole(house: House, ana: Us
     def reply(request: Request) -> Reply:
         return ["Fine."] if request.messages[-1].text == "And?" else anything(chance)
 
-    house.script(reply, tools=[bench.tool])
+    node.script(reply, tools=[bench.tool])
 
     async def stop_once(session: Session, *, ask: bool) -> bool:
-        await house.send(session, ana, "Go")
+        await node.send(session, ana, "Go")
         await asyncio.sleep(chance.random() * LONGEST)
-        stopped = await house.cancel(session, ana)
+        stopped = await node.cancel(session, ana)
         if ask:
-            await house.send(session, ana, "And?")
+            await node.send(session, ana, "And?")
         return stopped
 
     def check(session: Session, *, asked: bool) -> None:
@@ -59,14 +59,14 @@ async def test_stop_at_any_moment_leaves_the_session_whole(house: House, ana: Us
         said, done = live_rows(session)[-2:]
         assert not asked or (said.text, said.status, done.status) == ("Fine.", "complete", "complete")
 
-    sessions = [await house.session(ana) for _ in range(SESSIONS)]
+    sessions = [await node.session(ana) for _ in range(SESSIONS)]
     stopped = 0
     for number in range(STOPS):
         asking = [number == STOPS - 1 or chance.random() < 0.3 for _ in sessions]
         stops = (stop_once(session, ask=ask) for session, ask in zip(sessions, asking, strict=True))
         stopped += sum(await asyncio.gather(*stops))
-        await house.until(lambda: not SessionRun.objects.exclude(state=RunState.IDLE).exists())
+        await node.until(lambda: not SessionRun.objects.exclude(state=RunState.IDLE).exists())
         for session, asked in zip(sessions, asking, strict=True):
-            await house.do(check, session, asked=asked)
+            await node.do(check, session, asked=asked)
     assert stopped > SESSIONS * STOPS / 2
-    assert house.provider.streaming == 0
+    assert node.provider.streaming == 0

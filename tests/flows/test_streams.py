@@ -6,18 +6,18 @@ import pytest
 
 from chat.live import step_stream
 from chat.models import User
-from tests.support.house import House
 from tests.support.step_viewer import EventViewer, StepViewer, bearer
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.parametrize("viewer_of", [StepViewer, EventViewer])
 
 
 async def test_headers_say_that_it_streams(
-    house: House, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
+    node: TestNode, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
 ) -> None:
     """LIVE-02, LIVE-03: no cache keeps it, no proxy holds it back, no compressor packs it."""
-    asked = {**await bearer(house, ana), "Accept-Encoding": "gzip"}
-    viewer = await viewer_of(await house.session(ana), asked=asked).open()
+    asked = {**await bearer(node, ana), "Accept-Encoding": "gzip"}
+    viewer = await viewer_of(await node.session(ana), asked=asked).open()
     await viewer.until(lambda: viewer.client.last_event_id)
     assert viewer.status == 200
     assert viewer.headers["content-type"] == "text/event-stream"
@@ -28,31 +28,31 @@ async def test_headers_say_that_it_streams(
 
 
 async def test_silence_is_filled_with_heartbeats(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch, viewer_of: type[StepViewer] | type[EventViewer]
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, viewer_of: type[StepViewer] | type[EventViewer]
 ) -> None:
     """LIVE-02, LIVE-03: comments keep the connection alive."""
     monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
-    viewer = await viewer_of(await house.session(ana), asked=await bearer(house, ana)).open()
+    viewer = await viewer_of(await node.session(ana), asked=await bearer(node, ana)).open()
     await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
     await viewer.cut()
 
 
 async def test_last_event_id_counts_more_than_the_address(
-    house: House, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
+    node: TestNode, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
 ) -> None:
     """LIVE-02, LIVE-03: a client comes again with the address that it began with."""
-    house.script([["One."], ["Two."]])
-    session = await house.session(ana)
-    viewer = await viewer_of(session, asked=await bearer(house, ana), since=0).open()
-    await house.send(session, ana, "First words")
-    await house.idle(session)
-    revision = str((await house.snapshot(session)).revision)
+    node.script([["One."], ["Two."]])
+    session = await node.session(ana)
+    viewer = await viewer_of(session, asked=await bearer(node, ana), since=0).open()
+    await node.send(session, ana, "First words")
+    await node.idle(session)
+    revision = str((await node.snapshot(session)).revision)
     await viewer.until(lambda: viewer.client.last_event_id == revision)
     await viewer.cut()
     before = len(viewer.text)
-    await house.send(session, ana, "Second words")
+    await node.send(session, ana, "Second words")
     await viewer.open()
     await viewer.until(lambda: "Second words" in viewer.text[before:])
     assert "First words" not in viewer.text[before:]
     await viewer.cut()
-    await house.idle(session)
+    await node.idle(session)

@@ -18,9 +18,9 @@ from chat.models import Session, SessionRevision, User
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import begin_session, create_session, rename, set_model
 from chat.services.sessions.titles import MARK
-from tests.support.house import House
 from tests.support.rest import check_rest
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode
 from tests.wire.server import WireServer
 
 KEYS = {"ANTHROPIC_API_KEY": "sk-test"}
@@ -36,84 +36,84 @@ PLAYED: dict[str, Any] = {
 }
 
 
-async def begin(house: House, ana: User, text: str = "Why is the till slow?") -> Session:
-    return await house.do(begin_session, owner=ana, text=text)
+async def begin(node: TestNode, ana: User, text: str = "Why is the till slow?") -> Session:
+    return await node.do(begin_session, owner=ana, text=text)
 
 
-async def now(house: House, session: Session) -> tuple[str, bool]:
+async def now(node: TestNode, session: Session) -> tuple[str, bool]:
     """The title, and whether Parley may still replace it."""
-    row = await house.do(Session.objects.get, pk=session.pk)
+    row = await node.do(Session.objects.get, pk=session.pk)
     return row.title, MARK in row.config
 
 
-async def settled(house: House, session: Session) -> str:
+async def settled(node: TestNode, session: Session) -> str:
     """Wait until no one is to be asked any more; the title then."""
-    await house.idle(session)
-    await house.until(lambda: MARK not in Session.objects.get(pk=session.pk).config)
-    return (await now(house, session))[0]
+    await node.idle(session)
+    await node.until(lambda: MARK not in Session.objects.get(pk=session.pk).config)
+    return (await now(node, session))[0]
 
 
 def titles_told(socket: Socket) -> list[str]:
     return [frame["session"]["title"] for frame in socket.frames if frame["type"] == "session_updated"]
 
 
-async def test_model_names_a_session_after_its_first_turn(house: House, ana: User) -> None:
+async def test_model_names_a_session_after_its_first_turn(node: TestNode, ana: User) -> None:
     """UI-11: everyone sees it at once; what it was is on record; later turns ask for nothing (MSG-11, LIVE-01)."""
-    provider = house.script([["Because of Friday."], ['"Slow till on Fridays."\n'], ["Yes."]], REAL)
-    session = await house.do(create_session, owner=ana)
+    provider = node.script([["Because of Friday."], ['"Slow till on Fridays."\n'], ["Yes."]], REAL)
+    session = await node.do(create_session, owner=ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
-        await house.send(session, ana, "Why is the till slow?")
+        await node.send(session, ana, "Why is the till slow?")
         await socket.until(lambda: "Slow till on Fridays" in titles_told(socket))
-    assert await settled(house, session) == "Slow till on Fridays"
-    change = await house.do(SessionRevision.objects.get, session=session, kind=SessionRevision.Kind.TITLE)
+    assert await settled(node, session) == "Slow till on Fridays"
+    change = await node.do(SessionRevision.objects.get, session=session, kind=SessionRevision.Kind.TITLE)
     assert (change.user, change.before) == (None, {"title": "Why is the till slow?"})
     asked = provider.requests[1]
     assert (asked.model, asked.tools, len(asked.messages)) == ("one", (), 1)
     assert "User: Why is the till slow?\n\nAssistant: Because of Friday." in asked.messages[0].text
-    await house.send(session, ana, "Really?")
-    await house.idle(session)
+    await node.send(session, ana, "Really?")
+    await node.idle(session)
     assert len(provider.requests) == 3
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_title_is_nobody_s_hindrance(house: House, ana: User) -> None:
+async def test_title_is_nobody_s_hindrance(node: TestNode, ana: User) -> None:
     """RUN-01: while it is being thought of the session rests, and answers the next message."""
     gate = Gate()
-    provider = house.script([["One."], [gate, "A title"], ["Two."]], REAL)
-    session = await begin(house, ana)
+    provider = node.script([["One."], [gate, "A title"], ["Two."]], REAL)
+    session = await begin(node, ana)
     await gate.reached()
-    await house.idle(session)
-    await house.send(session, ana, "And?")
-    await house.idle(session)
-    assert [row.text for row in await house.rows(session) if row.role == "assistant"] == ["One.", "Two."]
+    await node.idle(session)
+    await node.send(session, ana, "And?")
+    await node.idle(session)
+    assert [row.text for row in await node.rows(session) if row.role == "assistant"] == ["One.", "Two."]
     gate.open()
-    assert await settled(house, session) == "A title"
+    assert await settled(node, session) == "A title"
     assert len(provider.requests) == 3
 
 
 @pytest.mark.parametrize("given", ["Tills", "Why is the till slow?"])
-async def test_title_that_somebody_gives_meanwhile_stays(house: House, ana: User, given: str) -> None:
+async def test_title_that_somebody_gives_meanwhile_stays(node: TestNode, ana: User, given: str) -> None:
     """UI-11: also one that says what Parley's own did."""
     gate = Gate()
-    house.script([["One."], [gate, "A title"], ["Two."]], REAL)
-    session = await begin(house, ana)
+    node.script([["One."], [gate, "A title"], ["Two."]], REAL)
+    session = await begin(node, ana)
     await gate.reached()
-    await house.do(rename, session=session, author=ana, title=given)
+    await node.do(rename, session=session, author=ana, title=given)
     gate.open()
-    await house.send(session, ana, "And?")
-    await house.until(lambda: house.provider.streaming == 0 and len(house.provider.requests) == 3)
-    assert await now(house, session) == (given, False)
+    await node.send(session, ana, "And?")
+    await node.until(lambda: node.provider.streaming == 0 and len(node.provider.requests) == 3)
+    assert await now(node, session) == (given, False)
 
 
-async def test_title_of_a_new_session_stays(house: House, ana: User) -> None:
-    provider = house.script([["One."], ["Two."]], REAL)
-    session = await house.session(ana)
+async def test_title_of_a_new_session_stays(node: TestNode, ana: User) -> None:
+    provider = node.script([["One."], ["Two."]], REAL)
+    session = await node.session(ana)
     for text in ("Hi", "And?"):
-        await house.send(session, ana, text)
-        await house.idle(session)
-    assert (await now(house, session), len(provider.requests)) == (("Talk", False), 2)
+        await node.send(session, ana, text)
+        await node.idle(session)
+    assert (await now(node, session), len(provider.requests)) == (("Talk", False), 2)
 
 
 @pytest.mark.parametrize(
@@ -128,71 +128,71 @@ async def test_title_of_a_new_session_stays(house: House, ana: User) -> None:
     ],
     ids=["refused", "cut", "broken", "nothing", "blank", "excuse"],
 )
-async def test_title_that_does_not_come_about_is_no_damage(house: House, ana: User, reply: Reply) -> None:
+async def test_title_that_does_not_come_about_is_no_damage(node: TestNode, ana: User, reply: Reply) -> None:
     """RUN-10: the first words stay, no one is asked twice, and the session knows of no error."""
-    provider = house.script([["One."], reply, ["Two."]], REAL)
-    session = await begin(house, ana)
-    assert await settled(house, session) == "Why is the till slow?"
-    await house.send(session, ana, "And?")
-    await house.idle(session)
-    assert [row.type for row in await house.rows(session)].count("error") == 0
+    provider = node.script([["One."], reply, ["Two."]], REAL)
+    session = await begin(node, ana)
+    assert await settled(node, session) == "Why is the till slow?"
+    await node.send(session, ana, "And?")
+    await node.idle(session)
+    assert [row.type for row in await node.rows(session)].count("error") == 0
     assert len(provider.requests) == 3
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
 @pytest.mark.parametrize("titles", ["words", "model"])
 async def test_nobody_is_asked_where_words_do_or_the_agent_plays(
-    house: House, ana: User, settings: Settings, titles: str
+    node: TestNode, ana: User, settings: Settings, titles: str
 ) -> None:
-    """UI-11: with the first words alone, or without a model. The house's own agent counts as the demo one."""
+    """UI-11: with the first words alone, or without a model. The test node's own agent counts as the demo one."""
     settings.TITLES = titles
-    provider = house.script([["One."], ["Two."]], REAL if titles == "words" else PLAYED)
-    session = await begin(house, ana)
-    await house.idle(session)
-    await house.send(session, ana, "And?")
-    await house.idle(session)
-    assert (await now(house, session), len(provider.requests)) == (("Why is the till slow?", True), 2)
+    provider = node.script([["One."], ["Two."]], REAL if titles == "words" else PLAYED)
+    session = await begin(node, ana)
+    await node.idle(session)
+    await node.send(session, ana, "And?")
+    await node.idle(session)
+    assert (await now(node, session), len(provider.requests)) == (("Why is the till slow?", True), 2)
 
 
-async def test_turn_without_an_answer_is_not_named(house: House, ana: User) -> None:
+async def test_turn_without_an_answer_is_not_named(node: TestNode, ana: User) -> None:
     """RUN-10: it is named after the first one that has one."""
     refused = RateLimited("No.", retry_after=600)
-    provider = house.script([[refused], ["At last."], ["Patience"]], REAL)
-    session = await begin(house, ana)
-    await house.idle(session)
-    assert (await now(house, session), len(provider.requests)) == (("Why is the till slow?", True), 1)
-    await house.send(session, ana, "Again")
-    assert await settled(house, session) == "Patience"
+    provider = node.script([[refused], ["At last."], ["Patience"]], REAL)
+    session = await begin(node, ana)
+    await node.idle(session)
+    assert (await now(node, session), len(provider.requests)) == (("Why is the till slow?", True), 1)
+    await node.send(session, ana, "Again")
+    assert await settled(node, session) == "Patience"
 
 
-async def test_long_texts_are_shown_in_part(house: House, ana: User) -> None:
+async def test_long_texts_are_shown_in_part(node: TestNode, ana: User) -> None:
     """MSG-12: what a model is shown for a title is bounded."""
-    provider = house.script([["x" * 50_000], ["First"]], REAL)
-    session = await begin(house, ana, "y" * 1_000_000)
-    assert await settled(house, session) == "First"
+    provider = node.script([["x" * 50_000], ["First"]], REAL)
+    session = await begin(node, ana, "y" * 1_000_000)
+    assert await settled(node, session) == "First"
     assert len(provider.requests[1].messages[0].text) < 5_000
     assert "y" * 100 in provider.requests[1].messages[0].text
 
 
-async def test_fork_keeps_its_name(house: House, ana: User) -> None:
+async def test_fork_keeps_its_name(node: TestNode, ana: User) -> None:
     """RUN-13: it says what it was forked from, no matter who named that."""
     gate = Gate()
-    provider = house.script([["One."], [gate, "A title"], ["Two."]], REAL)
-    session = await begin(house, ana)
+    provider = node.script([["One."], [gate, "A title"], ["Two."]], REAL)
+    session = await begin(node, ana)
     await gate.reached()
-    session = await house.do(Session.objects.get, pk=session.pk)
-    last = (await house.rows(session))[-1]
-    made = await house.do(fork, session=session, author=ana, message_id=last.pk)
-    await house.send(made, ana, "And?")
-    await house.idle(made)
+    session = await node.do(Session.objects.get, pk=session.pk)
+    last = (await node.rows(session))[-1]
+    made = await node.do(fork, session=session, author=ana, message_id=last.pk)
+    await node.send(made, ana, "And?")
+    await node.idle(made)
     gate.open()
-    assert await settled(house, session) == "A title"
-    assert (await now(house, made))[0] == "Why is the till slow? (fork)"
+    assert await settled(node, session) == "A title"
+    assert (await now(node, made))[0] == "Why is the till slow? (fork)"
     assert len(provider.requests) == 3
 
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-async def test_title_through_the_real_wire(house: House, ana: User, vendor: str) -> None:
+async def test_title_through_the_real_wire(node: TestNode, ana: User, vendor: str) -> None:
     """CTX-02: both vendors take the request; nothing of it is in the session."""
     async with WireServer() as model:
         url = model.openai_url if vendor == "openai" else model.anthropic_url
@@ -201,16 +201,16 @@ async def test_title_through_the_real_wire(house: House, ana: User, vendor: str)
         agents_setup.install(
             Registry(Config.model_validate({"providers": {"wire": provider}, "agents": {"agent": {}}}), KEYS)
         )
-        session = await begin(house, ana, "梅花什么时候开？")
-        assert await settled(house, session) == "You said: <conversation>"
-        await house.do(set_model, session=session, author=ana, provider="wire", model="wire-large")
+        session = await begin(node, ana, "梅花什么时候开？")
+        assert await settled(node, session) == "You said: <conversation>"
+        await node.do(set_model, session=session, author=ana, provider="wire", model="wire-large")
     assert len(model.requests) == 2
     body = json.dumps(model.requests[1].body, ensure_ascii=False)
     assert "You name conversations" in body
     assert "User: 梅花什么时候开？" in body
     assert "tools" not in model.requests[1].body
-    await house.do(check_rest, session)
-    used = await house.do(quotas.usage_of, ana)
-    await house.do(session.refresh_from_db)
+    await node.do(check_rest, session)
+    used = await node.do(quotas.usage_of, ana)
+    await node.do(session.refresh_from_db)
     assert used.responses_today == 2
     assert used.tokens_today > session.total_tokens > 0  # the title's count for the owner, not in the session

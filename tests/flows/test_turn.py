@@ -8,18 +8,18 @@ from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate
 from chat.models import User
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.both_databases
 
 
-async def test_send_runs_a_turn_and_keeps_it_as_rows(house: House, ana: User) -> None:
+async def test_send_runs_a_turn_and_keeps_it_as_rows(node: TestNode, ana: User) -> None:
     """RUN-01, MSG-03: marker, user text, answer, marker, in gapless order."""
-    house.script([["Hel", "lo", Usage(10, 5)]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    rows = await house.rows(session)
+    node.script([["Hel", "lo", Usage(10, 5)]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    rows = await node.rows(session)
     assert [(row.sequence, row.type, row.status, row.text) for row in rows] == [
         (1, "turn_start", "complete", ""),
         (2, "text", "complete", "Hi"),
@@ -30,9 +30,9 @@ async def test_send_runs_a_turn_and_keeps_it_as_rows(house: House, ana: User) ->
     assert (rows[2].input_tokens, rows[2].output_tokens, rows[2].total_tokens) == (10, 5, 15)
 
 
-async def test_tool_round_is_told_to_the_model(house: House, ana: User) -> None:
+async def test_tool_round_is_told_to_the_model(node: TestNode, ana: User) -> None:
     """CTX-01, MSG-07, MSG-08: one response's text and calls stay together, results follow."""
-    provider = house.script(
+    provider = node.script(
         [
             [
                 ReasoningDelta("hm"),
@@ -43,10 +43,10 @@ async def test_tool_round_is_told_to_the_model(house: House, ana: User) -> None:
             ["Done."],
         ]
     )
-    session = await house.session(ana)
-    await house.send(session, ana, "Sums!")
-    await house.idle(session)
-    assert await house.shown(session) == [
+    session = await node.session(ana)
+    await node.send(session, ana, "Sums!")
+    await node.idle(session)
+    assert await node.shown(session) == [
         ("turn_start", "complete", ""),
         ("text", "complete", "Sums!"),
         ("reasoning", "complete", "hm"),
@@ -62,22 +62,22 @@ async def test_tool_round_is_told_to_the_model(house: House, ana: User) -> None:
     assert [result.content for result in second[2].tool_results] == ["2", "6"]
 
 
-async def test_stop_keeps_what_was_said(house: House, ana: User) -> None:
+async def test_stop_keeps_what_was_said(node: TestNode, ana: User) -> None:
     """RUN-07, RUN-08: mid-text stop keeps the text, closes the turn, and the next message works."""
     gate = Gate()
-    provider = house.script([["Once upon ", "a time", gate, "never"], ["Fine."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Tell")
+    provider = node.script([["Once upon ", "a time", gate, "never"], ["Fine."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Tell")
     await gate.reached()
-    assert await house.cancel(session, ana)
-    await house.idle(session)
-    assert await house.shown(session) == [
+    assert await node.cancel(session, ana)
+    await node.idle(session)
+    assert await node.shown(session) == [
         ("turn_start", "complete", ""),
         ("text", "complete", "Tell"),
         ("text", "interrupted", "Once upon a time"),
         ("turn_done", "interrupted", ""),
     ]
-    await house.send(session, ana, "Go on")
-    await house.idle(session)
+    await node.send(session, ana, "Go on")
+    await node.idle(session)
     assert provider.requests[1].messages[1].text == "Once upon a time\n\n[interrupted]"
-    assert (await house.shown(session))[-2] == ("text", "complete", "Fine.")
+    assert (await node.shown(session))[-2] == ("text", "complete", "Fine.")

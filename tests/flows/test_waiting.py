@@ -19,9 +19,9 @@ from chat.runner import runtime
 from chat.services.messages import sending
 from chat.services.people import api_tokens
 from tests.api.asking import token_of
-from tests.support.house import House
 from tests.support.socket import PATIENCE
 from tests.support.step_viewer import Connection
+from tests.support.testing_node import TestNode
 
 
 class Waiter:
@@ -66,19 +66,19 @@ class Waiter:
 
 
 @pytest.fixture
-async def secret(house: House, ana: User) -> str:
-    return await house.do(token_of, ana)
+async def secret(node: TestNode, ana: User) -> str:
+    return await node.do(token_of, ana)
 
 
-async def test_answer_comes_with_the_turn(house: House, ana: User, secret: str) -> None:
+async def test_answer_comes_with_the_turn(node: TestNode, ana: User, secret: str) -> None:
     """RUN-01, MSG-02: its messages and outcome; repeated with its key, the request finds the same turn."""
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
-    house.script([["Let me see. ", call], ["Two."]])
-    session = await house.session(ana)
+    node.script([["Let me see. ", call], ["Two."]])
+    session = await node.session(ana)
     body = {"text": "1+1?", "key": "k"}
     waiter = Waiter(session, secret, body)
     told = await waiter.answer()
-    rows = await house.rows(session)
+    rows = await node.rows(session)
     assert (waiter.status, told["id"], told["outcome"], told["more"]) == (201, rows[1].pk, "completed", False)
     assert (told["turn_id"], told["sequence"], told["queued"], told["repeated"]) == (rows[1].turn_id, 2, False, False)
     assert [row["id"] for row in told["messages"]] == [row.pk for row in rows]
@@ -87,33 +87,33 @@ async def test_answer_comes_with_the_turn(house: House, ana: User, secret: str) 
     assert again.status == 200
 
 
-async def test_failure_and_stop_are_outcomes(house: House, ana: User, secret: str) -> None:
+async def test_failure_and_stop_are_outcomes(node: TestNode, ana: User, secret: str) -> None:
     """A waiting request reports a failed and a stopped turn (RUN-08, RUN-10)."""
     gate = Gate()
-    house.script([[ProviderError("The model is away.")], ["Once", gate]])
-    session = await house.session(ana)
+    node.script([[ProviderError("The model is away.")], ["Once", gate]])
+    session = await node.session(ana)
     told = await Waiter(session, secret, {"text": "Go"}).answer()
     assert told["outcome"] == "failed"
     assert "The model is away." in next(row for row in told["messages"] if row["type"] == "error")["text"]
     stopped = Waiter(session, secret, {"text": "Again"})
     await gate.reached()
-    await house.cancel(session, ana)
+    await node.cancel(session, ana)
     told = await stopped.answer()
     assert (told["outcome"], told["messages"][-1]["status"]) == ("interrupted", "interrupted")
 
 
-async def test_queued_message_is_waited_for(house: House, ana: User, secret: str) -> None:
+async def test_queued_message_is_waited_for(node: TestNode, ana: User, secret: str) -> None:
     """RUN-06: until its own turn is over; taken back, it has none."""
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
     first = Waiter(session, secret, {"text": "First"})
     await gate.reached()
     second, third = (Waiter(session, secret, {"text": text}) for text in ("Second", "Third"))
     for waiter in (second, third):
         await waiter.begun()
-    queued = await house.do(lambda: ChatMessage.objects.queued(session.pk).get(text="Third").pk)
-    await house.do(sending.withdraw, session=session, author=ana, message_id=queued)
+    queued = await node.do(lambda: ChatMessage.objects.queued(session.pk).get(text="Third").pk)
+    await node.do(sending.withdraw, session=session, author=ana, message_id=queued)
     assert (await third.answer())["outcome"] == "withdrawn"
     gate.open()
     told = [await waiter.answer() for waiter in (first, second)]
@@ -123,65 +123,65 @@ async def test_queued_message_is_waited_for(house: House, ana: User, secret: str
 
 
 async def test_held_message_is_not_waited_for(
-    house: House, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-06: after a stop nothing happens to it until a person sends it; the response says so at once."""
     monkeypatch.setattr(waiting, "KEEP_ALIVE", 600.0)
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
     first = Waiter(session, secret, {"text": "First"})
     await gate.reached()
     second = Waiter(session, secret, {"text": "Second"})
     await second.begun()
-    await house.cancel(session, ana)
+    await node.cancel(session, ana)
     assert (await first.answer())["outcome"] == "interrupted"
     told = await second.answer()
     assert (told["outcome"], told["queued"], told["turn_id"], told["messages"]) == ("held", True, None, [])
 
 
 async def test_time_runs_out_and_proxies_do_not(
-    house: House, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-01: the answer says that the turn runs, and how far it is; spaces keep the connection alive before it."""
     monkeypatch.setattr(waiting, "KEEP_ALIVE", 0.05)
     gate = Gate()
-    house.script([["Once", gate]])
-    session = await house.session(ana)
+    node.script([["Once", gate]])
+    session = await node.session(ana)
     waiter = Waiter(session, secret, {"text": "Go"}, seconds=1)
     told = await waiter.answer()
     assert (told["outcome"], told["messages"][-1]["text"]) == ("running", "Once")
     assert waiter.text.startswith("  ")
     gate.open()
-    await house.idle(session)
+    await node.idle(session)
 
 
-async def test_revoked_token_and_stopping_server_end_the_wait(house: House, ana: User, secret: str) -> None:
+async def test_revoked_token_and_stopping_server_end_the_wait(node: TestNode, ana: User, secret: str) -> None:
     """LIVE-06: nothing of the turn is reported any more."""
     gate = Gate()
-    house.script([["Secret", gate]])
-    session = await house.session(ana)
-    other = await house.do(token_of, ana)
+    node.script([["Secret", gate]])
+    session = await node.session(ana)
+    other = await node.do(token_of, ana)
     waiters = [Waiter(session, each, {"text": "Go", "key": "k"}) for each in (secret, other)]
     await gate.reached()
     for waiter in waiters:
         await waiter.begun()
-    token = await house.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
-    await house.do(api_tokens.revoke, user=ana, token_id=token)
+    token = await node.do(lambda: ApiToken.objects.order_by("pk")[0].pk)
+    await node.do(api_tokens.revoke, user=ana, token_id=token)
     first = await waiters[0].answer()
     runtime.end_streams()
     told = [first, await waiters[1].answer()]
     assert [(each["outcome"], each["messages"]) for each in told] == [("unknown", [])] * 2
     gate.open()
-    await house.idle(session)
+    await node.idle(session)
 
 
-async def test_waiting_requests_count_as_streams(house: House, ana: User, secret: str, settings: Settings) -> None:
+async def test_waiting_requests_count_as_streams(node: TestNode, ana: User, secret: str, settings: Settings) -> None:
     """LIVE-03: one too many is refused before its message is written, so that its key still works."""
     settings.STREAMS_PER_USER = 1
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
     first = Waiter(session, secret, {"text": "First"})
     await gate.reached()
     await first.begun()
@@ -190,7 +190,7 @@ async def test_waiting_requests_count_as_streams(house: House, ana: User, secret
     problem = await refused.answer()
     assert (refused.status, problem["code"], refused.headers[b"Retry-After"]) == (429, "too_many_streams", b"10")
     assert refused.headers[b"Content-Type"] == b"application/problem+json"
-    assert not await house.do(ChatMessage.objects.filter(session=session, text="Second").exists)
+    assert not await node.do(ChatMessage.objects.filter(session=session, text="Second").exists)
     gate.open()
     assert (await first.answer())["outcome"] == "completed"
     again = Waiter(session, secret, body)
@@ -199,14 +199,14 @@ async def test_waiting_requests_count_as_streams(house: House, ana: User, secret
 
 
 async def test_request_without_room_after_its_message_is_sent_does_not_wait(
-    house: House, ana: User, secret: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, secret: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-03: requests that arrive together all pass the first check; the answer of one too many comes at once."""
     settings.STREAMS_PER_USER = 1
     monkeypatch.setattr(runtime, "may_stream", lambda user_id: True)
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
     first = Waiter(session, secret, {"text": "First"})
     await gate.reached()
     await first.begun()
@@ -215,15 +215,15 @@ async def test_request_without_room_after_its_message_is_sent_does_not_wait(
     assert (second.status, told["outcome"], told["messages"]) == (201, "queued", [])
     gate.open()
     assert (await first.answer())["outcome"] == "completed"
-    await house.idle(session)
+    await node.idle(session)
 
 
-async def test_waiting_holds_no_thread(house: House, ana: User, secret: str, settings: Settings) -> None:
+async def test_waiting_holds_no_thread(node: TestNode, ana: User, secret: str, settings: Settings) -> None:
     """RUN-01: many requests wait at the price of their memory."""
     settings.STREAMS_PER_USER = 0
     gate = Gate()
-    house.script([["Once", gate]])
-    session = await house.session(ana)
+    node.script([["Once", gate]])
+    session = await node.session(ana)
     first = Waiter(session, secret, {"text": "Go", "key": "k"})
     await gate.reached()
     await first.begun()

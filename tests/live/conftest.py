@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from chat.live import hub as hubs
 from chat.live.hub import Hub
 from tests.support.catalog import write_catalog
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 # Words that the server puts into what it pushes.
 SENTENCES = {
@@ -46,7 +46,7 @@ def no_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest_asyncio.fixture
-async def second_hub(house: House) -> AsyncIterator[Hub]:
+async def second_hub(node: TestNode) -> AsyncIterator[Hub]:
     """Another web process on the same channel layer, as far as the live stream goes."""
     hub = Hub()
     await hub.start()

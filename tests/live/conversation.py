@@ -16,7 +16,7 @@ from chat.models import ChatMessage, MessageStatus, RunState, Session, SessionRu
 from chat.services.messages import context_inclusion, editing, sending
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 WORDS = (
     "Hello ", "**bold** ", "`code` ", "\n\n", "- item\n", "# Title\n\n", "😀 ", "你好 ", "[a][b] ", "<i>no</i> ",
@@ -29,7 +29,7 @@ async def _nothing() -> None:
 
 
 async def converse(
-    house: House,
+    node: TestNode,
     session: Session,
     people: list[User],
     chance: Random,
@@ -38,13 +38,13 @@ async def converse(
 ) -> None:
     """Let people do random things while the agent says random things, then wait until it rests."""
     calls = iter(range(10_000))
-    house.script(lambda request: _reply(chance, calls, may_call=len(request.messages) < 40))
+    node.script(lambda request: _reply(chance, calls, may_call=len(request.messages) < 40))
     for _ in range(steps):
         with suppress(ServiceError):
-            await _act(house, session, chance.choice(people), chance)
+            await _act(node, session, chance.choice(people), chance)
         await between()
-        await _let_it_work(house, session, chance)
-    await house.until(lambda: _rests(session))
+        await _let_it_work(node, session, chance)
+    await node.until(lambda: _rests(session))
 
 
 def _rests(session: Session) -> bool:
@@ -52,52 +52,52 @@ def _rests(session: Session) -> bool:
     return run.state == RunState.IDLE and run.owner_id is None
 
 
-async def _let_it_work(house: House, session: Session, chance: Random) -> None:
+async def _let_it_work(node: TestNode, session: Session, chance: Random) -> None:
     """Give the loop a random number of turns, or wait for the agent."""
     if chance.random() < 0.3:
-        await house.until(lambda: _rests(session))
+        await node.until(lambda: _rests(session))
     for _ in range(chance.randrange(60)):
         await asyncio.sleep(0)
 
 
-async def _act(house: House, session: Session, person: User, chance: Random) -> None:
+async def _act(node: TestNode, session: Session, person: User, chance: Random) -> None:
     match chance.choice(
         ["send"] * 6 + ["stop"] * 2 + ["edit", "withdraw", "rename", "model", "prompt", "retry", *["change"] * 4]
     ):
         case "send":
-            await house.send(session, person, _text(chance, 5))
+            await node.send(session, person, _text(chance, 5))
         case "stop":
-            await house.cancel(session, person)
+            await node.cancel(session, person)
         case "edit":
-            await house.do(sending.edit_queued, session=session, author=person,
-                           message_id=await _queued(house, session), text=_text(chance, 5))  # fmt: skip
+            await node.do(sending.edit_queued, session=session, author=person,
+                           message_id=await _queued(node, session), text=_text(chance, 5))  # fmt: skip
         case "withdraw":
-            await house.do(sending.withdraw, session=session, author=person, message_id=await _queued(house, session))
+            await node.do(sending.withdraw, session=session, author=person, message_id=await _queued(node, session))
         case "rename":
-            await house.do(lifecycle.rename, session=session, author=person, title=f"Title {chance.random()}")
+            await node.do(lifecycle.rename, session=session, author=person, title=f"Title {chance.random()}")
         case "model":
             model = chance.choice(["one", "two"])
-            await house.do(lifecycle.set_model, session=session, author=person, provider="scripted", model=model)
+            await node.do(lifecycle.set_model, session=session, author=person, provider="scripted", model=model)
         case "prompt":
-            await house.do(lifecycle.set_system_prompt, session=session, author=person, system_prompt="Be brief.")
+            await node.do(lifecycle.set_system_prompt, session=session, author=person, system_prompt="Be brief.")
         case "retry":
-            await house.do(control.retry, session=session, author=person, message_id=await _any(house, session, chance))
+            await node.do(control.retry, session=session, author=person, message_id=await _any(node, session, chance))
         case "change":
-            await _change(house, session, person, chance)
+            await _change(node, session, person, chance)
 
 
-async def _change(house: House, session: Session, person: User, chance: Random) -> None:
+async def _change(node: TestNode, session: Session, person: User, chance: Random) -> None:
     """Change what has been said, as far as the agent lets go of it."""
-    message_id = await _any(house, session, chance)
+    message_id = await _any(node, session, chance)
     match chance.choice(["edit", "include", "include", "include_before", "remove", "restore"]):
         case "edit":
-            await house.do(editing.edit, session=session, author=person, message_id=message_id, text=_text(chance, 5))
+            await node.do(editing.edit, session=session, author=person, message_id=message_id, text=_text(chance, 5))
         case "include":
             included = chance.random() < 0.5
-            await house.do(editing.include, session=session, author=person, message_id=message_id, included=included)
+            await node.do(editing.include, session=session, author=person, message_id=message_id, included=included)
         case "include_before":
             included = chance.random() < 0.5
-            await house.do(
+            await node.do(
                 context_inclusion.include_before,
                 session=session,
                 author=person,
@@ -105,24 +105,24 @@ async def _change(house: House, session: Session, person: User, chance: Random) 
                 included=included,
             )
         case "remove":
-            await house.do(editing.remove, session=session, author=person, message_id=message_id)
+            await node.do(editing.remove, session=session, author=person, message_id=message_id)
         case "restore":
-            await house.do(editing.restore, session=session, author=person, message_id=await _gone(house, session))
+            await node.do(editing.restore, session=session, author=person, message_id=await _gone(node, session))
 
 
-async def _gone(house: House, session: Session) -> str:
-    row = await house.do(ChatMessage.objects.filter(session=session, removed_at__isnull=False).last)
+async def _gone(node: TestNode, session: Session) -> str:
+    row = await node.do(ChatMessage.objects.filter(session=session, removed_at__isnull=False).last)
     return row.pk if row else "m_none"
 
 
-async def _queued(house: House, session: Session) -> str:
+async def _queued(node: TestNode, session: Session) -> str:
     rows = ChatMessage.objects.filter(session=session, status=MessageStatus.QUEUED, removed_at=None)
-    row = await house.do(rows.first)
+    row = await node.do(rows.first)
     return row.pk if row else "m_none"
 
 
-async def _any(house: House, session: Session, chance: Random) -> str:
-    rows = await house.rows(session)
+async def _any(node: TestNode, session: Session, chance: Random) -> str:
+    rows = await node.rows(session)
     return chance.choice(rows).pk if rows else "m_none"
 
 

@@ -13,8 +13,8 @@ from chat import consumers
 from chat.commands import longest_frame
 from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import House
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.both_databases
 
@@ -61,9 +61,9 @@ def written(session: Session) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("protocol", ["events", "page"])
-async def test_bad_frames_are_refused_and_change_nothing(house: House, ana: User, protocol: str) -> None:
+async def test_bad_frames_are_refused_and_change_nothing(node: TestNode, ana: User, protocol: str) -> None:
     """MSG-12: every one of them on one socket, which still works afterwards."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session, protocol), ana) as socket:
         for count, (frame, code) in enumerate(REFUSED):
             socket.send_text(frame)
@@ -71,13 +71,13 @@ async def test_bad_frames_are_refused_and_change_nothing(house: House, ana: User
             answer = socket.frames[count]
             assert (answer["type"], answer["code"]) == ("refused", code), frame[:60]
             assert answer["message"]
-        assert await house.do(written, session) == (0, 0, 0)
+        assert await node.do(written, session) == (0, 0, 0)
         assert (await socket.ask(type="rename", title="Still here"))["type"] == "ack"
 
 
-async def test_frames_that_are_no_text_or_too_long_are_refused(house: House, ana: User) -> None:
+async def test_frames_that_are_no_text_or_too_long_are_refused(node: TestNode, ana: User) -> None:
     """MSG-12: bytes, and more than any text that may be sent."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send_bytes(b'{"type":"ping"}')
         socket.send_text("x" * (longest_frame() + 1))
@@ -87,9 +87,9 @@ async def test_frames_that_are_no_text_or_too_long_are_refused(house: House, ana
         await socket.next(type="pong")
 
 
-async def test_ref_comes_back_exactly(house: House, ana: User) -> None:
+async def test_ref_comes_back_exactly(node: TestNode, ana: User) -> None:
     """LIVE-04: whatever characters it has."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         for ref in ("", "a\0b", "\u2028😀", "\\", '"'):
             socket.send(type="rename", title="x", ref=ref)
@@ -108,13 +108,13 @@ async def test_ref_comes_back_exactly(house: House, ana: User) -> None:
     ],
     ids=["unknown", "empty", "many", "giant", "negative"],
 )
-async def test_sync_takes_any_knowledge(house: House, ana: User, protocol: str, have: dict[str, Any]) -> None:
+async def test_sync_takes_any_knowledge(node: TestNode, ana: User, protocol: str, have: dict[str, Any]) -> None:
     """LIVE-02: of messages that do not exist, and of lengths that cannot be."""
-    house.script([["Hello"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    ids = [row.pk for row in await house.rows(session)]
+    node.script([["Hello"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    ids = [row.pk for row in await node.rows(session)]
     known = next(iter(have.values()))
     async with Socket(path_of(session, protocol), ana) as socket:
         socket.send(type="sync", since=0, have={**have, **dict.fromkeys(ids[: 200 - len(have)], known)})
@@ -122,13 +122,13 @@ async def test_sync_takes_any_knowledge(house: House, ana: User, protocol: str, 
         assert all(frame.get("type") != "refused" for frame in socket.frames)
 
 
-async def test_knowledge_of_foreign_messages_tells_nothing(house: House, ana: User, bo: User) -> None:
+async def test_knowledge_of_foreign_messages_tells_nothing(node: TestNode, ana: User, bo: User) -> None:
     """LIVE-06: `have` names messages; those of other sessions are not there."""
-    house.script([["Secret"]])
-    theirs, mine = await house.session(bo), await house.session(ana)
-    await house.send(theirs, bo, "Hi")
-    await house.idle(theirs)
-    ids = [row.pk for row in await house.rows(theirs)]
+    node.script([["Secret"]])
+    theirs, mine = await node.session(bo), await node.session(ana)
+    await node.send(theirs, bo, "Hi")
+    await node.idle(theirs)
+    ids = [row.pk for row in await node.rows(theirs)]
     async with Socket(path_of(mine), ana) as socket:
         socket.send(type="sync", since=0, have=dict.fromkeys(ids, 1))
         answer = await socket.next(type="changes")
@@ -138,20 +138,20 @@ async def test_knowledge_of_foreign_messages_tells_nothing(house: House, ana: Us
 
 
 @pytest.mark.parametrize("frame", ['{"type":"ping"}', "{", '{"type":"send","text":""}'])
-async def test_flood_closes_the_socket(house: House, ana: User, frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flood_closes_the_socket(node: TestNode, ana: User, frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-06: 4429 beyond the allowance; whatever the frames are."""
     monkeypatch.setattr(consumers, "RATE", 0.0)
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         for _ in range(int(consumers.BURST) + 1):
             socket.send_text(frame)
         assert await socket.closed() == 4429
 
 
-async def test_long_frames_count_for_more(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_frames_count_for_more(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-06: reading them is work for which everyone else waits."""
     monkeypatch.setattr(consumers, "RATE", 0.0)
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send_text(" " * longest_frame())
         assert (await socket.until(lambda: socket.frames))[0]["code"] == "malformed"
@@ -185,14 +185,14 @@ frames = st.one_of(
 @settings(
     deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-async def test_no_frame_breaks_a_socket(house: House, ana: User, sent: list[str]) -> None:
+async def test_no_frame_breaks_a_socket(node: TestNode, ana: User, sent: list[str]) -> None:
     """MSG-12: whatever is sent, a socket answers and lives on."""
-    house.script(lambda request: ["Yes."])
-    session = await house.do(create_session, owner=ana)
+    node.script(lambda request: ["Yes."])
+    session = await node.do(create_session, owner=ana)
     async with Socket(path_of(session), ana) as socket:
         for frame in sent:
             socket.send_text(frame)
         answer = await socket.ask(type="rename", title="Still here")
         assert answer["type"] == "ack"
         assert socket.close_code is None
-    await house.idle(session)
+    await node.idle(session)

@@ -18,8 +18,8 @@ from chat.services.messages import editing
 from tests.live.states import assert_shows, is_at
 from tests.rendering.families import FAMILIES
 from tests.support.client import EventsClient
-from tests.support.house import House
 from tests.support.page_client import PageClient
+from tests.support.testing_node import TestNode
 from tests.support.viewer import SocketViewer
 
 # One callback of the event loop may take so much CPU time of its thread, which other processes do not change.
@@ -48,17 +48,17 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
     gc.unfreeze()
 
 
-async def watch(house: House, owner: User) -> tuple[Session, list[Watcher]]:
+async def watch(node: TestNode, owner: User) -> tuple[Session, list[Watcher]]:
     """A session with one turn, so that all that is loaded once is loaded, and a page and a client on it."""
-    session = await house.session(owner)
+    session = await node.session(owner)
     viewers: list[Watcher] = [await SocketViewer(face(), session, owner).open() for face in (PageClient, EventsClient)]
-    await house.send(session, owner, "Hello")
-    await house.idle(session)
+    await node.send(session, owner, "Hello")
+    await node.idle(session)
     return session, viewers
 
 
-async def assert_shown(house: House, session: Session, viewers: list[Watcher]) -> None:
-    truth = await house.snapshot(session)
+async def assert_shown(node: TestNode, session: Session, viewers: list[Watcher]) -> None:
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
         assert_shows(viewer.client, truth)
@@ -70,31 +70,31 @@ async def assert_shown(house: House, session: Session, viewers: list[Watcher]) -
     [("pictures", 20_000), ("references", 60_000), ("wide tables", 20_000), ("one code", 8_000), ("emphasis", 200_000)],
 )
 async def test_no_stream_holds_up_the_loop(
-    house: House, ana: User, longest: Callable[[], float], family: str, size: int
+    node: TestNode, ana: User, longest: Callable[[], float], family: str, size: int
 ) -> None:
     """LIVE-01, UI-01: an answer as a page that the model reads may ask it to write; what a page shows of it while
     it streams gives way to what a reload shows."""
     text = FAMILIES[family](size)
     half = [text[start : start + 2_000] for start in range(0, len(text), 2_000)]
     pause = Gate()
-    house.script([["Hi"], ["See:\n\n", *half[: len(half) // 2], pause, *half[len(half) // 2 :], "\n\nEnd."]])
-    session, viewers = await watch(house, ana)
+    node.script([["Hi"], ["See:\n\n", *half[: len(half) // 2], pause, *half[len(half) // 2 :], "\n\nEnd."]])
+    session, viewers = await watch(node, ana)
     longest()
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await pause.reached()
     late: Watcher = SocketViewer(PageClient(), session, ana)
     await late.open()
     await late.until(lambda: late.client.caught_up)
     pause.open()
-    await house.idle(session)
-    truth = await house.snapshot(session)
+    await node.idle(session)
+    truth = await node.snapshot(session)
     for viewer in [*viewers, late]:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023
     assert longest() < BUDGET
-    await assert_shown(house, session, [*viewers, late])
+    await assert_shown(node, session, [*viewers, late])
 
 
-async def test_no_finished_message_holds_up_the_loop(house: House, ana: User, longest: Callable[[], float]) -> None:
+async def test_no_finished_message_holds_up_the_loop(node: TestNode, ana: User, longest: Callable[[], float]) -> None:
     """MSG-12, UI-10: a long message of a person, a long result of a tool, an answer that is edited to be dear."""
 
     @tool()
@@ -103,23 +103,23 @@ async def test_no_finished_message_holds_up_the_loop(house: House, ana: User, lo
         return "\x1b[1mx" * 400_000
 
     call = ToolCall("c1", "bash", {"command": "make"}, '{"command":"make"}')
-    house.script([["Hi"], [call], ["Done"]], tools=[bash])
-    session, viewers = await watch(house, ana)
+    node.script([["Hi"], [call], ["Done"]], tools=[bash])
+    session, viewers = await watch(node, ana)
     longest()
-    await house.send(session, ana, "http://a `b`\n" * 150_000)
-    await house.idle(session)
-    answer = (await house.rows(session))[-2]
+    await node.send(session, ana, "http://a `b`\n" * 150_000)
+    await node.idle(session)
+    answer = (await node.rows(session))[-2]
     text = FAMILIES["pictures"](300_000)
-    await house.do(editing.edit, session=session, author=ana, message_id=answer.pk, text=text)
-    truth = await house.snapshot(session)
+    await node.do(editing.edit, session=session, author=ana, message_id=answer.pk, text=text)
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023
     assert longest() < BUDGET
-    await assert_shown(house, session, viewers)
+    await assert_shown(node, session, viewers)
 
 
 async def test_a_session_waits_for_its_own_drawings_alone(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: what comes after a dear message keeps its order; other sessions go on in the meantime."""
     drawing, may_go = asyncio.Event(), asyncio.Event()
@@ -131,15 +131,15 @@ async def test_a_session_waits_for_its_own_drawings_alone(
             await may_go.wait()
         return await drawn(feed, message)  # type: ignore[arg-type]
 
-    dear, viewers = await watch(house, ana)
-    other, others = await watch(house, ana)
+    dear, viewers = await watch(node, ana)
+    other, others = await watch(node, ana)
     monkeypatch.setattr(Feed, "_drawn", slowly)
     monkeypatch.setattr(Feed, "_is_ready", lambda feed, event: feed.session_id != dear.pk)
-    await house.send(dear, ana, "Slow")
+    await node.send(dear, ana, "Slow")
     await drawing.wait()
-    await house.send(other, ana, "Quick")
-    await house.idle(other)
-    await assert_shown(house, other, others)
+    await node.send(other, ana, "Quick")
+    await node.idle(other)
+    await assert_shown(node, other, others)
     may_go.set()
-    await house.idle(dear)
-    await assert_shown(house, dear, viewers)
+    await node.idle(dear)
+    await assert_shown(node, dear, viewers)

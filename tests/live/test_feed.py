@@ -21,8 +21,8 @@ from chat.services.messages import editing, sending
 from chat.services.sessions import lifecycle
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House
 from tests.support.page_client import PageClient
+from tests.support.testing_node import TestNode
 from tests.support.viewer import FeedViewer
 
 Anyone = FeedViewer[EventsClient | PageClient]
@@ -32,7 +32,7 @@ Anyone = FeedViewer[EventsClient | PageClient]
 class Tape:
     """Records what is published about a session, and plays it to a feed as the test likes it."""
 
-    house: House
+    node: TestNode
     session: Session
     owner: User
     feed: Feed
@@ -69,20 +69,20 @@ class Tape:
         return [await self.viewer(EventsClient()), await self.viewer(PageClient())]
 
     async def assert_shown_to(self, viewers: list[Anyone]) -> None:
-        truth = await self.house.snapshot(self.session)
+        truth = await self.node.snapshot(self.session)
         for viewer in viewers:
             await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
             assert_shows(viewer.client, truth)
 
 
 @pytest_asyncio.fixture
-async def tape(house: House, ana: User) -> AsyncIterator[Tape]:
-    session = await house.session(ana)
+async def tape(node: TestNode, ana: User) -> AsyncIterator[Tape]:
+    session = await node.session(ana)
     channel = await layer().new_channel("tape")
     await layer().group_add(group_of(session.pk), channel)
-    feed = Feed(session.pk, house.threads)
+    feed = Feed(session.pk, node.threads)
     feed.subscribed.set()
-    yield Tape(house, session, ana, feed, channel)
+    yield Tape(node, session, ana, feed, channel)
     feed.close()
 
 
@@ -90,9 +90,9 @@ async def tape(house: House, ana: User) -> AsyncIterator[Tape]:
 async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
     """LIVE-02: also when a user has come in the meantime and knows more than the others."""
     viewers = await tape.both()
-    await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="Lost")
+    await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="Lost")
     viewers += await tape.both()
-    truth = await tape.house.snapshot(tape.session)
+    truth = await tape.node.snapshot(tape.session)
     tape.feed.beat(truth.revision)
     await tape.assert_shown_to(viewers)
     assert viewers[0].frames[-2] == {"type": "head", "revision": truth.revision}
@@ -103,11 +103,11 @@ async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
 async def test_hints_of_an_overtaken_commit_are_not_told(tape: Tape) -> None:
     """RUN-03: a commit's events may be published after a later one's: its status is of the past."""
     viewers = await tape.both()
-    tape.house.script([["Yes."], ["No."]])
-    await tape.house.send(tape.session, tape.owner, "One")
+    tape.node.script([["Yes."], ["No."]])
+    await tape.node.send(tape.session, tape.owner, "One")
     first = await tape.until(MessageChanged, "turn_done")
-    await tape.house.idle(tape.session)
-    await tape.house.send(tape.session, tape.owner, "Two")
+    await tape.node.idle(tape.session)
+    await tape.node.send(tape.session, tape.owner, "Two")
     second = await tape.until(MessageChanged, "turn_done")
     *working, done = first
     assert StatusChanged("idle") in done[1]
@@ -127,8 +127,8 @@ async def test_gap_in_the_text_is_made_good_from_the_rows(tape: Tape, lost: int)
     """LIVE-02: live text that never reached this process, wherever it was cut out."""
     viewers = await tape.both()
     gates = [Gate() for _ in range(6)]
-    tape.house.script([["Say: ", *(step for n, gate in enumerate(gates) for step in (f"{n} *w*\n\n", gate)), "end"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["Say: ", *(step for n, gate in enumerate(gates) for step in (f"{n} *w*\n\n", gate)), "end"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     texts = 0
     for gate in gates:
         await gate.reached()
@@ -145,8 +145,8 @@ async def test_client_asks_for_last_words_that_were_lost(tape: Tape) -> None:
     """LIVE-02: the end of a response tells its length, so that lost last words leave a gap too."""
     viewers = await tape.both()
     gate = Gate()
-    tape.house.script([["First ", gate, "last"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["First ", gate, "last"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     await gate.reached()
     gate.open()
     recorded = await tape.until(MessageChanged, "turn_done")
@@ -158,12 +158,12 @@ async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> 
     """LIVE-02: live text that was lost, and nothing after it that would show the gap."""
     viewers = await tape.both()
     gate = Gate()
-    tape.house.script([["First ", "lost", gate, "last"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["First ", "lost", gate, "last"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     await gate.reached()
     recorded = await tape.until(TextAppended)
     tape.play_without_text(*recorded)
-    await tape.house.until(lambda: ChatMessage.objects.filter(deltas__text__contains="lost").exists())
+    await tape.node.until(lambda: ChatMessage.objects.filter(deltas__text__contains="lost").exists())
     events, page = (viewer.client for viewer in viewers)
     assert isinstance(events, EventsClient)
     assert isinstance(page, PageClient)
@@ -181,11 +181,11 @@ async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> 
 async def test_joiner_is_shown_what_was_heard_beyond_the_rows(tape: Tape) -> None:
     """LIVE-02: the rows are up to a writer's interval behind the stream."""
     gate = Gate()
-    tape.house.script([["First ", gate]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["First ", gate]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     await gate.reached()
     tape.play(*await tape.until(MessageChanged, "text_delta"))
-    (message_id,) = [row.pk for row in await tape.house.rows(tape.session) if row.text == "First "]
+    (message_id,) = [row.pk for row in await tape.node.rows(tape.session) if row.text == "First "]
     await tape.both()
     tape.feed.receive([TextAppended(message_id, 6, "words")])
     late = await tape.both()
@@ -195,19 +195,19 @@ async def test_joiner_is_shown_what_was_heard_beyond_the_rows(tape: Tape) -> Non
     await late[0].until(lambda: events.texts[-1] == "First words")
     await late[1].until(lambda: page.text_of(message_id) == "<p>First words</p>")
     gate.open()
-    await tape.house.idle(tape.session)
+    await tape.node.idle(tape.session)
 
 
 async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> None:
     """LIVE-02: who has synced past a message's events is not shown its beginning again."""
-    tape.house.script([["Some ", "*text*"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["Some ", "*text*"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     recorded = await tape.until(MessageChanged, "turn_done")
-    await tape.house.idle(tape.session)
+    await tape.node.idle(tape.session)
     viewers = await tape.both()
     before = [len(viewer.frames) for viewer in viewers]
     tape.play(*recorded)
-    await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
+    await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
     tape.play(*await tape.until(SessionChanged))
     await tape.assert_shown_to(viewers)
     told = [viewer.frames[known:] for viewer, known in zip(viewers, before, strict=True)]
@@ -216,11 +216,11 @@ async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> No
 
 
 @pytest.mark.parametrize("offset", [0, 3])
-async def test_text_of_a_message_that_is_not_known_is_looked_up(house: House, offset: int) -> None:
+async def test_text_of_a_message_that_is_not_known_is_looked_up(node: TestNode, offset: int) -> None:
     """LIVE-02: it may be over, and nothing would ever end it here."""
     sent: list[object] = []
     ended: list[str] = []
-    streaming = StreamingMessage("m_none", house.threads, send=sent.append, filled=sent.append, ended=ended.append)
+    streaming = StreamingMessage("m_none", node.threads, send=sent.append, filled=sent.append, ended=ended.append)
     streaming.receive(TextAppended("m_none", offset, "late"))
     await streaming.wait_for_gap()
     assert (ended, sent) == (["m_none"], [])
@@ -230,17 +230,17 @@ async def test_text_of_a_message_that_is_not_known_is_looked_up(house: House, of
 async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:
     """LIVE-01, MSG-09: what its stream had made of it gives way."""
     viewers = await tape.both()
-    tape.house.script([["Some *text*\n\n", "and more"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["Some *text*\n\n", "and more"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     tape.play(*await tape.until(MessageChanged, "turn_done"))
-    await tape.house.idle(tape.session)
+    await tape.node.idle(tape.session)
     await tape.assert_shown_to(viewers)
     page = viewers[1].client
     assert isinstance(page, PageClient)
     ((streamed, _),) = page.drawn
     assert streamed == ["<p>Some <em>text</em></p>", "<p>and more</p>"]
-    answer = (await tape.house.rows(tape.session))[-2]
-    await tape.house.do(editing.edit, session=tape.session, author=tape.owner, message_id=answer.pk, text="Less")
+    answer = (await tape.node.rows(tape.session))[-2]
+    await tape.node.do(editing.edit, session=tape.session, author=tape.owner, message_id=answer.pk, text="Less")
     tape.play(*await tape.until(MessageChanged, "message_updated"))
     await tape.assert_shown_to(viewers)
 
@@ -248,42 +248,42 @@ async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:
 async def test_events_told_twice_change_nothing(tape: Tape) -> None:
     """Repeated events change nothing (LIVE-02)."""
     viewers = await tape.both()
-    tape.house.script([["Some ", "text"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([["Some ", "text"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     for recorded in await tape.until(MessageChanged, "turn_done"):
         tape.play(recorded, recorded)
-    await tape.house.idle(tape.session)
+    await tape.node.idle(tape.session)
     await tape.assert_shown_to(viewers)
 
 
 async def test_large_message_is_read_from_its_row(tape: Tape) -> None:
     """MSG-12, LIVE-01: what is too large for an event arrives whole, and in its order."""
     viewers = await tape.both()
-    tape.house.script([["y" * 30_000, "z" * 30_000]])
-    await tape.house.send(tape.session, tape.owner, "😀" * 20_000)
+    tape.node.script([["y" * 30_000, "z" * 30_000]])
+    await tape.node.send(tape.session, tape.owner, "😀" * 20_000)
     recorded = await tape.until(MessageChanged, "turn_done")
     by_reference = [event for _, events in recorded for event in events if getattr(event, "message", 0) is None]
     assert len(by_reference) >= 3
     tape.play(*recorded)
-    await tape.house.idle(tape.session)
+    await tape.node.idle(tape.session)
     await tape.assert_shown_to(viewers)
 
 
 async def test_message_that_is_gone_before_it_is_read_is_removed(tape: Tape) -> None:
     """LIVE-01: a large queued message, withdrawn before this process could read it."""
     gate = Gate()
-    tape.house.script([[gate], ["Bye"]])
-    await tape.house.send(tape.session, tape.owner, "Go")
+    tape.node.script([[gate], ["Bye"]])
+    await tape.node.send(tape.session, tape.owner, "Go")
     await gate.reached()
     tape.play(*await tape.until(MessageChanged, "user_message"))
     viewers = await tape.both()
-    sent = await tape.house.send(tape.session, tape.owner, "q" * 20_000)
-    await tape.house.do(sending.withdraw, session=tape.session, author=tape.owner, message_id=sent.id)
+    sent = await tape.node.send(tape.session, tape.owner, "q" * 20_000)
+    await tape.node.do(sending.withdraw, session=tape.session, author=tape.owner, message_id=sent.id)
     tape.play(await tape.next(), await tape.next())
     await tape.assert_shown_to(viewers)
     assert [viewer.client.caught_up for viewer in viewers] == [1, 1]
     gate.open()
-    await tape.house.idle(tape.session)
+    await tape.node.idle(tape.session)
 
 
 async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
@@ -298,7 +298,7 @@ async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
     for viewer in viewers:  # they read by the good feed, and hear by the broken one
         feed.join(viewer.outbox)
     feed.revision = tape.feed.revision
-    await tape.house.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
+    await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
     head, events = await tape.next()
     feed.receive([*events, StatusChanged("waiting")], head)
     for viewer in viewers:
@@ -314,7 +314,7 @@ async def test_viewer_with_a_later_revision_than_the_rows_begins_anew(tape: Tape
     events.revision = page.revision = 1000
     events.messages["m_gone"] = {"id": "m_gone", "sequence": 1, "text": "", "status": "complete", "type": "text"}
     await tape.viewer(events)
-    assert_shows(events, await tape.house.snapshot(tape.session))
+    assert_shows(events, await tape.node.snapshot(tape.session))
     viewer: Anyone = FeedViewer(page, tape.session, tape.owner)
     viewer.join(tape.feed)
     await viewer.until(lambda: page.reload)

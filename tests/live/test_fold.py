@@ -11,27 +11,27 @@ from tests.live.conftest import LANGUAGES
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House, let_in
 from tests.support.page_client import PageClient
+from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import BadLink, SocketViewer
 
 pytestmark = pytest.mark.usefixtures("translated")
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_folded_events_equal_the_rows(house: House, ana: User, bo: User, seed: int) -> None:
+async def test_folded_events_equal_the_rows(node: TestNode, ana: User, bo: User, seed: int) -> None:
     """LIVE-01, UI-13: fold(snapshot, events) == snapshot taken later: messages, figures and status, on both faces, in
     each language."""
     chance = Random(seed)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     viewers: list[SocketViewer[EventsClient | PageClient]] = [SocketViewer(EventsClient(), session, bo)]
     viewers += [SocketViewer(PageClient(), session, ana, language=language) for language in LANGUAGES]
     for viewer in viewers:
         await viewer.open()
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
-    await converse(house, session, [ana, bo], chance)
-    truth = await house.snapshot(session)
+    await converse(node, session, [ana, bo], chance)
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
         assert_shows(viewer.client, truth, viewer.language)
@@ -39,11 +39,11 @@ async def test_folded_events_equal_the_rows(house: House, ana: User, bo: User, s
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_bad_link_loses_nothing_for_good(house: House, ana: User, bo: User, seed: int) -> None:
+async def test_bad_link_loses_nothing_for_good(node: TestNode, ana: User, bo: User, seed: int) -> None:
     """LIVE-02: whatever is dropped, doubled, delayed or cut off, after the last sync the fold equals the rows."""
     chance = Random(1000 + seed)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     viewers: list[SocketViewer[EventsClient | PageClient]] = []
     for number in range(4):
         client: EventsClient | PageClient = EventsClient() if number % 2 else PageClient()
@@ -54,8 +54,8 @@ async def test_bad_link_loses_nothing_for_good(house: House, ana: User, bo: User
         if chance.random() < 0.3:
             await chance.choice(viewers).cut()
 
-    await converse(house, session, [ana, bo], chance, now_and_then)
-    truth = await house.snapshot(session)
+    await converse(node, session, [ana, bo], chance, now_and_then)
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.settle()
         if isinstance(viewer.client, PageClient):

@@ -13,8 +13,8 @@ from chat.live.hub import Hub
 from chat.models import Session, User
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House
 from tests.support.page_client import PageClient
+from tests.support.testing_node import TestNode
 from tests.support.viewer import HubViewer, SocketViewer, Viewer
 
 Anyone = Viewer[EventsClient | PageClient]
@@ -32,36 +32,38 @@ def shown(viewer: Anyone) -> str:
     return texts[-1].replace("<p>", "").replace("</p>", "").strip() if texts else ""
 
 
-async def assert_all_show(house: House, session: Session, viewers: list[Anyone]) -> None:
-    await house.idle(session)
-    truth = await house.snapshot(session)
+async def assert_all_show(node: TestNode, session: Session, viewers: list[Anyone]) -> None:
+    await node.idle(session)
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
         assert_shows(viewer.client, truth)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_viewer_may_come_at_any_stage(house: House, ana: User, protocol: type[EventsClient | PageClient]) -> None:
+async def test_viewer_may_come_at_any_stage(
+    node: TestNode, ana: User, protocol: type[EventsClient | PageClient]
+) -> None:
     """LIVE-01, LIVE-02, RUN-03: who comes before, in reasoning, text, between, and after sees the same in the end."""
     gates = [Gate() for _ in range(4)]
-    house.script(
+    node.script(
         [
             [ReasoningDelta("Let "), gates[0], ReasoningDelta("me. "), "I **say", gates[1], "** it", CALL, gates[2]],
             ["So: 2", gates[3], ", I *think*.\n\nBye."],
         ]
     )
-    session = await house.session(ana)
+    session = await node.session(ana)
     viewers: list[Anyone] = [await SocketViewer(protocol(), session, ana).open()]
     await viewers[0].until(lambda: viewers[0].client.caught_up)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     for gate in gates:
         await gate.reached()
         viewers.append(await SocketViewer(protocol(), session, ana).open())
         await viewers[-1].until(lambda: viewers[-1].client.caught_up)
         gate.open()
-    await assert_all_show(house, session, viewers)
+    await assert_all_show(node, session, viewers)
     viewers.append(await SocketViewer(protocol(), session, ana).open())
-    await assert_all_show(house, session, viewers)
+    await assert_all_show(node, session, viewers)
     for viewer in viewers:
         assert isinstance(viewer, SocketViewer)
         await viewer.leave()
@@ -70,17 +72,17 @@ async def test_viewer_may_come_at_any_stage(house: House, ana: User, protocol: t
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("known", [True, False], ids=["hub heard it", "hub came late"])
 async def test_joiner_in_a_pause_sees_all_that_was_said(
-    house: House, second_hub: Hub, ana: User, protocol: type[EventsClient | PageClient], known: bool
+    node: TestNode, second_hub: Hub, ana: User, protocol: type[EventsClient | PageClient], known: bool
 ) -> None:
     """LIVE-02: text that streams faster than it is written down, then stops: a late viewer sees its last word too."""
     pause, end = Gate(), Gate()
     words = [f"w{number} " for number in range(200)]
-    house.script([["Start ", *words, pause, "and ", "the ", "end", end, "."]])
-    session = await house.session(ana)
+    node.script([["Start ", *words, pause, "and ", "the ", "end", end, "."]])
+    session = await node.session(ana)
     first: list[Anyone] = [HubViewer(protocol(), session, ana).open(second_hub)] if known else []
     for viewer in first:
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await pause.reached()
     late: Anyone = HubViewer(protocol(), session, ana).open(second_hub)
     said = "Start " + "".join(words)
@@ -89,27 +91,27 @@ async def test_joiner_in_a_pause_sees_all_that_was_said(
     await end.reached()
     await late.until(lambda: shown(late) == said + "and the end")
     end.open()
-    await assert_all_show(house, session, [*first, late])
+    await assert_all_show(node, session, [*first, late])
     for viewer in [*first, late]:
         assert isinstance(viewer, HubViewer)
         viewer.leave()
 
 
 @pytest.mark.parametrize("delay", range(0, 8, 2))
-async def test_joiner_at_the_very_end_sees_the_end(house: House, second_hub: Hub, ana: User, delay: int) -> None:
+async def test_joiner_at_the_very_end_sees_the_end(node: TestNode, second_hub: Hub, ana: User, delay: int) -> None:
     """LIVE-02: a viewer whose rows are read while the turn is being finished, a little later each time."""
     end = Gate()
-    house.script([["A ", "*text*", end, " that ends\n\nnow"]])
-    session = await house.session(ana)
+    node.script([["A ", "*text*", end, " that ends\n\nnow"]])
+    session = await node.session(ana)
     here: list[Anyone] = [await SocketViewer(protocol(), session, ana).open() for protocol in PROTOCOLS]
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await end.reached()
     end.open()
     for _ in range(delay * 4):
         await asyncio.sleep(0)
     late: list[Anyone] = [HubViewer(protocol(), session, ana).open(second_hub) for protocol in PROTOCOLS]
     late += [await SocketViewer(protocol(), session, ana).open() for protocol in PROTOCOLS]
-    await assert_all_show(house, session, here + late)
+    await assert_all_show(node, session, here + late)
     for viewer in here + late:
         if isinstance(viewer, SocketViewer):
             await viewer.leave()
@@ -117,15 +119,15 @@ async def test_joiner_at_the_very_end_sees_the_end(house: House, second_hub: Hub
             viewer.leave()
 
 
-async def test_hub_restart_in_mid_stream_is_made_good(house: House, second_hub: Hub, ana: User) -> None:
+async def test_hub_restart_in_mid_stream_is_made_good(node: TestNode, second_hub: Hub, ana: User) -> None:
     """LIVE-02, LIVE-04: viewers of a web process that goes away come back to another and miss nothing."""
     pause = Gate()
-    house.script([["One ", "[two][x]\n\n", "three ", pause, "four\n\n[x]: http://five.example\n\nsix"]])
-    session = await house.session(ana)
+    node.script([["One ", "[two][x]\n\n", "three ", pause, "four\n\n[x]: http://five.example\n\nsix"]])
+    session = await node.session(ana)
     viewers = [HubViewer(protocol(), session, ana) for protocol in PROTOCOLS]
     for viewer in viewers:
         viewer.open(second_hub)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await pause.reached()
     for viewer in viewers:
         await viewer.until(lambda: "three" in shown(viewer))  # noqa: B023
@@ -138,22 +140,22 @@ async def test_hub_restart_in_mid_stream_is_made_good(house: House, second_hub: 
         viewer.open(third)
         await viewer.until(lambda: viewer.client.caught_up > 1)  # noqa: B023
     pause.open()
-    await assert_all_show(house, session, [*viewers])
+    await assert_all_show(node, session, [*viewers])
     for viewer in viewers:
         viewer.leave()
     await third.stop()
     await second_hub.start()
 
 
-async def test_page_that_comes_back_is_sent_only_what_it_lacks(house: House, ana: User) -> None:
+async def test_page_that_comes_back_is_sent_only_what_it_lacks(node: TestNode, ana: User) -> None:
     """LIVE-02, LIVE-04: finished blocks that it has stand as they are."""
     pause, end = Gate(), Gate()
-    house.script([["One\n\n", "two\n\n", "three", pause, " four\n\n", "five", end, "."]])
-    session = await house.session(ana)
+    node.script([["One\n\n", "two\n\n", "three", pause, " four\n\n", "five", end, "."]])
+    session = await node.session(ana)
     client: EventsClient | PageClient = PageClient()
     page = await SocketViewer(client, session, ana).open()
     await page.until(lambda: page.client.caught_up)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await pause.reached()
     await page.until(lambda: shown(page) == "Onetwothree")
     await page.leave()
@@ -165,23 +167,23 @@ async def test_page_that_comes_back_is_sent_only_what_it_lacks(house: House, ana
     snaps = [frame for frame in page.frames[known:] if frame["op"] == "snap"]
     assert [snap["from"] for snap in snaps] == [2]
     end.open()
-    await assert_all_show(house, session, [page])
+    await assert_all_show(node, session, [page])
     await page.leave()
 
 
 async def test_page_that_comes_to_another_process_is_sent_what_changed(
-    house: House, second_hub: Hub, ana: User
+    node: TestNode, second_hub: Hub, ana: User
 ) -> None:
     """LIVE-02: blocks that another process had drawn may have been drawn again since."""
     pause, end = Gate(), Gate()
-    house.script(
+    node.script(
         [["[two][x]\n\n", "three\n\n", "four", pause, "\n\n[x]: http://five.example\n\nsix\n\nseven", end, "."]]
     )
-    session = await house.session(ana)
+    session = await node.session(ana)
     page: HubViewer[EventsClient | PageClient] = HubViewer(PageClient(), session, ana)
     page.open(second_hub)
     await page.until(lambda: page.client.caught_up)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await pause.reached()
     await page.until(lambda: shown(page) == "[two][x]threefour")
     page.leave()
@@ -193,6 +195,6 @@ async def test_page_that_comes_to_another_process_is_sent_what_changed(
     await page.until(lambda: shown(page).endswith("seven"))
     assert 'href="http://five.example"' in shown(page)
     end.open()
-    await assert_all_show(house, session, [page])
+    await assert_all_show(node, session, [page])
     page.leave()
     await third.stop()

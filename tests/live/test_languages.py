@@ -13,9 +13,9 @@ from chat.rendering.messages.frames import session_parts
 from tests.live.conftest import LANGUAGES
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House
 from tests.support.page_client import PageClient
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode
 from tests.support.viewer import SocketViewer
 
 pytestmark = pytest.mark.usefixtures("translated", "no_beacon")
@@ -31,20 +31,20 @@ async def pages(session: Session, person: User) -> list[SocketViewer[PageClient]
     return viewers
 
 
-async def test_each_page_is_told_in_its_own_language(house: House, ana: User) -> None:
+async def test_each_page_is_told_in_its_own_language(node: TestNode, ana: User) -> None:
     """UI-13, LIVE-01: what is pushed to a page is what its reload would show: messages, status, figures, title."""
     gate = Gate()
-    house.script([["Hello", gate]])
-    session = await house.session(ana)
+    node.script([["Hello", gate]])
+    session = await node.session(ana)
     viewers = await pages(session, ana)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await gate.reached()
-    await house.send(session, ana, "And then?")
+    await node.send(session, ana, "And then?")
     for viewer in viewers:
         await viewer.until(lambda: THINKING[viewer.language] in viewer.client.parts["status"])  # noqa: B023
-    await house.cancel(session, ana)
-    await house.idle(session)
-    truth = await house.snapshot(session)
+    await node.cancel(session, ana)
+    await node.idle(session)
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023
         assert_shows(viewer.client, truth, viewer.language)
@@ -53,17 +53,17 @@ async def test_each_page_is_told_in_its_own_language(house: House, ana: User) ->
         await viewer.leave()
 
 
-async def test_text_is_drawn_once_for_all_languages(house: House, ana: User) -> None:
+async def test_text_is_drawn_once_for_all_languages(node: TestNode, ana: User) -> None:
     """UI-13: a page in another language costs the stream nothing: growing text has no words of ours in it."""
     gate = Gate()
-    house.script([["```py\nprint(1)\n```\n\nText ", gate, "grows"]])
-    session = await house.session(ana)
+    node.script([["```py\nprint(1)\n```\n\nText ", gate, "grows"]])
+    session = await node.session(ana)
     viewers = await pages(session, ana)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await gate.reached()
     gate.open()
-    await house.idle(session)
-    truth = await house.snapshot(session)
+    await node.idle(session)
+    truth = await node.snapshot(session)
     streams = []
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023
@@ -75,22 +75,22 @@ async def test_text_is_drawn_once_for_all_languages(house: House, ana: User) -> 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("protocol", ["events", "page"])
-async def test_refusals_are_in_the_socket_s_language(house: House, ana: User, protocol: str, language: str) -> None:
+async def test_refusals_are_in_the_socket_s_language(node: TestNode, ana: User, protocol: str, language: str) -> None:
     """UI-13: also where a thread of the hub answers, which served another user before."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     accepted = [(b"accept-language", language.encode())]
     foreign = Socket(path_of(session, protocol), ana, query="lang=zh-hant", headers=[(b"accept-language", b"zh-hant")])
     async with foreign, Socket(path_of(session, protocol), ana, query=f"lang={language}", headers=accepted) as socket:
         for _ in range(5):
             assert (await foreign.ask(type="send", text=" "))["message"] == EMPTY["zh-hant"]
             assert (await socket.ask(type="send", text=" "))["message"] == EMPTY[language]
-    assert await house.do(translation.get_language) == "en"
+    assert await node.do(translation.get_language) == "en"
 
 
 @pytest.mark.parametrize("query", ["", "lang=", "lang=xx", "lang=%ff", "lang=../en", "lang=" + "z" * 9000, "lang=fr"])
-async def test_unknown_language_is_english(house: House, ana: User, query: str) -> None:
+async def test_unknown_language_is_english(node: TestNode, ana: User, query: str) -> None:
     """An unknown language falls back to English (UI-13)."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session, "page"), ana, query=query) as socket:
         assert (await socket.ask(type="send", text=" "))["message"] == EMPTY["en"]
 
@@ -132,14 +132,14 @@ def test_page_is_in_the_chosen_language(
     assert translation.get_language() == "en"
 
 
-async def test_events_have_no_words_of_ours(house: House, ana: User) -> None:
+async def test_events_have_no_words_of_ours(node: TestNode, ana: User) -> None:
     """LIVE-01: programs get values; the language of other viewers changes nothing."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     events = await SocketViewer(EventsClient(), session, ana, language="zh-hans").open()
     await events.until(lambda: events.client.caught_up)
-    await house.send(session, ana, "Go")
-    await house.idle(session)
-    truth = await house.snapshot(session)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    truth = await node.snapshot(session)
     await events.until(lambda: is_at(events.client, truth))
     assert_shows(events.client, truth)
     await events.leave()

@@ -17,9 +17,9 @@ from chat.live.presence import Present, here_words, presence_frame
 from chat.models import User
 from tests.live.conftest import LANGUAGES
 from tests.support.client import EventsClient
-from tests.support.house import House, let_in
 from tests.support.page_client import PageClient
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import HubViewer, SocketViewer
 
 FACES = (EventsClient, PageClient)
@@ -57,10 +57,10 @@ def label_of(client: PageClient) -> str:
     return Names(client.parts.get("presence", "")).label
 
 
-async def test_everybody_is_told_who_is_here(house: House, ana: User, bo: User) -> None:
+async def test_everybody_is_told_who_is_here(node: TestNode, ana: User, bo: User) -> None:
     """LIVE-05: on both faces; two tabs are one person; who closes the last one has gone."""
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "viewer")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
     events = await SocketViewer(EventsClient(), session, ana).open()
     page = await SocketViewer(PageClient(), session, ana).open()
     await events.until(lambda: events.client.people == {"Ana": False})
@@ -80,13 +80,13 @@ async def test_everybody_is_told_who_is_here(house: House, ana: User, bo: User) 
 
 @pytest.mark.parametrize("client", FACES)
 async def test_typing_is_shown_until_the_message_comes(
-    house: House, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """“Typing” is shown until the message arrives (LIVE-05)."""
     monkeypatch.setattr(peoples, "TYPING", 3600.0)
-    house.script(lambda request: ["Yes."])
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    node.script(lambda request: ["Yes."])
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     viewer: SocketViewer[EventsClient | PageClient] = await SocketViewer(client(), session, bo).open()
     async with Socket(path_of(session, "page"), ana) as anas:
         anas.send(type="sync")
@@ -96,7 +96,7 @@ async def test_typing_is_shown_until_the_message_comes(
             await viewer.until(lambda: typing(viewer.client) == ["Ana"])
             assert (await anas.ask(type="send", text="Done"))["type"] == "ack"
             await viewer.until(lambda: not typing(viewer.client))
-    await house.idle(session)
+    await node.idle(session)
     await viewer.leave()
 
 
@@ -107,12 +107,12 @@ def typing(client: EventsClient | PageClient) -> list[str]:
 
 
 async def test_typing_that_is_not_renewed_ends(
-    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-05: a user who stops in the middle is not shown as typing for ever."""
     monkeypatch.setattr(peoples, "TYPING", 0.05)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     viewer = await SocketViewer(EventsClient(), session, bo).open()
     async with Socket(path_of(session), ana) as anas:
         anas.send(type="sync")
@@ -123,10 +123,10 @@ async def test_typing_that_is_not_renewed_ends(
     await viewer.leave()
 
 
-async def test_hubs_tell_each_other(house: House, second_hub: Hub, ana: User, bo: User) -> None:
+async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
     """LIVE-05: people on another process are here too; a new feed asks for them."""
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     there = HubViewer(EventsClient(), session, bo).open(second_hub)
     await there.until(lambda: there.client.people)
     here = await SocketViewer(EventsClient(), session, ana).open()
@@ -141,11 +141,11 @@ async def test_hubs_tell_each_other(house: House, second_hub: Hub, ana: User, bo
 
 @pytest.mark.usefixtures("_quick_beacon")
 async def test_killed_process_takes_its_people_along(
-    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-05: it sends nothing any more, and after a while its last message is ignored."""
     monkeypatch.setattr(peoples, "SILENT", 0.3)
-    session = await house.session(ana)
+    session = await node.session(ana)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     await viewer.until(lambda: viewer.client.people)
     publisher.notify_viewers(session.pk, "killed", {bo.pk: "Bo"}, asks=False)
@@ -156,11 +156,11 @@ async def test_killed_process_takes_its_people_along(
 
 @pytest.mark.usefixtures("_quick_beacon")
 async def test_what_was_missed_is_repeated(
-    house: House, second_hub: Hub, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, second_hub: Hub, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-05: the layer may lose a word."""
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     channel = await layer().new_channel("tape")
     await layer().group_add(group_of(session.pk), channel)
     there = HubViewer(EventsClient(), session, bo).open(second_hub)
@@ -178,9 +178,9 @@ async def test_what_was_missed_is_repeated(
 
 
 @pytest.mark.usefixtures("translated")
-async def test_presence_is_told_in_the_page_s_language(house: House, ana: User) -> None:
+async def test_presence_is_told_in_the_page_s_language(node: TestNode, ana: User) -> None:
     """UI-13, LIVE-05: one frame for each language."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     for language in LANGUAGES:
         viewer = await SocketViewer(PageClient(), session, ana, language=language).open()
         with translation.override(language):
@@ -220,7 +220,7 @@ def test_names_are_text() -> None:
     assert Names(frame["html"]).faces == ["<img src=x>", '"><script>']
 
 
-async def test_crowd_s_names_fit_the_layer(house: House, ana: User) -> None:
+async def test_crowd_s_names_fit_the_layer(node: TestNode, ana: User) -> None:
     """LIVE-05: what one hub reports is bounded."""
     sent: list[dict[str, object]] = []
 

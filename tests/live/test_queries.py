@@ -11,7 +11,7 @@ from chat.live import sync
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.queries import messages
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 

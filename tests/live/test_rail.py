@@ -17,8 +17,8 @@ from chat.models import Session, SessionRole, User
 from chat.services.people import sharing
 from chat.services.sessions import lifecycle
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import House, let_in, person
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode, let_in, person
 
 pytestmark = pytest.mark.usefixtures("no_beacon")
 RAIL = {"op": "rail"}
@@ -29,11 +29,11 @@ def _rings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifier, "NOTIFY_INTERVAL", 0.0)
 
 
-async def new_sessions(house: House, *owners: User) -> list[Session]:
+async def new_sessions(node: TestNode, *owners: User) -> list[Session]:
     """Sessions of which everyone has been notified by now."""
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
-    made = [await house.session(owner) for owner in owners]
+    made = [await node.session(owner) for owner in owners]
     told: set[str] = set()
     async with asyncio.timeout(20):
         while {session.pk for session in made} - told:
@@ -46,39 +46,39 @@ def rings(socket: Socket) -> int:
     return socket.frames.count(RAIL)
 
 
-async def test_lists_hear_of_what_happens_in_other_sessions(house: House, ana: User, bo: User) -> None:
+async def test_lists_hear_of_what_happens_in_other_sessions(node: TestNode, ana: User, bo: User) -> None:
     """A turn, a new title and sharing notify pages at once, whatever session they show; no one else is notified."""
-    house.script(lambda request: ["Yes."])
-    session, other = await new_sessions(house, ana, bo)
+    node.script(lambda request: ["Yes."])
+    session, other = await new_sessions(node, ana, bo)
     async with Socket("/ws/me", ana) as home, Socket(path_of(other, "page"), bo) as elsewhere:
         await home.let_in()
         elsewhere.send(type="sync")
         await elsewhere.next(op="synced")
         heard = rings(home)
-        await house.send(session, ana, "Go")
-        await house.idle(session)
+        await node.send(session, ana, "Go")
+        await node.idle(session)
         await home.until(lambda: rings(home) > heard)
         heard = rings(home)
-        await house.do(lifecycle.rename, session=session, author=ana, title="New")
+        await node.do(lifecycle.rename, session=session, author=ana, title="New")
         await home.until(lambda: rings(home) > heard)
         await elsewhere.let_in()
         assert rings(elsewhere) == 0
-        await house.do(sharing.share, session=session, author=ana, user=bo, role=SessionRole.VIEWER)
+        await node.do(sharing.share, session=session, author=ana, user=bo, role=SessionRole.VIEWER)
         await elsewhere.until(lambda: rings(elsewhere) > 0)
         heard = rings(elsewhere)
-        await house.do(sharing.unshare, session=session, author=ana, user=bo)
+        await node.do(sharing.unshare, session=session, author=ana, user=bo)
         await elsewhere.until(lambda: rings(elsewhere) > heard)
 
 
-async def test_new_session_is_in_the_lists_at_once(house: House, ana: User) -> None:
+async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) -> None:
     """ui.md: on one's other pages and devices."""
     async with Socket("/ws/me", ana) as home:
         await home.let_in()
-        await house.do(create_session, owner=ana)
+        await node.do(create_session, owner=ana)
         await home.next(**RAIL)
 
 
-async def test_news_for_one_person_reach_all_processes(house: House, second_hub: Hub, ana: User, bo: User) -> None:
+async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
     """ui.md: a pin or what was read on another device."""
     async with Socket("/ws/me", ana) as anas, Socket("/ws/me", bo) as bos:
         for socket in (anas, bos):
@@ -89,9 +89,9 @@ async def test_news_for_one_person_reach_all_processes(house: House, second_hub:
         assert rings(bos) == 0
 
 
-async def test_events_clients_hear_no_bell(house: House, ana: User) -> None:
+async def test_events_clients_hear_no_bell(node: TestNode, ana: User) -> None:
     """ui.md: programs have no list."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as events, Socket("/ws/me", ana) as home:
         for socket in (events, home):
             await socket.let_in()
@@ -101,9 +101,9 @@ async def test_events_clients_hear_no_bell(house: House, ana: User) -> None:
         assert all(frame == {"type": "pong"} for frame in events.frames)
 
 
-async def test_much_at_once_is_one_message(house: House, ana: User) -> None:
+async def test_much_at_once_is_one_message(node: TestNode, ana: User) -> None:
     """ui.md: three hundred sessions that stir within a moment are one message to each process."""
-    made = await new_sessions(house, ana, ana, ana)
+    made = await new_sessions(node, ana, ana, ana)
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
     for _ in range(100):
@@ -115,21 +115,21 @@ async def test_much_at_once_is_one_message(house: House, ana: User) -> None:
     assert heard["people"] == [ana.pk]
 
 
-async def test_pages_are_not_rung_all_the_time(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_are_not_rung_all_the_time(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """ui.md: what comes while the bell still sounds waits for the next ring."""
     monkeypatch.setattr(notifier, "NOTIFY_INTERVAL", 3600.0)
-    session = await house.session(ana)
+    session = await node.session(ana)
     rung: asyncio.Queue[str] = asyncio.Queue()
 
     async def closed(code: int) -> None:
         raise AssertionError(code)
 
     page = SocketQueue("page", rung.put, closed, user_id=ana.pk)
-    bells = notifier.SessionListNotifier(house.threads, lambda: [page])
+    bells = notifier.SessionListNotifier(node.threads, lambda: [page])
     bells.notify(sessions=[session.pk])
     assert await asyncio.wait_for(rung.get(), 20) == notifier.NOTICE
     bells.notify(sessions=[session.pk])
-    await house.do(access.people_in, [session.pk])  # as long as a ring takes
+    await node.do(access.people_in, [session.pk])  # as long as a ring takes
     assert rung.empty()
     bells.close()
 

@@ -23,9 +23,9 @@ from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House, let_in
 from tests.support.page_client import PageClient
 from tests.support.redis import Redis
+from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import HubViewer, SocketViewer, Viewer
 
 pytestmark = pytest.mark.server
@@ -49,10 +49,10 @@ async def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPa
 
 
 @pytest_asyncio.fixture
-async def team(redis: Redis, house: House, caplog: pytest.LogCaptureFixture) -> AsyncIterator[House]:
-    """A house on Redis. What Redis' own client says of outages is not ours."""
+async def team(redis: Redis, node: TestNode, caplog: pytest.LogCaptureFixture) -> AsyncIterator[TestNode]:
+    """A node on Redis. What Redis' own client says of outages is not ours."""
     logging.getLogger("channels_redis.pubsub").disabled = True
-    yield house
+    yield node
     logging.getLogger("channels_redis.pubsub").disabled = False
 
 
@@ -73,9 +73,9 @@ async def leave(viewers: list[Anyone]) -> None:
             viewer.leave()
 
 
-async def assert_all_show(house: House, session: Session, viewers: list[Anyone]) -> None:
-    await house.idle(session)
-    truth = await house.snapshot(session)
+async def assert_all_show(node: TestNode, session: Session, viewers: list[Anyone]) -> None:
+    await node.idle(session)
+    truth = await node.snapshot(session)
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
         if isinstance(viewer.client, PageClient):
@@ -85,7 +85,7 @@ async def assert_all_show(house: House, session: Session, viewers: list[Anyone])
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_viewers_of_all_processes_see_the_same(
-    team: House, second_hub: Hub, ana: User, bo: User, seed: int
+    team: TestNode, second_hub: Hub, ana: User, bo: User, seed: int
 ) -> None:
     """LIVE-01: through Redis as through memory."""
     session = await team.session(ana)
@@ -95,7 +95,7 @@ async def test_viewers_of_all_processes_see_the_same(
     await leave(viewers)
 
 
-async def test_people_on_all_processes_are_here(team: House, second_hub: Hub, ana: User, bo: User) -> None:
+async def test_people_on_all_processes_are_here(team: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
     """LIVE-05: who is here and who is typing, and the news of their lists, through Redis as through memory."""
     session = await team.session(ana)
     await team.do(let_in, session, bo, "editor")
@@ -112,7 +112,9 @@ async def test_people_on_all_processes_are_here(team: House, second_hub: Hub, an
     there.leave()
 
 
-async def test_viewers_catch_up_after_redis_was_killed(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:
+async def test_viewers_catch_up_after_redis_was_killed(
+    team: TestNode, redis: Redis, second_hub: Hub, ana: User
+) -> None:
     """LIVE-02: mid-stream; what was said in the meantime is reported by the beacon, what is said afterwards is live."""
     before, during, after = Gate(), Gate(), Gate()
     team.script([["One ", before, "*two* ", during, "three ", after, "four"], ["Five"]])
@@ -141,7 +143,7 @@ def _title(viewer: Anyone) -> str:
     return client.session["title"] if isinstance(client, EventsClient) else client.parts["title"].strip()
 
 
-async def test_lost_last_event_is_made_good(team: House, redis: Redis, second_hub: Hub, ana: User) -> None:
+async def test_lost_last_event_is_made_good(team: TestNode, redis: Redis, second_hub: Hub, ana: User) -> None:
     """LIVE-02: the beacon reports it: a turn that ends while Redis is away, and nothing after it."""
     end = Gate()
     team.script([["One ", end, "two"]])
@@ -156,7 +158,7 @@ async def test_lost_last_event_is_made_good(team: House, redis: Redis, second_hu
 
 
 async def test_session_first_watched_in_an_outage_is_live_after_it(
-    team: House, redis: Redis, second_hub: Hub, ana: User
+    team: TestNode, redis: Redis, second_hub: Hub, ana: User
 ) -> None:
     """LIVE-02: viewers who come while Redis is away are let in, see the rows, and hear the rest when it is back."""
     team.script(lambda request: ["Yes."])
@@ -179,7 +181,7 @@ def _hears(viewer: Anyone) -> bool:
 
 
 async def test_frozen_redis_holds_nobody_up(
-    team: House, redis: Redis, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
+    team: TestNode, redis: Redis, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02, RUN-14: a Redis that takes and never answers: turns run, viewers come and see."""
     for module, name in ((publishing, "SEND_TIMEOUT"), (feeds, "SUBSCRIBE_TIMEOUT")):

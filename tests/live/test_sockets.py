@@ -18,18 +18,18 @@ from chat.live.subscriber import Protocol
 from chat.models import ChatMessage, Session, User
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.house import House, let_in
 from tests.support.page_client import PageClient
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import SocketViewer
 
 PROTOCOLS = (EventsClient, PageClient)
 
 
-async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
+async def test_resent_message_is_the_first_one(node: TestNode, ana: User) -> None:
     """LIVE-04, MSG-02: a send whose answer was lost is sent again with its key, over a new connection."""
-    house.script([["Yes."]])
-    session = await house.session(ana)
+    node.script([["Yes."]])
+    session = await node.session(ana)
     command = {"type": "send", "text": "Once", "key": "k1", "ref": "r1"}
     async with Socket(path_of(session), ana) as socket:
         socket.send(**command)
@@ -42,14 +42,14 @@ async def test_resent_message_is_the_first_one(house: House, ana: User) -> None:
     assert first == {"type": "ack", "ref": "r1", "id": first["id"], "queued": False, "repeated": False, **turn}
     assert again == {**first, "repeated": True}
     assert other["id"] != first["id"]
-    await house.idle(session)
-    assert await house.do(ChatMessage.objects.filter(session=session, text="Once").count) == 2
+    await node.idle(session)
+    assert await node.do(ChatMessage.objects.filter(session=session, text="Once").count) == 2
 
 
-async def test_frame_does_not_wait_for_the_thread_of_the_views(house: House, ana: User) -> None:
+async def test_frame_does_not_wait_for_the_thread_of_the_views(node: TestNode, ana: User) -> None:
     """LIVE-02: a synchronous view that takes its time held up every frame of every socket."""
-    house.script([["Yes."]])
-    session = await house.session(ana)
+    node.script([["Yes."]])
+    session = await node.session(ana)
     is_busy, is_done = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -64,47 +64,47 @@ async def test_frame_does_not_wait_for_the_thread_of_the_views(house: House, ana
         try:
             await socket.let_in()
             assert (await socket.ask(type="send", text="Hello"))["type"] == "ack"
-            await house.idle(session)
+            await node.idle(session)
         finally:
             is_done.set()
             await view
 
 
-async def test_key_of_another_person_is_refused(house: House, ana: User, bo: User) -> None:
+async def test_key_of_another_person_is_refused(node: TestNode, ana: User, bo: User) -> None:
     """MSG-02, LIVE-04: a key belongs to who used it; no one gets another user's message by it."""
-    house.script(lambda request: ["Yes."])
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    node.script(lambda request: ["Yes."])
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     async with Socket(path_of(session), ana) as anas, Socket(path_of(session), bo) as bos:
         assert (await anas.ask(type="send", text="Mine", key="k"))["type"] == "ack"
         assert (await bos.ask(type="send", text="Mine", key="k"))["code"] == "key_taken"
-    await house.idle(session)
+    await node.idle(session)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_slow_viewer_loses_frames_and_catches_up(
-    house: House, ana: User, protocol: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, protocol: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: a viewer who falls behind is asked to resync, and sees the same in the end."""
     monkeypatch.setattr(outboxes, "MOST_FRAMES", 10)
     gates = [Gate() for _ in range(12)]
-    house.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
-    session = await house.session(ana)
+    node.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
+    session = await node.session(ana)
     slow: SocketViewer[EventsClient | PageClient] = await SocketViewer(protocol(), session, ana).open()
     quick: SocketViewer[EventsClient | PageClient] = await SocketViewer(protocol(), session, ana).open()
     for viewer in (slow, quick):
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
     slow.socket.flowing.clear()
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     for gate in gates:
         await gate.reached()
         known = len(quick.frames)
         gate.open()
         await quick.until(lambda: len(quick.frames) > known)  # noqa: B023  # waits within the round
-    await house.send(session, ana, "More")
-    await house.idle(session)
+    await node.send(session, ana, "More")
+    await node.idle(session)
     slow.socket.flowing.set()
-    truth = await house.snapshot(session)
+    truth = await node.snapshot(session)
     for viewer in (slow, quick):
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
         if isinstance(viewer.client, PageClient):
@@ -115,11 +115,11 @@ async def test_slow_viewer_loses_frames_and_catches_up(
     assert (resync in slow.frames, resync in quick.frames) == (True, False)
 
 
-async def test_stop_does_not_wait_for_a_sync(house: House, ana: User) -> None:
+async def test_stop_does_not_wait_for_a_sync(node: TestNode, ana: User) -> None:
     """RUN-07: a viewer that is catching up, and takes nothing of it, stops the agent all the same."""
     gate = Gate()
-    house.script([["Text", gate]])
-    session = await house.session(ana)
+    node.script([["Text", gate]])
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         await socket.ask(type="send", text="Go")
         await gate.reached()
@@ -127,35 +127,35 @@ async def test_stop_does_not_wait_for_a_sync(house: House, ana: User) -> None:
         for _ in range(10):
             socket.send(type="sync")
         socket.send(type="cancel")
-        await house.idle(session)
+        await node.idle(session)
         socket.flowing.set()
-    assert [status for _, status, _ in await house.shown(session)][-1] == "interrupted"
+    assert [status for _, status, _ in await node.shown(session)][-1] == "interrupted"
 
 
-async def test_syncs_that_wait_are_answered_by_the_last(house: House, ana: User) -> None:
+async def test_syncs_that_wait_are_answered_by_the_last(node: TestNode, ana: User) -> None:
     """LIVE-02: a client that asks again and again is not sent the session again and again."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.flowing.clear()
         for _ in range(50):
             socket.send(type="sync", since=0)
         socket.send(type="rename", title="Done")
-        await house.until(lambda: Session.objects.get(pk=session.pk).title == "Done")
+        await node.until(lambda: Session.objects.get(pk=session.pk).title == "Done")
         socket.flowing.set()
         await socket.until(lambda: any((frame.get("session") or {}).get("title") == "Done" for frame in socket.frames))
         assert len([frame for frame in socket.frames if frame["type"] == "changes"]) <= 3
 
 
-async def test_long_history_comes_in_parts(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_history_comes_in_parts(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: bounded by messages and by characters; a client that loses a part asks again."""
     monkeypatch.setattr(event_json, "MOST_MESSAGES", 4)
     monkeypatch.setattr(event_json, "MOST_CHARS", 1000)
-    house.script(lambda request: ["y" * 700])
-    session = await house.session(ana)
+    node.script(lambda request: ["y" * 700])
+    session = await node.session(ana)
     for _ in range(4):
-        await house.send(session, ana, "x" * 700)
-        await house.idle(session)
-    truth = await house.snapshot(session)
+        await node.send(session, ana, "x" * 700)
+        await node.idle(session)
+    truth = await node.snapshot(session)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     await viewer.until(lambda: is_at(viewer.client, truth))
     assert_shows(viewer.client, truth)
@@ -171,13 +171,13 @@ async def test_long_history_comes_in_parts(house: House, ana: User, monkeypatch:
     await viewer.leave()
 
 
-async def test_page_that_missed_too_much_loads_anew(house: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_page_that_missed_too_much_loads_anew(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: rather than a hundred messages one by one."""
     monkeypatch.setattr(sync, "MOST_CHANGES", 3)
-    house.script([["Yes"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
-    await house.idle(session)
+    node.script([["Yes"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
     async with Socket(path_of(session, "page"), ana) as page:
         page.send(type="sync", since=0)
         await page.next(op="reload")
@@ -185,9 +185,9 @@ async def test_page_that_missed_too_much_loads_anew(house: House, ana: User, mon
         assert not {"syncing", "synced"} & {frame["op"] for frame in page.frames}
 
 
-async def test_closed_sockets_leave_nothing_running(house: House, ana: User) -> None:
+async def test_closed_sockets_leave_nothing_running(node: TestNode, ana: User) -> None:
     """RUN-14: hundreds of tabs that come, ask and go at once leave no task behind."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     before = asyncio.all_tasks()
     for number in range(60):
         socket = Socket(path_of(session, "page" if number % 2 else "events"), ana)
@@ -200,9 +200,9 @@ async def test_closed_sockets_leave_nothing_running(house: House, ana: User) -> 
             await asyncio.wait(left)
 
 
-async def test_server_stops_quietly_under_viewers_who_catch_up(house: House, ana: User) -> None:
+async def test_server_stops_quietly_under_viewers_who_catch_up(node: TestNode, ana: User) -> None:
     """LIVE-02: they are closed by 1012, come back to the node that takes over, and nothing is an error."""
-    session = await house.session(ana)
+    session = await node.session(ana)
     sockets = [await Socket(path_of(session, "page" if number % 2 else "events"), ana).open() for number in range(6)]
     for socket in sockets:
         await socket.let_in()
@@ -210,25 +210,25 @@ async def test_server_stops_quietly_under_viewers_who_catch_up(house: House, ana
         for _ in range(5):
             socket.send(type="sync")
         socket.send(type="ping")
-    await house.restart()
+    await node.restart()
     for socket in sockets:
         assert await socket.closed() == 1012
         await socket.leave()
 
 
 async def test_first_viewer_waits_for_the_subscription_only(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: subscribe first, then read; not until patience ends."""
     monkeypatch.setattr(feeds, "SUBSCRIBE_TIMEOUT", 3600.0)
-    session = await house.session(ana)
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
 
 
 async def test_sockets_of_one_user_catch_up_a_few_at_a_time(
-    house: House, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: what a sync answers is in memory until it is taken; tabs that take nothing do not pile it up."""
     monkeypatch.setattr(hubs, "SYNCS_PER_USER", 2)
@@ -240,13 +240,13 @@ async def test_sockets_of_one_user_catch_up_a_few_at_a_time(
         return read(protocol, language, user, *rest)
 
     monkeypatch.setattr(sync, "read", counted)
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "viewer")
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
     sockets = [await Socket(path_of(session), ana).open() for _ in range(5)]
     for socket in sockets:
         socket.flowing.clear()
         socket.send(type="sync")
-    await house.until(lambda: reads.count(ana) >= 2)
+    await node.until(lambda: reads.count(ana) >= 2)
     async with Socket(path_of(session), bo) as other:
         other.send(type="sync")
         await other.next(type="changes")

@@ -14,8 +14,8 @@ from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
 from chat.models import Session, User
 from tests.support.client import EventsClient
-from tests.support.house import House, let_in
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import SocketViewer
 
 ID = re.compile(r"m_[0-9a-f]{24}")
@@ -26,12 +26,12 @@ def call(call_id: str, expression: str) -> ToolCall:
     return ToolCall(call_id, "calculator", {"expression": expression}, f'{{"expression":"{expression}"}}')
 
 
-async def told_of_turn(house: House, session: Session, ana: User, text: str) -> list[Json]:
+async def told_of_turn(node: TestNode, session: Session, ana: User, text: str) -> list[Json]:
     """The frames of one turn, without the answer to the first sync."""
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
-        await house.send(session, ana, text)
+        await node.send(session, ana, text)
         await socket.next(type="agent_status", status="idle")
         return socket.frames[1:]
 
@@ -84,9 +84,9 @@ def usage(tokens_in: int, tokens_out: int) -> Json:
     }
 
 
-async def test_turn_is_told_in_named_events(house: House, ana: User) -> None:
+async def test_turn_is_told_in_named_events(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-03, RUN-04, MSG-05: reasoning, text, two tools, and the answer, with exactly these fields."""
-    house.script(
+    node.script(
         [
             [
                 ReasoningDelta("H"),
@@ -100,8 +100,8 @@ async def test_turn_is_told_in_named_events(house: House, ana: User) -> None:
             ["Done", Usage(150, 10)],
         ]
     )
-    session = await house.session(ana)
-    frames = one_text(await told_of_turn(house, session, ana, "Sums!"))
+    session = await node.session(ana)
+    frames = one_text(await told_of_turn(node, session, ana, "Sums!"))
     told = [fields(frame) for frame in frames]
     tools = [frame for frame in told if frame["type"] in ("tool_exec_start", "tool_exec_end", "agent_status")]
     # Besides the named events, rows are reported as they change: parts that are complete, calls that have not begun.
@@ -229,12 +229,12 @@ def assert_tools(tools: list[Json], told: list[Json]) -> None:
         assert told[at + 1] == calling
 
 
-async def test_every_durable_event_has_the_whole_row(house: House, ana: User) -> None:
+async def test_every_durable_event_has_the_whole_row(node: TestNode, ana: User) -> None:
     """LIVE-01: a client keeps messages whole: what is not in the event's own fields is in its row."""
-    house.script([[ReasoningDelta("Hm"), "Text", call("c1", "1+1")], ["Done"]])
-    session = await house.session(ana)
-    frames = await told_of_turn(house, session, ana, "Go")
-    rows = {message.id: message.to_json() for message in (await house.snapshot(session)).messages}
+    node.script([[ReasoningDelta("Hm"), "Text", call("c1", "1+1")], ["Done"]])
+    session = await node.session(ana)
+    frames = await told_of_turn(node, session, ana, "Go")
+    rows = {message.id: message.to_json() for message in (await node.snapshot(session)).messages}
     durable = [frame for frame in frames if "revision" in frame]
     assert [frame["revision"] for frame in durable] == list(range(1, len(durable) + 1))
     last = {frame["id"]: frame.get("message") or frame["row"] for frame in durable}
@@ -242,11 +242,11 @@ async def test_every_durable_event_has_the_whole_row(house: House, ana: User) ->
     assert {key for row in last.values() for key in row} == {key for row in rows.values() for key in row}
 
 
-async def test_error_is_told_with_its_words_and_remedy(house: House, ana: User) -> None:
+async def test_error_is_told_with_its_words_and_remedy(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-10: the error, the turn's end, idle."""
-    house.script([[ProviderError("The model is away.")]])
-    session = await house.session(ana)
-    told = [fields(frame) for frame in await told_of_turn(house, session, ana, "Go")]
+    node.script([[ProviderError("The model is away.")]])
+    session = await node.session(ana)
+    told = [fields(frame) for frame in await told_of_turn(node, session, ana, "Go")]
     assert [frame["type"] for frame in told[-3:]] == ["error", "turn_done", "agent_status"]
     words, error = told[-3].pop("message", ""), {"code": "provider", "remedy": "retry"}
     assert told[-3] == {
@@ -261,11 +261,11 @@ async def test_error_is_told_with_its_words_and_remedy(house: House, ana: User) 
     assert told[-1] == {"type": "agent_status", "status": "idle"}
 
 
-async def test_stop_is_told(house: House, ana: User) -> None:
+async def test_stop_is_told(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-08: the text so far, the turn's end, agent_cancelled, idle."""
     gate = Gate()
-    house.script([["Once", gate]])
-    session = await house.session(ana)
+    node.script([["Once", gate]])
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
@@ -280,15 +280,15 @@ async def test_stop_is_told(house: House, ana: User) -> None:
     assert told[-2]["turn_id"] == told[-3]["turn_id"]
 
 
-async def test_queued_message_is_told_edited_withdrawn_and_delivered(house: House, ana: User, bo: User) -> None:
+async def test_queued_message_is_told_edited_withdrawn_and_delivered(node: TestNode, ana: User, bo: User) -> None:
     """RUN-06: everyone sees what waits."""
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     viewer = await SocketViewer(EventsClient(), session, bo).open()
     await viewer.until(lambda: viewer.client.caught_up)
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     await gate.reached()
     async with Socket(path_of(session), ana) as socket:
         first, second = [(await socket.ask(type="send", text=text))["id"] for text in ("Keep", "Drop")]
@@ -299,15 +299,15 @@ async def test_queued_message_is_told_edited_withdrawn_and_delivered(house: Hous
     assert (waiting["status"], waiting["sequence"], waiting["edited"]) == ("queued", None, True)
     gate.open()
     await viewer.until(lambda: viewer.client.messages[first]["status"] == "complete")
-    await house.idle(session)
+    await node.idle(session)
     await viewer.leave()
 
 
-async def test_status_is_true_after_a_reload_at_any_stage(house: House, ana: User) -> None:
+async def test_status_is_true_after_a_reload_at_any_stage(node: TestNode, ana: User) -> None:
     """RUN-03: a page that loads or reconnects learns what the agent does now."""
     before_text, in_text, between, done = Gate(), Gate(), Gate(), Gate()
-    house.script([[before_text, "Text", in_text, call("c1", "1+1")], [between, "Bye", done]])
-    session = await house.session(ana)
+    node.script([[before_text, "Text", in_text, call("c1", "1+1")], [between, "Bye", done]])
+    session = await node.session(ana)
 
     async def status() -> tuple[str, str]:
         async with Socket(path_of(session), ana) as socket, Socket(path_of(session, "page"), ana) as page:
@@ -318,29 +318,29 @@ async def test_status_is_true_after_a_reload_at_any_stage(house: House, ana: Use
             return told["agent_status"], told["tool_name"]
 
     assert await status() == ("idle", "")
-    await house.send(session, ana, "Go")
+    await node.send(session, ana, "Go")
     for gate in (before_text, in_text, between, done):
         await gate.reached()
         assert await status() == ("thinking", "")
         gate.open()
-    await house.idle(session)
+    await node.idle(session)
     assert await status() == ("idle", "")
 
 
 @pytest.mark.parametrize("protocol", ["events", "page"])
-async def test_status_names_the_tool_that_runs(house: House, ana: User, protocol: str) -> None:
+async def test_status_names_the_tool_that_runs(node: TestNode, ana: User, protocol: str) -> None:
     """RUN-03: also for who comes while it runs."""
     config = {
         "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
         "agents": {"agent": {"model": "scripted/one", "tools": ["web_fetch"]}},
         "default_agent": "agent",
     }
-    house.script([[ToolCall("c1", "web_fetch", {"url": "https://192.0.2.1/"}, "{}")], ["Bye"]], config)
-    session = await house.session(ana)
+    node.script([[ToolCall("c1", "web_fetch", {"url": "https://192.0.2.1/"}, "{}")], ["Bye"]], config)
+    session = await node.session(ana)
     async with Socket(path_of(session, protocol), ana) as socket:
         socket.send(type="sync")
         await socket.next(**({"op": "synced"} if protocol == "page" else {"type": "changes"}))
-        await house.send(session, ana, "Go")
+        await node.send(session, ana, "Go")
         wanted = {"op": "status"} if protocol == "page" else {"type": "agent_status"}
         await socket.next(**wanted, status="tool_calling", tool_name="web_fetch")
         await socket.next(**wanted, status="idle")

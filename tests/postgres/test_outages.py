@@ -14,8 +14,8 @@ from psycopg.sql import SQL, Identifier
 from agents.providers.scripted import Gate
 from chat.models import SessionRun, User
 from tests.support.database import maintenance
-from tests.support.house import House
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.postgres
 
@@ -45,43 +45,43 @@ def away() -> Iterator[None]:
         door("ALTER DATABASE {} ALLOW_CONNECTIONS true")
 
 
-async def test_restart_in_mid_answer_costs_nothing(house: House, ana: User) -> None:
+async def test_restart_in_mid_answer_costs_nothing(node: TestNode, ana: User) -> None:
     """RUN-10, RUN-15: every connection is cut at once; the answer goes on, and the next message has its own."""
     more = Gate()
-    house.script([["One, ", more, "two."], ["Again."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Count")
+    node.script([["One, ", more, "two."], ["Again."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
     await more.reached()
     door("ALTER DATABASE {} ALLOW_CONNECTIONS true")
     more.open()
-    await house.idle(session)
-    await house.send(session, ana, "More")
-    await house.idle(session)
-    assert [text for type, _, text in await house.shown(session) if type == "text"] == [
+    await node.idle(session)
+    await node.send(session, ana, "More")
+    await node.idle(session)
+    assert [text for type, _, text in await node.shown(session) if type == "text"] == [
         "Count",
         "One, two.",
         "More",
         "Again.",
     ]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
 async def test_answer_waits_for_a_database_that_is_away(
-    house: House, ana: User, caplog: pytest.LogCaptureFixture
+    node: TestNode, ana: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     """RUN-10, RUN-15: what a person gets is the answer, not an error; the claim is kept in the meantime."""
     more = Gate()
-    house.script([["One, ", more, "two."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Count")
+    node.script([["One, ", more, "two."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
     await more.reached()
-    epoch = (await house.do(SessionRun.objects.get, pk=session.pk)).epoch
+    epoch = (await node.do(SessionRun.objects.get, pk=session.pk)).epoch
     with away():
         more.open()
         async with asyncio.timeout(20):
             while "not available" not in caplog.text:  # noqa: ASYNC110  # a log has no event
                 await asyncio.sleep(0.01)
-    await house.idle(session)
-    assert (await house.shown(session))[2] == ("text", "complete", "One, two.")
-    assert (await house.do(SessionRun.objects.get, pk=session.pk)).epoch == epoch
-    await house.do(check_rest, session)
+    await node.idle(session)
+    assert (await node.shown(session))[2] == ("text", "complete", "One, two.")
+    assert (await node.do(SessionRun.objects.get, pk=session.pk)).epoch == epoch
+    await node.do(check_rest, session)

@@ -17,10 +17,10 @@ from agents.providers.scripted import Gate
 from chat.db import Threads
 from chat.models import ChatMessage, SessionRun, User
 from chat.runner.runner import THREADS, Runner
-from tests.support.house import House
 from tests.support.listener import Listener
 from tests.support.rest import check_rest
 from tests.support.silent_proxy import SilentProxy
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.postgres
 
@@ -60,21 +60,21 @@ async def test_worker_that_hears_nothing_publishes_nothing(
     When the network is back, it learns that the session is another's, and changes nothing.
     """
     settings.RUNNER, settings.LEASE_SECONDS = "none", 1.0
-    house, other = House(), Runner()
+    node, other = TestNode(), Runner()
     gates = [Gate(), Gate(), Gate()]
-    house.script([["Once", gates[0], " upon", gates[1]], ["Twice", gates[2], "."]])
-    await house.start()
-    await connect(house.threads, 2)
-    session = await house.session(ana)
+    node.script([["Once", gates[0], " upon", gates[1]], ["Twice", gates[2], "."]])
+    await node.start()
+    await connect(node.threads, 2)
+    session = await node.session(ana)
     async with SilentProxy(server_socket()) as proxy:
         with through(proxy):
             lonely = Runner()
             await lonely.start()
             await connect(lonely._threads, THREADS)
             await connect(lonely._writer._threads, 1)
-        await house.send(session, ana, "Go")
+        await node.send(session, ana, "Go")
         await gates[0].reached()
-        await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+        await node.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
         listener = Listener(session)
         await listener.start()
         await other.start()
@@ -84,18 +84,18 @@ async def test_worker_that_hears_nothing_publishes_nothing(
         gates[0].open()
         await gates[1].reached()
         gates[2].open()
-        await house.idle(session)
+        await node.idle(session)
         assert await listener.heard() == "."
-        rows = await house.shown(session)
+        rows = await node.shown(session)
         proxy.flowing.set()
         async with asyncio.timeout(20):
-            while house.provider.streaming:  # noqa: ASYNC110  # until the run is cut
+            while node.provider.streaming:  # noqa: ASYNC110  # until the run is cut
                 await asyncio.sleep(0.01)
         await lonely.stop()
         await other.stop()
-    assert await house.shown(session) == rows
+    assert await node.shown(session) == rows
     assert rows[-2] == ("text", "complete", "Twice.")
-    assert (await house.do(SessionRun.objects.get, pk=session.pk)).epoch == 2
-    await house.do(check_rest, session)
-    await house.stop()
-    await house.threads.close()
+    assert (await node.do(SessionRun.objects.get, pk=session.pk)).epoch == 2
+    await node.do(check_rest, session)
+    await node.stop()
+    await node.threads.close()

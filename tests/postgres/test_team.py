@@ -23,19 +23,19 @@ from tests.commands.process import Started, serving
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.database import address, empty_database
-from tests.support.house import House, let_in
 from tests.support.redis import Redis
 from tests.support.remote_viewer import RemoteViewer
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode, let_in
 
 pytestmark = [pytest.mark.postgres, pytest.mark.server]
 
 
 class Team:
-    """Servers with what they must share, each with a folder of its own; and `house`, which looks at their rows."""
+    """Servers with what they must share, each with a folder of its own; and `node`, which looks at their rows."""
 
     def __init__(self, folder: Path, database: str, redis: Redis) -> None:
-        self.house = House()
+        self.node = TestNode()
         agents_setup.install(load(None, {}))  # the servers' demo agent, who needs no script
         self._folder = folder
         self._shared = {"DATABASE_URL": database, "REDIS_URL": redis.url, "SECRET_KEY": "the team's"}
@@ -49,7 +49,7 @@ class Team:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._servers.close)
-        await self.house.threads.close()
+        await self.node.threads.close()
 
 
 @pytest_asyncio.fixture
@@ -103,11 +103,11 @@ async def test_killed_server_costs_a_team_nothing(team: Team, ana: User, bo: Use
     Viewers of the other server continue; that one finishes the answer and takes up what was queued. Who was thrown
     out comes back, to the server that is still there, and then to their own again.
     """
-    house, people = team.house, [ana, bo]
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    node, people = team.node, [ana, bo]
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     servers = [await team.server(name) for name in ("first", "second")]
-    viewers = [await watch(house, session, *each) for each in zip(people, servers, strict=True)]
+    viewers = [await watch(node, session, *each) for each in zip(people, servers, strict=True)]
     viewers[0].send({"type": "send", "text": "markdown", "key": "once"})
     for viewer in viewers:
         await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})  # noqa: B023  # waits within the round
@@ -115,33 +115,33 @@ async def test_killed_server_costs_a_team_nothing(team: Team, ana: User, bo: Use
         assert any(frame["type"] == "text_delta" for frame in viewer.frames)
     viewers[1].send({"type": "send", "text": "echo still there", "key": "twice"})
     await viewers[0].until(lambda: "echo still there" in viewers[0].client.texts)
-    fallen = await house.do(running_at, session, servers)
+    fallen = await node.do(running_at, session, servers)
     thrown_out, staying = viewers[fallen], viewers[1 - fallen]
     heard = answer(thrown_out)
-    await house.until(lambda: is_kept(session, heard[:40]))  # what is younger than the writer's interval may be lost
+    await node.until(lambda: is_kept(session, heard[:40]))  # what is younger than the writer's interval may be lost
     servers[fallen].end(signal.SIGKILL)
     await thrown_out.leave()
-    await house.idle(session)
-    await house.do(check_rest, session)
-    truth = await house.snapshot(session)
+    await node.idle(session)
+    await node.do(check_rest, session)
+    truth = await node.snapshot(session)
     await staying.until(lambda: is_at(staying.client, truth))
     assert_shows(staying.client, truth)
-    cut = await house.do(ChatMessage.objects.get, session=session, status="interrupted", type="text")
+    cut = await node.do(ChatMessage.objects.get, session=session, status="interrupted", type="text")
     assert cut.text.startswith(heard[:40])
     assert [row["text"] for row in said_by_people(staying)] == ["markdown", "echo still there"]
     assert staying.client.texts[-1] == "still there"
     for server in (servers[1 - fallen], await team.server("third")):
         back = RemoteViewer(thrown_out.client, session, people[fallen])
-        await back.open(server.address, await house.do(accounts.sign_in_link, user=people[fallen]))
+        await back.open(server.address, await node.do(accounts.sign_in_link, user=people[fallen]))
         await back.until(lambda: is_at(thrown_out.client, truth))
         assert_shows(back.client, truth)
         await back.leave()
     await staying.leave()
 
 
-async def watch(house: House, session: Session, user: User, server: Started) -> RemoteViewer:
+async def watch(node: TestNode, session: Session, user: User, server: Started) -> RemoteViewer:
     viewer = RemoteViewer(EventsClient(), session, user)
-    await viewer.open(server.address, await house.do(accounts.sign_in_link, user=user))
+    await viewer.open(server.address, await node.do(accounts.sign_in_link, user=user))
     await viewer.until(lambda: viewer.client.caught_up)
     return viewer
 

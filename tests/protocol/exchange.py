@@ -12,9 +12,9 @@ from agents.providers.scripted import Gate, Reply
 from chat.models import Session, User
 from chat.services.messages import editing
 from tests.api.asking import token_of
-from tests.support.house import House
 from tests.support.socket import Socket, path_of
 from tests.support.step_viewer import StepViewer
+from tests.support.testing_node import TestNode
 
 SUM = ToolCall("call_1", "calculator", {"expression": "6 * 7"}, '{"expression":"6 * 7"}')
 
@@ -22,8 +22,8 @@ SUM = ToolCall("call_1", "calculator", {"expression": "6 * 7"}, '{"expression":"
 class Exchange:
     """`sent` and `received` are the frames, in their order on the wire."""
 
-    def __init__(self, house: House, session: Session, user: User) -> None:
-        self._house = house
+    def __init__(self, node: TestNode, session: Session, user: User) -> None:
+        self._house = node
         self._session = session
         self._socket = Socket(path_of(session), user)
         self._refs = iter(range(1, 1000))
@@ -101,19 +101,19 @@ class Exchange:
         return sum(frame["type"] == kind for frame in self.received)
 
 
-async def followed(house: House, session: Session, user: User) -> StepViewer:
+async def followed(node: TestNode, session: Session, user: User) -> StepViewer:
     """Let a user follow a session's steps: a question, a call, an answer; and then the question is left out."""
     gate = Gate()
-    house.script([["I shall ", gate, "calculate.", SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
-    token = await house.do(token_of, user, "read")
+    node.script([["I shall ", gate, "calculate.", SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
+    token = await node.do(token_of, user, "read")
     viewer = await StepViewer(session, asked={"Authorization": f"Bearer {token}"}).open()
-    sent = await house.send(session, user, "What is 6 times 7?")
+    sent = await node.send(session, user, "What is 6 times 7?")
     await gate.reached()
     await viewer.until(lambda: "I shall" in viewer.text)
     gate.open()
     await viewer.until(lambda: "It is 42." in viewer.text)
-    await house.idle(session)
-    await house.do(editing.include, session=session, author=user, message_id=sent.id, included=False)
+    await node.idle(session)
+    await node.do(editing.include, session=session, author=user, message_id=sent.id, included=False)
     await viewer.until(lambda: '"removed":true' in viewer.text)
     await viewer.cut()
     return viewer

@@ -11,8 +11,8 @@ from chat.api.api import api
 from chat.models import User
 from chat.services.messages import context_inclusion
 from tests.protocol.exchange import Exchange
-from tests.support.house import House
 from tests.support.step_viewer import EventViewer, bearer
+from tests.support.testing_node import TestNode
 
 EVENT = "#/components/schemas/Event"
 
@@ -32,14 +32,14 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator({"$ref": EVENT, "components": components}, format_checker=FormatChecker())
 
 
-async def test_events_of_a_conversation_are_as_described(house: House, ana: User) -> None:
+async def test_events_of_a_conversation_are_as_described(node: TestNode, ana: User) -> None:
     """RUN-02, LIVE-03: each type occurs, on the stream or the socket, and has neither a field too many nor too few."""
-    session = await house.session(ana)
-    viewer = await EventViewer(session, asked=await bearer(house, ana)).open()
-    conversation = Exchange(house, session, ana)
+    session = await node.session(ana)
+    viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
+    conversation = Exchange(node, session, ana)
     await conversation.run()
-    last = (await house.rows(session))[-1]
-    await house.do(context_inclusion.include_before, session=session, author=ana, message_id=last.pk, included=False)
+    last = (await node.rows(session))[-1]
+    await node.do(context_inclusion.include_before, session=session, author=ana, message_id=last.pk, included=False)
     await viewer.until(lambda: "context_changed" in viewer.client.types)
     await viewer.cut()
     events = [json.loads(line[6:]) for line in viewer.text.splitlines() if line.startswith("data: ")]

@@ -20,7 +20,7 @@ from chat.servers import responses
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot, SessionSnapshot, ToolSnapshot, UsageSnapshot
 from tests.protocol import document
 from tests.protocol.exchange import Exchange, followed
-from tests.support.house import House
+from tests.support.testing_node import TestNode
 
 SOURCES = [path.read_text() for path in sorted((document.ROOT / "chat").rglob("*.py"))]
 # The modules that make frames which only sockets have.
@@ -104,9 +104,9 @@ def test_every_close_code_is_described() -> None:
     assert set(map(int, re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))))) == codes
 
 
-async def test_example_is_true(house: House, ana: User) -> None:
+async def test_example_is_true(node: TestNode, ana: User) -> None:
     """RUN-02, LIVE-02: its commands are taken, and it is made of frames such as Parley sends; none is forgotten."""
-    real = Exchange(house, await house.session(ana), ana)
+    real = Exchange(node, await node.session(ana), ana)
     await real.run()
     shapes = [document.shape(frame) for frame in real.received]
     said = document.exchange()
@@ -120,9 +120,9 @@ async def test_example_is_true(house: House, ana: User) -> None:
     assert {frame["type"] for way, frame in said if way == "<"} == {frame["type"] for frame in real.received} - seldom
 
 
-async def test_example_of_steps_is_true(house: House, ana: User) -> None:
+async def test_example_of_steps_is_true(node: TestNode, ana: User) -> None:
     """LIVE-03: each update has the shape of one that is sent; the fields of a step are those that are named."""
-    viewer = await followed(house, await house.session(ana), ana)
+    viewer = await followed(node, await node.session(ana), ana)
     sent = [line.removeprefix("data: ") for line in viewer.text.splitlines() if line.startswith("data: ")]
     shapes = [document.shape(json.loads(update)) for update in sent]
     for update in document.updates():

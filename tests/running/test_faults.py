@@ -26,28 +26,28 @@ from chat.runner.runner import INPUT_READS_AT_ONCE, THREADS, Runner
 from chat.runs import lease
 from chat.services.runs import recording
 from chat.services.runs.recording import Batch, Job, PendingText
-from tests.support.house import House
 from tests.support.listener import Listener
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
 from tests.support.workers import declare_all_dead
 
 
 @pytest_asyncio.fixture
-async def hasty(house: House, settings: Settings) -> House:
+async def hasty(node: TestNode, settings: Settings) -> TestNode:
     """A node whose heartbeat comes often."""
     settings.LEASE_SECONDS = 0.5
-    await house.restart()
-    return house
+    await node.restart()
+    return node
 
 
-async def answers(house: House, session: Session) -> list[tuple[str, str]]:
+async def answers(node: TestNode, session: Session) -> list[tuple[str, str]]:
     """(status, text) of what the agent said, and of errors."""
-    rows = await house.rows(session)
+    rows = await node.rows(session)
     return [(row.status, row.text) for row in rows if row.role == "assistant" or row.type == "error"]
 
 
 async def test_session_whose_claim_was_not_heard_of_is_run(
-    hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-15: the answer to the claim's COMMIT is lost. The worker owns the session, and notices that it does."""
     really = lease.claim
@@ -73,7 +73,7 @@ async def test_session_whose_claim_was_not_heard_of_is_run(
 
 
 async def test_answers_to_commits_that_are_lost_change_nothing(
-    house: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-01, RUN-10: every write is committed at its first try, but reported as failed; a message waits."""
     tries = itertools.count()
@@ -86,20 +86,20 @@ async def test_answers_to_commits_that_are_lost_change_nothing(
 
     monkeypatch.setattr(writer, "record", record)
     gate = Gate()
-    house.script([["One, ", gate, "two."], ["Three."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Count")
+    node.script([["One, ", gate, "two."], ["Three."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
     await gate.reached()
-    assert (await house.send(session, ana, "More")).queued
+    assert (await node.send(session, ana, "More")).queued
     gate.open()
-    await house.idle(session)
-    assert await answers(house, session) == [("complete", "One, two."), ("complete", "Three.")]
-    assert len(house.provider.requests) == 2
-    await house.do(check_rest, session)
+    await node.idle(session)
+    assert await answers(node, session) == [("complete", "One, two."), ("complete", "Three.")]
+    assert len(node.provider.requests) == 2
+    await node.do(check_rest, session)
 
 
 async def test_work_that_takes_all_threads_costs_no_lease(
-    hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch
+    hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-15: contexts that take longer to read than a lease lasts. Claims go on, and nothing runs twice."""
     may_go = threading.Event()
@@ -134,27 +134,27 @@ def take(session: Session, *, epoch: int) -> str:
     return other
 
 
-async def test_epoch_that_a_failover_hands_out_again_is_another_claim(house: House, ana: User) -> None:
+async def test_epoch_that_a_failover_hands_out_again_is_another_claim(node: TestNode, ana: User) -> None:
     """RUN-15: the rows have forgotten a claim, and another worker gets the same epoch. One of the two writes."""
     gate = Gate()
-    house.script([["Once", gate, " upon a time."], ["Twice."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
+    node.script([["Once", gate, " upon a time."], ["Twice."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
     await gate.reached()
-    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
-    other = await house.do(lambda: take(session, epoch=1))
-    before = await house.shown(session)
+    await node.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    other = await node.do(lambda: take(session, epoch=1))
+    before = await node.shown(session)
     gate.open()
-    await no_stream(house)
-    assert await house.shown(session) == before
-    await house.do(lease.release_worker, other)
-    await house.idle(session)
-    assert (await answers(house, session))[-1] == ("complete", "Twice.")
-    await house.do(check_rest, session)
+    await no_stream(node)
+    assert await node.shown(session) == before
+    await node.do(lease.release_worker, other)
+    await node.idle(session)
+    assert (await answers(node, session))[-1] == ("complete", "Twice.")
+    await node.do(check_rest, session)
 
 
 def the_runner() -> Runner:
-    """The house's own."""
+    """Return the runner of the test node."""
     assert runtime._runtime is not None
     assert runtime._runtime.runner is not None
     return runtime._runtime.runner
@@ -167,26 +167,26 @@ async def until_unsafe(runner: Runner) -> None:
             await asyncio.sleep(0.01)
 
 
-async def no_stream(house: House) -> None:
+async def no_stream(node: TestNode) -> None:
     """Wait until the model is not read any more."""
     async with asyncio.timeout(20):
-        while house.provider.streaming:  # noqa: ASYNC110  # the run ends by itself, or is ended
+        while node.provider.streaming:  # noqa: ASYNC110  # the run ends by itself, or is ended
             await asyncio.sleep(0.01)
 
 
 async def test_run_that_only_speaks_is_cut_by_its_first_text_that_is_refused(
-    house: House, ana: User, settings: Settings
+    node: TestNode, ana: User, settings: Settings
 ) -> None:
     """RUN-15: the heartbeat is a long way off, and the answer is one endless text: nothing but text is written."""
     settings.LEASE_SECONDS = 600
-    await house.restart()
-    house.script([endless()])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
-    await house.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
-    other = await house.do(lambda: take(session, epoch=2))
-    await no_stream(house)
-    await house.do(lease.release_worker, other)
+    await node.restart()
+    node.script([endless()])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.until(lambda: ChatMessage.objects.filter(session=session, status="streaming").exists())
+    other = await node.do(lambda: take(session, epoch=2))
+    await no_stream(node)
+    await node.do(lease.release_worker, other)
 
 
 def endless() -> Reply:
@@ -195,7 +195,7 @@ def endless() -> Reply:
         yield Pause(0.01)
 
 
-async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: House, ana: User) -> None:
+async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: TestNode, ana: User) -> None:
     """RUN-15: the model thinks, so that nothing is written which could be refused."""
     gate = Gate()
     hasty.script([["Once", gate]])
@@ -208,7 +208,7 @@ async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: House, ana: Use
     await hasty.do(lease.release_worker, other)
 
 
-async def test_heartbeat_that_hangs_mutes_its_runs(hasty: House, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_heartbeat_that_hangs_mutes_its_runs(hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-15, LIVE-01: no error tells that the network swallows everything. Text is published until others may have
     the session, and held back from then on; when the answer comes after all, it goes out and the run goes on."""
     gates = [Gate(), Gate()]
@@ -249,8 +249,8 @@ class Crashing:
     `said` is the text of its latest answer.
     """
 
-    def __init__(self, house: House, session: Session, *, tools: Collection[int] = ()) -> None:
-        self._house, self._session, self._tools = house, session, tools
+    def __init__(self, node: TestNode, session: Session, *, tools: Collection[int] = ()) -> None:
+        self._house, self._session, self._tools = node, session, tools
         self._requests = itertools.count(1)
         self.said = ""
 
@@ -276,7 +276,7 @@ class Crashing:
         return SessionRun.objects.get(pk=self._session.pk).state == RunState.IDLE
 
 
-async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: House, ana: User) -> None:
+async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: TestNode, ana: User) -> None:
     """RUN-10, RUN-15: with words about it, and Retry, which tries as often again."""
     session = await hasty.session(ana)
     crashing = Crashing(hasty, session)
@@ -294,7 +294,7 @@ async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: H
     assert (await answers(hasty, session))[-1] == ("complete", "At last.")
 
 
-async def test_turn_that_makes_progress_may_lose_many_processes(hasty: House, ana: User) -> None:
+async def test_turn_that_makes_progress_may_lose_many_processes(hasty: TestNode, ana: User) -> None:
     """RUN-15: attempts are counted from the last finished response on."""
     session = await hasty.session(ana)
     crashing = Crashing(hasty, session, tools={MOST_ATTEMPTS})
@@ -308,34 +308,34 @@ async def test_turn_that_makes_progress_may_lose_many_processes(hasty: House, an
     assert (await answers(hasty, session))[-1] == ("complete", "Done.")
 
 
-async def test_turns_that_fail_or_are_stopped_are_no_attempts_at_the_next_one(house: House, ana: User) -> None:
+async def test_turns_that_fail_or_are_stopped_are_no_attempts_at_the_next_one(node: TestNode, ana: User) -> None:
     """RUN-10, RUN-15: a server that is away for some messages answers the next one."""
     gates = [Gate() for _ in range(MOST_ATTEMPTS)]
     failing = [[AuthenticationFailed("Wrong key.")]] * MOST_ATTEMPTS
-    house.script([*failing, *[[gate] for gate in gates], ["Hello."]])
-    session = await house.session(ana)
+    node.script([*failing, *[[gate] for gate in gates], ["Hello."]])
+    session = await node.session(ana)
     for _ in failing:
-        await house.send(session, ana, "Hi")
-        await house.idle(session)
+        await node.send(session, ana, "Hi")
+        await node.idle(session)
     for gate in gates:
-        await house.send(session, ana, "Hi")
+        await node.send(session, ana, "Hi")
         await gate.reached()
-        await house.cancel(session, ana)
-        await house.idle(session)
-    await house.send(session, ana, "Hi")
-    await house.idle(session)
-    assert (await answers(house, session))[-1] == ("complete", "Hello.")
+        await node.cancel(session, ana)
+        await node.idle(session)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    assert (await answers(node, session))[-1] == ("complete", "Hello.")
 
 
-async def test_stop_is_quick_because_it_wakes_the_runner(house: House, ana: User, settings: Settings) -> None:
+async def test_stop_is_quick_because_it_wakes_the_runner(node: TestNode, ana: User, settings: Settings) -> None:
     """RUN-07: the heartbeat, which would find it, is a long way off."""
     settings.LEASE_SECONDS = 600
-    await house.restart()
+    await node.restart()
     gate = Gate()
-    house.script([["Once", gate]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
+    node.script([["Once", gate]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
     await gate.reached()
-    await house.cancel(session, ana)
-    await house.idle(session)
-    assert await answers(house, session) == [("interrupted", "Once")]
+    await node.cancel(session, ana)
+    await node.idle(session)
+    assert await answers(node, session) == [("interrupted", "Once")]

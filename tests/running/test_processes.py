@@ -19,15 +19,15 @@ from chat.models import ChatMessage, Session, User, Worker
 from chat.projections.context import TOOL_LOST
 from chat.runs.reducer import RESUME_NOTE
 from tests.support.database import address
-from tests.support.house import House
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.server
 # What a crash may lose: what is said within the writer's interval, and what a busy machine adds to it.
 LOSS = 0.25 + 0.75
 
 
-class Node:
+class NodeProcess:
     """A process of tests.support.node: what it told, line by line."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -68,14 +68,14 @@ class Node:
         await self.process.wait()
 
 
-class Town:
-    """A house without a runner, which sends and looks, and the nodes that run its sessions."""
+class Cluster:
+    """A node without a runner, which sends and looks, and the processes that run its sessions."""
 
     def __init__(self) -> None:
-        self.house = House()
-        self.nodes: list[Node] = []
+        self.node = TestNode()
+        self.processes: list[NodeProcess] = []
 
-    async def node(self, *, lease_seconds: float = 1.5) -> Node:
+    async def start(self, *, lease_seconds: float = 1.5) -> NodeProcess:
         environment = {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "config.settings",
@@ -91,103 +91,103 @@ class Town:
             env=environment,
             stdout=asyncio.subprocess.PIPE,
         )
-        self.nodes.append(Node(process))
-        await self.nodes[-1].until()
-        return self.nodes[-1]
+        self.processes.append(NodeProcess(process))
+        await self.processes[-1].until()
+        return self.processes[-1]
 
     @staticmethod
-    def freeze(node: Node) -> None:
+    def freeze(process: NodeProcess) -> None:
         """Stop a node. On SQLite between two transactions: inside one, it would keep the database locked."""
         with transaction.atomic():
-            node.signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, node.process.pid, os.WSTOPPED)
+            process.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.process.pid, os.WSTOPPED)
 
 
 @pytest_asyncio.fixture
-async def town(transactional_db: None, settings: Settings) -> AsyncIterator[Town]:
+async def cluster(transactional_db: None, settings: Settings) -> AsyncIterator[Cluster]:
     settings.RUNNER = "none"
-    town = Town()
-    await town.house.start()
-    yield town
-    for node in town.nodes:
-        await node.kill()
-    await town.house.stop()
-    await town.house.threads.close()
+    cluster = Cluster()
+    await cluster.node.start()
+    yield cluster
+    for process in cluster.processes:
+        await process.kill()
+    await cluster.node.stop()
+    await cluster.node.threads.close()
 
 
-async def kept(town: Town, session: Session) -> str:
+async def kept(cluster: Cluster, session: Session) -> str:
     """The interrupted text of a session."""
-    return (await town.house.do(ChatMessage.objects.get, session=session, status="interrupted", type="text")).text
+    return (await cluster.node.do(ChatMessage.objects.get, session=session, status="interrupted", type="text")).text
 
 
-async def test_killed_process_loses_a_moment_of_text_at_most(town: Town, ana: User) -> None:
+async def test_killed_process_loses_a_moment_of_text_at_most(cluster: Cluster, ana: User) -> None:
     """RUN-15: kill -9 in mid-answer; the next process keeps what was said, and goes on from there."""
-    node = await town.node()
-    session = await town.house.session(ana)
-    await town.house.send(session, ana, "Speak")
-    await node.until(words=120)
-    await node.kill()
-    queued = await town.house.send(session, ana, "Still there?")
+    process = await cluster.start()
+    session = await cluster.node.session(ana)
+    await cluster.node.send(session, ana, "Speak")
+    await process.until(words=120)
+    await process.kill()
+    queued = await cluster.node.send(session, ana, "Still there?")
     assert queued.queued
-    await town.node()
-    await town.house.idle(session)
-    text = await kept(town, session)
-    assert "".join(said for _, said in node.said).startswith(text)
+    await cluster.start()
+    await cluster.node.idle(session)
+    text = await kept(cluster, session)
+    assert "".join(said for _, said in process.said).startswith(text)
     length = 0
-    for at, said in node.said:
+    for at, said in process.said:
         length += len(said)
-        assert length <= len(text) or at > node.said[-1][0] - LOSS, f"{said!r} was said long before the end"
-    shown = [row for row in await town.house.shown(session) if row[0] == "text"]
+        assert length <= len(text) or at > process.said[-1][0] - LOSS, f"{said!r} was said long before the end"
+    shown = [row for row in await cluster.node.shown(session) if row[0] == "text"]
     assert [row[2] for row in shown[2:]] == [RESUME_NOTE, "And so on.", "Still there?", "Re: Still there?"]
-    await town.house.do(check_rest, session)
+    await cluster.node.do(check_rest, session)
 
 
 @pytest.mark.sqlite  # where the lock is a file; on PostgreSQL it says nothing until a lease after the server's start
-async def test_session_of_a_killed_process_does_not_wait_for_its_lease(town: Town, ana: User) -> None:
+async def test_session_of_a_killed_process_does_not_wait_for_its_lease(cluster: Cluster, ana: User) -> None:
     """RUN-15: its lock is free, which is proof that it is dead."""
-    node = await town.node(lease_seconds=600)
-    session = await town.house.session(ana)
-    await town.house.send(session, ana, "Speak")
-    await node.until(words=60)
-    await node.kill()
-    await town.node(lease_seconds=600)
-    await town.house.idle(session)
-    assert (await town.house.shown(session))[-2] == ("text", "complete", "And so on.")
-    assert await town.house.do(Worker.objects.count) == 1
-    await town.house.do(check_rest, session)
+    process = await cluster.start(lease_seconds=600)
+    session = await cluster.node.session(ana)
+    await cluster.node.send(session, ana, "Speak")
+    await process.until(words=60)
+    await process.kill()
+    await cluster.start(lease_seconds=600)
+    await cluster.node.idle(session)
+    assert (await cluster.node.shown(session))[-2] == ("text", "complete", "And so on.")
+    assert await cluster.node.do(Worker.objects.count) == 1
+    await cluster.node.do(check_rest, session)
 
 
-async def test_killed_process_runs_no_tool_twice(town: Town, ana: User) -> None:
+async def test_killed_process_runs_no_tool_twice(cluster: Cluster, ana: User) -> None:
     """RUN-15: kill -9 in mid-tool; the model learns of it, and decides itself."""
-    node = await town.node()
-    session = await town.house.session(ana)
-    await town.house.send(session, ana, "Dig")
-    await node.until(dug=2)
-    await node.kill()
-    second = await town.node()
-    await town.house.idle(session)
-    assert (node.dug, second.dug) == (["here", "there"], [])
-    shown = await town.house.shown(session)
+    process = await cluster.start()
+    session = await cluster.node.session(ana)
+    await cluster.node.send(session, ana, "Dig")
+    await process.until(dug=2)
+    await process.kill()
+    second = await cluster.start()
+    await cluster.node.idle(session)
+    assert (process.dug, second.dug) == (["here", "there"], [])
+    shown = await cluster.node.shown(session)
     assert shown[2:5] == [("text", "complete", "Digging."), *[("tool_group", "interrupted", TOOL_LOST)] * 2]
     assert shown[-1] == ("turn_done", "complete", "")
-    await town.house.do(check_rest, session)
+    await cluster.node.do(check_rest, session)
 
 
-async def test_process_that_wakes_from_the_dead_cannot_write(town: Town, ana: User) -> None:
+async def test_process_that_wakes_from_the_dead_cannot_write(cluster: Cluster, ana: User) -> None:
     """RUN-15: frozen for longer than its lease, it is taken over; awake again it changes nothing, and serves on."""
-    frozen = await town.node()
-    session = await town.house.session(ana)
-    await town.house.send(session, ana, "Speak")
+    frozen = await cluster.start()
+    session = await cluster.node.session(ana)
+    await cluster.node.send(session, ana, "Speak")
     await frozen.until(words=60)
-    before = set(await town.house.do(lambda: list(Worker.objects.values_list("pk", flat=True))))
-    await town.house.do(town.freeze, frozen)
-    await town.node()
-    await town.house.idle(session)
-    rows = await town.house.shown(session)
+    before = set(await cluster.node.do(lambda: list(Worker.objects.values_list("pk", flat=True))))
+    await cluster.node.do(cluster.freeze, frozen)
+    await cluster.start()
+    await cluster.node.idle(session)
+    rows = await cluster.node.shown(session)
     frozen.signal(signal.SIGCONT)
-    await town.house.until(lambda: not Worker.objects.filter(pk__in=before).exists())
-    assert await town.house.shown(session) == rows
-    await town.house.send(session, ana, "Who is there?")
-    await town.house.idle(session)
-    assert (await town.house.shown(session))[-2] == ("text", "complete", "Re: Who is there?")
-    await town.house.do(check_rest, session)
+    await cluster.node.until(lambda: not Worker.objects.filter(pk__in=before).exists())
+    assert await cluster.node.shown(session) == rows
+    await cluster.node.send(session, ana, "Who is there?")
+    await cluster.node.idle(session)
+    assert (await cluster.node.shown(session))[-2] == ("text", "complete", "Re: Who is there?")
+    await cluster.node.do(check_rest, session)

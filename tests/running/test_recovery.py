@@ -16,8 +16,8 @@ from chat import ids
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
 from chat.runs.reducer import RESUME_NOTE
-from tests.support.house import House
 from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench, work
 
 Shown = list[tuple[str, str, str]]
@@ -127,21 +127,21 @@ def _moved(delta: MessageDelta) -> MessageDelta:
 
 
 @pytest_asyncio.fixture
-async def asleep(transactional_db: None) -> AsyncIterator[House]:
+async def asleep(transactional_db: None) -> AsyncIterator[TestNode]:
     """A node that has not been started: its database is at hand."""
-    house = House()
+    node = TestNode()
     bench = Workbench()
     bench.let_go(1, 2, 3)
-    house.script(lambda request: ["Fine."], tools=[bench.tool])
-    yield house
-    await house.stop()
-    await house.threads.close()
+    node.script(lambda request: ["Fine."], tools=[bench.tool])
+    yield node
+    await node.stop()
+    await node.threads.close()
 
 
 @pytest.mark.parametrize("recovery", ["resume", "close"])
 @pytest.mark.parametrize("point", LEFT)
 async def test_turn_of_a_dead_process_heals(
-    asleep: House, ana: User, settings: Settings, point: str, recovery: str
+    asleep: TestNode, ana: User, settings: Settings, point: str, recovery: str
 ) -> None:
     """RUN-15, CTX-03: what was said is kept, what ran is not run again, what had not begun is; then it goes on."""
     settings.RECOVERY = recovery
@@ -161,7 +161,7 @@ async def test_turn_of_a_dead_process_heals(
 
 
 @pytest.mark.parametrize("point", LEFT)
-async def test_turn_that_was_being_stopped_is_stopped(asleep: House, ana: User, point: str) -> None:
+async def test_turn_that_was_being_stopped_is_stopped(asleep: TestNode, ana: User, point: str) -> None:
     """RUN-07, RUN-15: Stop is a state that outlives the process; the model is not asked again."""
     left, _, _ = LEFT[point]
     session = await asleep.session(ana)
@@ -177,7 +177,7 @@ async def test_turn_that_was_being_stopped_is_stopped(asleep: House, ana: User, 
     await asleep.do(check_rest, session)
 
 
-async def test_resumed_model_is_asked_to_go_on(asleep: House, ana: User) -> None:
+async def test_resumed_model_is_asked_to_go_on(asleep: TestNode, ana: User) -> None:
     """RUN-15, CTX-01: it sees what it had said, that it was cut, and the note."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
@@ -190,7 +190,7 @@ async def test_resumed_model_is_asked_to_go_on(asleep: House, ana: User) -> None
     ]
 
 
-async def test_lost_tool_is_told_to_the_model(asleep: House, ana: User) -> None:
+async def test_lost_tool_is_told_to_the_model(asleep: TestNode, ana: User) -> None:
     """RUN-15: it decides itself whether to try again; nothing runs twice behind its back."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [SAID, call(1, "running")])
@@ -200,7 +200,7 @@ async def test_lost_tool_is_told_to_the_model(asleep: House, ana: User) -> None:
     assert (result.content, result.is_error) == (TOOL_LOST, True)
 
 
-async def test_calls_without_ids_of_their_own_are_carried_out(asleep: House, ana: User) -> None:
+async def test_calls_without_ids_of_their_own_are_carried_out(asleep: TestNode, ana: User) -> None:
     """RUN-15, MSG-10: one has the other's id, one has none: each gets its own result."""
     nameless = {**call(3, "pending"), "tool_call_id": ""}
     session = await asleep.session(ana)
@@ -212,7 +212,7 @@ async def test_calls_without_ids_of_their_own_are_carried_out(asleep: House, ana
     await asleep.do(check_rest, session)
 
 
-async def test_queued_messages_run_after_the_healing(asleep: House, ana: User, bo: User, settings: Settings) -> None:
+async def test_queued_messages_run_after_the_healing(asleep: TestNode, ana: User, bo: User, settings: Settings) -> None:
     """RUN-15, RUN-06: what people said while no one was there is answered."""
     settings.RECOVERY = "close"
     session = await asleep.session(ana)
@@ -229,7 +229,7 @@ async def test_queued_messages_run_after_the_healing(asleep: House, ana: User, b
     await asleep.do(check_rest, session)
 
 
-async def test_turn_time_counts_from_its_beginning(asleep: House, ana: User) -> None:
+async def test_turn_time_counts_from_its_beginning(asleep: TestNode, ana: User) -> None:
     """MSG-05: a person waited all that time; what was said while no one measured has no duration."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
@@ -241,16 +241,16 @@ async def test_turn_time_counts_from_its_beginning(asleep: House, ana: User) -> 
     assert rows[2].duration_ms is None
 
 
-async def test_restart_in_mid_answer_goes_on(house: House, ana: User) -> None:
+async def test_restart_in_mid_answer_goes_on(node: TestNode, ana: User) -> None:
     """RUN-15: an operator restarts: the text is kept to the last word, and the model goes on from there."""
     gate = Gate()
-    house.script([["Once ", "upon", gate], [" a time"]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Tell")
+    node.script([["Once ", "upon", gate], [" a time"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Tell")
     await gate.reached()
-    await house.restart()
-    await house.idle(session)
-    assert await house.shown(session) == [
+    await node.restart()
+    await node.idle(session)
+    assert await node.shown(session) == [
         ("turn_start", "complete", ""),
         ("text", "complete", "Tell"),
         ("text", "interrupted", "Once upon"),
@@ -258,21 +258,21 @@ async def test_restart_in_mid_answer_goes_on(house: House, ana: User) -> None:
         ("text", "complete", " a time"),
         *DONE,
     ]
-    await house.do(check_rest, session)
+    await node.do(check_rest, session)
 
 
-async def test_restart_in_mid_tool_goes_on(house: House, ana: User) -> None:
+async def test_restart_in_mid_tool_goes_on(node: TestNode, ana: User) -> None:
     """RUN-15: finished results stay, the one that ran is reported as lost, and those that waited begin now."""
     bench = Workbench()
-    house.script([work(1, 2, 3, name="lone_work"), ["Fine."]], tools=[bench.lone_tool])
-    session = await house.session(ana)
-    await house.send(session, ana, "Work")
+    node.script([work(1, 2, 3, name="lone_work"), ["Fine."]], tools=[bench.lone_tool])
+    session = await node.session(ana)
+    await node.send(session, ana, "Work")
     bench.let_go(1)
     await bench.begun(2)
-    await house.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
+    await node.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
     bench.let_go(3)
-    await house.restart()
-    await house.idle(session)
+    await node.restart()
+    await node.idle(session)
     assert bench.begins == [1, 2, 3]
-    assert [row[2] for row in await house.shown(session) if row[0] == "tool_group"] == ["did 1", TOOL_LOST, "did 3"]
-    await house.do(check_rest, session)
+    assert [row[2] for row in await node.shown(session) if row[0] == "tool_group"] == ["did 1", TOOL_LOST, "did 3"]
+    await node.do(check_rest, session)

@@ -28,7 +28,7 @@ from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot
 from tests.support import files
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 

@@ -45,9 +45,9 @@ from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session, rename
 from chat.services.sessions.user_state import save_draft
 from tests.support.filled import ANSWER, DONE, START, TOOL, fill, live
-from tests.support.house import person
 from tests.support.protocol import check_context
 from tests.support.rest import check_rest
+from tests.support.testing_node import person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 SECRET = "xyzzyplugh"

@@ -16,9 +16,9 @@ from chat.queries.messages import changes_since
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live, places
-from tests.support.house import let_in
 from tests.support.protocol import check_context
 from tests.support.rest import check_rest
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, {**ANSWER, "input_tokens": 10, "output_tokens": 2}, TOOL)]

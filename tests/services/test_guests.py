@@ -22,7 +22,7 @@ from chat.services.people.workspaces import current_workspace, places_of
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing.files import import_file
-from tests.support.house import ScriptedRegistry, person
+from tests.support.testing_node import ScriptedRegistry, person
 
 pytestmark = pytest.mark.django_db
 WorkspaceRole = Membership.Role

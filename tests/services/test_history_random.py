@@ -15,7 +15,7 @@ from chat.models import MessageRevision, User
 from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.effort import cases
-from tests.support.house import ScriptedRegistry
+from tests.support.testing_node import ScriptedRegistry
 
 pytestmark = pytest.mark.django_db
 # More of them for a long look: PARLEY_HISTORIES=500 pytest tests/services/test_history_random.py

@@ -24,9 +24,9 @@ from chat.services.messages import sending
 from chat.services.people.login_throttle import FREE_GUESSES, LONGEST_DELAY, delay_after
 from chat.services.sessions import lifecycle
 from tests.api.asking import Asker, code, token_of
-from tests.support.house import House
 from tests.support.redis import Redis
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode
 
 
 def admitted(counters: Counters, name: str = "forks", amount: int = 3) -> bool:
@@ -216,11 +216,11 @@ def test_api_tells_how_many_requests_are_left(ana: User, settings: Settings) -> 
     assert Asker(token_of(ana)).get("/api/me").status_code == 200
 
 
-async def test_socket_refuses_and_stays_open(house: House, ana: User, settings: Settings) -> None:
+async def test_socket_refuses_and_stays_open(node: TestNode, ana: User, settings: Settings) -> None:
     """The response says when to try again; Stop is never refused."""
     settings.LIMITS = "sends=1/minute, changes=1/minute"
-    house.script([["Hello"]])
-    session = await house.session(ana)
+    node.script([["Hello"]])
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         for frame in ({"type": "send", "text": "Hi"}, {"type": "rename", "title": "New"}):
             assert (await socket.ask(**frame))["type"] == "ack"
@@ -228,7 +228,7 @@ async def test_socket_refuses_and_stays_open(house: House, ana: User, settings: 
             assert (refused["type"], refused["code"]) == ("refused", "rate_limited")
             assert 0 < refused["retry_after"] <= 60
         assert (await socket.ask(type="cancel"))["type"] == "ack"
-    assert await house.do(lambda: ChatMessage.objects.filter(session=session, text="Hi").count()) == 1
+    assert await node.do(lambda: ChatMessage.objects.filter(session=session, text="Hi").count()) == 1
 
 
 @pytest.mark.django_db

@@ -15,7 +15,7 @@ from chat.services.messages.sending import edit_queued, send_message, withdraw
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions.lifecycle import create_session
 from chat.services.transaction import SessionTransaction
-from tests.support.house import let_in, person
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 

@@ -34,8 +34,8 @@ from tests.services.history import History, someone, whichever
 from tests.services.history_checks import Heard
 from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, fill
-from tests.support.house import House, ScriptedRegistry
 from tests.support.player import Player
+from tests.support.testing_node import ScriptedRegistry, TestNode
 
 Sent = tuple[str, list[Message]]
 
@@ -125,24 +125,24 @@ def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.Mon
     run_state_machine_as_test(machine, settings=settings(max_examples=cases(5), stateful_step_count=25, deadline=None))
 
 
-async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: User) -> None:
+async def test_each_response_keeps_what_it_was_asked_with(node: TestNode, ana: User) -> None:
     """RUN-12, ADM-02: one row for each, by the id that its messages have; what they share is kept once."""
     gate = Gate()
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
-    provider = house.script([["Sum:", call], ["Two."], ["Well", gate], ["No."]])
-    session = await house.session(ana)
-    await house.do(lifecycle.set_system_prompt, session=session, author=ana, system_prompt="Be kind.")
-    await house.send(session, ana, "Add")
-    await house.idle(session)
-    await house.send(session, ana, "Sure?")
+    provider = node.script([["Sum:", call], ["Two."], ["Well", gate], ["No."]])
+    session = await node.session(ana)
+    await node.do(lifecycle.set_system_prompt, session=session, author=ana, system_prompt="Be kind.")
+    await node.send(session, ana, "Add")
+    await node.idle(session)
+    await node.send(session, ana, "Sure?")
     await gate.reached()
-    await house.cancel(session, ana)
-    await house.idle(session)
-    rows = await house.rows(session)
-    await house.do(editing.edit, session=session, author=ana, message_id=rows[1].pk, text="Subtract")
-    await house.do(lifecycle.set_system_prompt, session=session, author=ana, system_prompt="Be brief.")
-    await house.retry(session, ana, next(row.pk for row in rows if row.text == "Two."))
-    await house.idle(session)
+    await node.cancel(session, ana)
+    await node.idle(session)
+    rows = await node.rows(session)
+    await node.do(editing.edit, session=session, author=ana, message_id=rows[1].pk, text="Subtract")
+    await node.do(lifecycle.set_system_prompt, session=session, author=ana, system_prompt="Be brief.")
+    await node.retry(session, ana, next(row.pk for row in rows if row.text == "Two."))
+    await node.idle(session)
 
     def look() -> list[tuple[int, int, Sent]]:
         present = Session.objects.get(pk=session.pk)
@@ -153,7 +153,7 @@ async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: Use
         assert [each.tools for each in made] == [["calculator", "current_time"]] * 4
         return [(each.shared, len(each.rows), rebuilt(past_request(present, each.pk))) for each in made]
 
-    kept = await house.do(look)
+    kept = await node.do(look)
     assert [sent for _shared, _own, sent in kept] == [
         (request.system, list(request.messages)) for request in provider.requests
     ]
@@ -161,16 +161,16 @@ async def test_each_response_keeps_what_it_was_asked_with(house: House, ana: Use
     assert [(shared, own) for shared, own, _sent in kept] == [(0, 1), (1, 2), (3, 2), (0, 3)]
 
 
-async def test_stop_before_the_first_word_keeps_nothing(house: House, ana: User) -> None:
+async def test_stop_before_the_first_word_keeps_nothing(node: TestNode, ana: User) -> None:
     """RUN-08: a response that left no message cannot be asked about."""
     gate = Gate()
-    house.script([[gate]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Hm")
+    node.script([[gate]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hm")
     await gate.reached()
-    await house.cancel(session, ana)
-    await house.idle(session)
-    assert await house.do(ModelRequest.objects.filter(session=session).count) == 0
+    await node.cancel(session, ana)
+    await node.idle(session)
+    assert await node.do(ModelRequest.objects.filter(session=session).count) == 0
 
 
 def asked(session: Session, response_id: str) -> None:

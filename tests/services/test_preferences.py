@@ -15,7 +15,7 @@ from chat.errors import ServiceError
 from chat.models import User
 from chat.services.people import preferences
 from tests.support.files import often
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 

@@ -23,8 +23,8 @@ from chat.services.runs import control
 from chat.services.sessions import forking, lifecycle
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
-from tests.support.house import House
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode
 
 Disk = namedtuple("Disk", "total used free")
 
@@ -46,42 +46,42 @@ def upload(session: Session, user: User, data: bytes, name: str = "a.txt") -> At
 # --- tokens --------------------------------------------------------------------------------------------------------
 
 
-async def test_tokens_count_for_the_person_who_started_the_turn(house: House, ana: User, bo: User) -> None:
+async def test_tokens_count_for_the_person_who_started_the_turn(node: TestNode, ana: User, bo: User) -> None:
     """A user who owns the session; every response counts, and retries too."""
     usage = Usage(input_tokens=70, output_tokens=30)
-    house.script([["One", usage], ["Two", usage]])
-    session = await house.session(ana)
-    await house.send(session, bo, "Go")
-    await house.idle(session)
-    rows = await house.rows(session)
-    await house.do(control.retry_here, session=session, author=ana, message_id=rows[1].pk)
-    await house.idle(session)
-    tokens = await house.do(lambda: dict(DailyUsage.objects.values_list("user", "tokens")))
+    node.script([["One", usage], ["Two", usage]])
+    session = await node.session(ana)
+    await node.send(session, bo, "Go")
+    await node.idle(session)
+    rows = await node.rows(session)
+    await node.do(control.retry_here, session=session, author=ana, message_id=rows[1].pk)
+    await node.idle(session)
+    tokens = await node.do(lambda: dict(DailyUsage.objects.values_list("user", "tokens")))
     assert tokens == {bo.pk: 100, ana.pk: 100}
-    total = await house.do(lambda: Session.objects.get(pk=session.pk).total_tokens)
+    total = await node.do(lambda: Session.objects.get(pk=session.pk).total_tokens)
     assert sum(tokens.values()) == total
 
 
 async def test_turn_that_has_begun_ends_and_the_next_is_refused(
-    house: House, ana: User, bo: User, settings: Settings
+    node: TestNode, ana: User, bo: User, settings: Settings
 ) -> None:
     """In words on the socket, and as a problem of the API; other people go on."""
     settings.QUOTAS = "tokens_per_day=100"
-    house.script([["One", Usage(input_tokens=5_000, output_tokens=30)], ["Two"]])
-    session = await house.session(ana)
+    node.script([["One", Usage(input_tokens=5_000, output_tokens=30)], ["Two"]])
+    session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         assert (await socket.ask(type="send", text="Go"))["type"] == "ack"
-        await house.idle(session)
+        await node.idle(session)
         refused = await socket.ask(type="send", text="More")
     assert (refused["code"], refused["quota"]) == ("quota_exceeded", "tokens_per_day")
     assert 0 < refused["retry_after"] <= limits_day()
-    asker = Asker(await house.do(token_of, ana))
-    answer = await house.do(asker.post, f"/api/sessions/{session.pk}/messages", {"text": "More"})
+    asker = Asker(await node.do(token_of, ana))
+    answer = await node.do(asker.post, f"/api/sessions/{session.pk}/messages", {"text": "More"})
     assert code(answer) == (429, "quota_exceeded")
     assert answer["Retry-After"]
-    await house.send(session, bo, "Mine")
-    await house.idle(session)
-    assert [row.text for row in await house.rows(session) if row.text] == ["Go", "One", "Mine", "Two"]
+    await node.send(session, bo, "Mine")
+    await node.idle(session)
+    assert [row.text for row in await node.rows(session) if row.text] == ["Go", "One", "Mine", "Two"]
 
 
 def limits_day() -> int:
@@ -133,24 +133,24 @@ def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, setti
 # --- turns ---------------------------------------------------------------------------------------------------------
 
 
-async def test_agents_at_work_are_bounded_for_each_person(house: House, ana: User, settings: Settings) -> None:
+async def test_agents_at_work_are_bounded_for_each_person(node: TestNode, ana: User, settings: Settings) -> None:
     """What waits in the queue of a turn is no turn of its own; when one ends, there is room again."""
     settings.QUOTAS = "running_turns=1"
     end = Gate()
-    house.script([["One ", end, "two"], ["Three"], ["Four"]])
-    first, second = await house.session(ana), await house.session(ana)
-    await house.send(first, ana, "Go")
+    node.script([["One ", end, "two"], ["Three"], ["Four"]])
+    first, second = await node.session(ana), await node.session(ana)
+    await node.send(first, ana, "Go")
     await end.reached()
-    await house.send(first, ana, "And this")
+    await node.send(first, ana, "And this")
     with pytest.raises(QuotaExceeded) as refused:
-        await house.send(second, ana, "Me too")
+        await node.send(second, ana, "Me too")
     assert "1 agent working" in refused.value.message
-    assert (await house.do(usage_of, ana)).running_turns == 1
+    assert (await node.do(usage_of, ana)).running_turns == 1
     end.open()
-    await house.idle(first)
-    await house.send(second, ana, "Me too")
-    await house.idle(second)
-    assert await house.do(lambda: set(SessionRun.objects.values_list("started_by", flat=True))) == {ana.pk}
+    await node.idle(first)
+    await node.send(second, ana, "Me too")
+    await node.idle(second)
+    assert await node.do(lambda: set(SessionRun.objects.values_list("started_by", flat=True))) == {ana.pk}
 
 
 # --- files ---------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from chat.models import ChatMessage, Session, User
 from chat.queries import search
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import House, let_in, person
 from tests.support.rows import say
+from tests.support.testing_node import TestNode, let_in, person
 
 pytestmark = pytest.mark.django_db
 
@@ -114,12 +114,12 @@ def test_an_edited_message_keeps_its_place(ana: User, session: Session) -> None:
     assert texts(ana, "same") == ["same two", "same old one"]
 
 
-async def test_an_answer_is_found_when_it_is_finished(house: House, ana: User) -> None:
-    house.script([["A whole ", "sentence."]])
-    session = await house.session(ana)
-    await house.send(session, ana, "Go")
-    await house.idle(session)
-    assert await house.do(texts, ana, "hole sent") == ["A whole sentence."]
+async def test_an_answer_is_found_when_it_is_finished(node: TestNode, ana: User) -> None:
+    node.script([["A whole ", "sentence."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    assert await node.do(texts, ana, "hole sent") == ["A whole sentence."]
 
 
 def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:

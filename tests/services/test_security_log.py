@@ -23,7 +23,7 @@ from chat.services.people.security_log import Kind
 from chat.services.runs import recording
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse"

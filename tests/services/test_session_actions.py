@@ -17,8 +17,8 @@ from chat.services.people import sharing
 from chat.services.sessions import actions, user_state
 from chat.services.sessions.actions import ActionResult, SessionAction, apply_action
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import House, let_in
 from tests.support.socket import Socket, path_of
+from tests.support.testing_node import TestNode, let_in
 
 pytestmark = pytest.mark.django_db
 
@@ -89,29 +89,29 @@ def test_only_its_owner_brings_a_session_back(session: Session, ana: User, bo: U
         apply_action(user=bo, action=SessionAction.UNDELETE, session_ids=[session.pk])
 
 
-async def test_deleting_stops_the_turn_and_closes_open_pages(house: House, ana: User, bo: User) -> None:
+async def test_deleting_stops_the_turn_and_closes_open_pages(node: TestNode, ana: User, bo: User) -> None:
     """LIVE-06, RUN-06, RUN-07: and what was queued is answered when the session comes back."""
     gate = Gate()
-    house.script([["One", gate], ["Two"]])
-    session = await house.session(ana)
-    await house.do(let_in, session, bo, "editor")
+    node.script([["One", gate], ["Two"]])
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     async with Socket(path_of(session), bo) as socket:
         socket.send(type="sync")
         await socket.let_in()
-        await house.send(session, ana, "Go")
+        await node.send(session, ana, "Go")
         await gate.reached()
-        await house.send(session, bo, "And then")
-        await house.do(apply_action, user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
+        await node.send(session, bo, "And then")
+        await node.do(apply_action, user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
         assert await socket.closed() == 4403
-    await house.idle(session)
+    await node.idle(session)
     async with Socket(path_of(session), bo) as socket:
         assert await socket.closed() == 4404
-    assert [row[1:] for row in await house.shown(session)][-1] == ("queued", "And then")
-    await house.do(apply_action, user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
+    assert [row[1:] for row in await node.shown(session)][-1] == ("queued", "And then")
+    await node.do(apply_action, user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     async with Socket(path_of(session), bo) as socket:
         await socket.let_in()
-    await house.idle(session)
-    assert ("text", "complete", "Two") in await house.shown(session)
+    await node.idle(session)
+    assert ("text", "complete", "Two") in await node.shown(session)
 
 
 def test_what_is_queued_waits_while_the_session_is_deleted(session: Session, ana: User) -> None:

@@ -9,7 +9,7 @@ from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Session, SessionRole, User
 from chat.services.people import sharing
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import person
+from tests.support.testing_node import person
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
-from tests.support.house import ScriptedRegistry
+from tests.support.testing_node import ScriptedRegistry
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from chat.services.messages.editing import edit
 from chat.services.messages.suggestions import accept, dismiss, open_suggestions, suggest
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
-from tests.support.house import let_in, person
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 

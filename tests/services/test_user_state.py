@@ -17,8 +17,8 @@ from chat.services.messages import editing
 from chat.services.messages.sending import send_message
 from chat.services.sessions import user_state
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import let_in
 from tests.support.rows import say
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from chat.services.people.workspaces import Places, current_workspace, enter, pl
 from chat.services.sessions import forking, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session, create_session
-from tests.support.house import let_in, person
 from tests.support.rows import say
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 

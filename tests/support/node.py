@@ -38,7 +38,7 @@ async def main() -> None:
     from agents.tools import tool
     from chat.projections.context import INTERRUPTED
     from chat.runner import runtime
-    from tests.support.house import House
+    from tests.support.testing_node import TestNode
 
     @tool()
     async def dig(place: str) -> str:
@@ -56,8 +56,8 @@ async def main() -> None:
         cut = any(INTERRUPTED in message.text for message in request.messages[-2:])
         return ["And so on." if cut else f"Re: {last.text}"]
 
-    house = House()
-    house.script(reply, tools=[dig])
+    node = TestNode()
+    node.script(reply, tools=[dig])
     await runtime.start()
     say("ready")
     await asyncio.Event().wait()

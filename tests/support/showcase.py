@@ -47,7 +47,7 @@ TITLES = [
 ]
 
 
-def house(now: datetime) -> Json:
+def node(now: datetime) -> Json:
     """Create the whole showcase; return cookies by user and the addresses to visit."""
     from bench.rows import cookie
     from chat.models import AgentPreset, Membership, User
@@ -232,7 +232,7 @@ def main() -> None:
     from django.utils import timezone
 
     call_command("migrate", interactive=False, verbosity=0)
-    json.dump(house(timezone.now()), sys.stdout)
+    json.dump(node(timezone.now()), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -13,14 +13,14 @@ from agents.messages import Json
 from chat.models import Session, User
 from tests.api.asking import token_of
 from tests.support.client import EventsClient
-from tests.support.house import House
 from tests.support.socket import PATIENCE
 from tests.support.step_client import SseReader, StepClient
+from tests.support.testing_node import TestNode
 
 
-async def bearer(house: House, user: User) -> dict[str, str]:
+async def bearer(node: TestNode, user: User) -> dict[str, str]:
     """Return the header with a new read-only token."""
-    return {"Authorization": f"Bearer {await house.do(token_of, user, 'read')}"}
+    return {"Authorization": f"Bearer {await node.do(token_of, user, 'read')}"}
 
 
 class Connection:

@@ -17,7 +17,7 @@ from chat.services.messages import attachments, editing
 from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from chat.transfer.exporting.sessions import export_json
 from tests.support.files import picture
-from tests.support.house import ScriptedRegistry
+from tests.support.testing_node import ScriptedRegistry
 
 BEGUN = datetime(2026, 2, 28, 14, 30, tzinfo=UTC)
 SAID: tuple[dict[str, object], ...] = (

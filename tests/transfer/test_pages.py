@@ -12,7 +12,7 @@ from django.test import AsyncClient, Client
 
 from chat.downloads import file_name
 from chat.models import Session, User, Workspace
-from tests.support.house import person
+from tests.support.testing_node import person
 from tests.transfer import samples
 from tests.transfer.conftest import fill
 

@@ -21,8 +21,8 @@ from chat.transfer.importing.session import ImportedSession
 from tests.services.history import History
 from tests.services.history_checks import Heard
 from tests.support.effort import cases
-from tests.support.house import ScriptedRegistry
 from tests.support.rest import check_rest
+from tests.support.testing_node import ScriptedRegistry
 from tests.transfer.conftest import document
 
 ID = re.compile(r"\b[smtrav]_[0-9a-f]{24}\b")

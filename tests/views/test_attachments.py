@@ -18,7 +18,7 @@ from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.services.messages import attachments
 from chat.services.sessions.lifecycle import create_session
 from tests.support import files
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 

@@ -19,7 +19,7 @@ from chat.services.sessions import lifecycle
 from chat.services.sessions.forking import fork
 from chat.views.context_page import PAGE
 from tests.support.filled import ANSWER, CUT, DONE, HI, START, TOOL, fill
-from tests.support.house import ScriptedRegistry, let_in
+from tests.support.testing_node import ScriptedRegistry, let_in
 
 pytestmark = pytest.mark.django_db
 Said = Callable[[int], list[ChatMessage]]

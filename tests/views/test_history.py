@@ -18,7 +18,7 @@ from chat.services.runs.control import retry_here
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

@@ -13,8 +13,8 @@ from django.urls import reverse
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.services.messages.sending import send_message
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import let_in
 from tests.support.rows import say
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

@@ -19,7 +19,7 @@ from chat.assets.styles import STYLES
 from chat.models import ChatMessage, Session, SessionRole, User
 from chat.services.messages.sending import send_message
 from chat.services.people import accounts, sharing
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 STATIC = Path(settings.BASE_DIR) / "static"

@@ -43,9 +43,9 @@ def test_models_stand_by_provider_with_their_windows(signed_in: SignIn, ana: Use
 def test_choices_of_reasoning_are_those_of_the_model(signed_in: SignIn, ana: User, session: Session) -> None:
     """RUN-16: the session's own choice is selected; a model without reasoning has none."""
     models = {"thinker": {"reasoning_efforts": ["low", "xhigh"]}, "plain": {}}
-    house = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": models}
+    node = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": models}
     vendor = {"type": "anthropic", "models": {"claude-sonnet-4-5": {}}}
-    config = {"providers": {"house": house, "vendor": vendor}, "agents": {"assistant": {"model": "house/plain"}}}
+    config = {"providers": {"house": node, "vendor": vendor}, "agents": {"assistant": {"model": "house/plain"}}}
     agents_setup.install(Registry(Config.model_validate(config), {}))
     config = {"reasoning_effort": "xhigh", "thinking_budget": 5000}
     seen = {}

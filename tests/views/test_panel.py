@@ -12,7 +12,7 @@ from chat.models import ChatMessage, Session, User
 from chat.queries.usage import ModelUsage, usage_of
 from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, fill
-from tests.support.house import let_in
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 

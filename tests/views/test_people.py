@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import Session, User
-from tests.support.house import let_in, person
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 

@@ -21,7 +21,7 @@ from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.services.messages.sending import send_message
 from chat.services.sessions.lifecycle import create_session
 from chat.services.transaction import save_revision
-from tests.support.house import let_in, person
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

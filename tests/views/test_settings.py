@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from chat.models import User
 from chat.services.people import login_throttle
-from tests.support.house import person
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from chat.access import role_in
 from chat.models import Invitation, Session, SessionRole, User
 from chat.services.people import sharing
-from tests.support.house import let_in, person
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

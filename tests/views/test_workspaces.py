@@ -17,8 +17,8 @@ from django.urls import reverse
 
 from chat.models import Membership, Session, User, Workspace
 from chat.services.sessions.lifecycle import create_session
-from tests.support.house import let_in
 from tests.support.rows import say
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[User], Client]

@@ -12,7 +12,7 @@ from playwright.async_api import BrowserContext, Page, expect
 
 
 @dataclass(frozen=True)
-class House:
+class Showcase:
     """A running Parley with tests/support/showcase.py in its database: its addresses, and who comes in with what."""
 
     address: str
@@ -29,7 +29,7 @@ class House:
     broken: str
 
 
-Opener = Callable[[Page, House], Awaitable[None]]
+Opener = Callable[[Page, Showcase], Awaitable[None]]
 SCREENS: dict[str, Opener] = {}
 # Who else has come for a screen, by the browser that it is seen in.
 _others: dict[BrowserContext, list[BrowserContext]] = {}
@@ -47,9 +47,9 @@ async def enter(page: Page, address: str) -> None:
     await expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
 
 
-async def enter_small(page: Page, house: House) -> None:
+async def enter_small(page: Page, showcase: Showcase) -> None:
     """Open the session that is quick to load, for what lies over it."""
-    await enter(page, house.small)
+    await enter(page, showcase.small)
     await expect(page.locator("article.assistant")).to_be_visible()
 
 
@@ -67,24 +67,24 @@ async def say(page: Page, text: str) -> None:
     await page.locator("form:has(#text) button.primary").click()
 
 
-async def sign_in_as(page: Page, house: House, who: str) -> None:
+async def sign_in_as(page: Page, showcase: Showcase, who: str) -> None:
     """Let another user sit down at this browser."""
-    name, value = house.cookies[who].split("=", 1)
+    name, value = showcase.cookies[who].split("=", 1)
     await page.context.clear_cookies()
-    await page.context.add_cookies([{"name": name, "value": value, "url": house.address}])
+    await page.context.add_cookies([{"name": name, "value": value, "url": showcase.address}])
 
 
-async def speak(page: Page, house: House, language: str) -> None:
-    await page.context.add_cookies([{"name": "django_language", "value": language, "url": house.address}])
+async def speak(page: Page, showcase: Showcase, language: str) -> None:
+    await page.context.add_cookies([{"name": "django_language", "value": language, "url": showcase.address}])
 
 
-async def beside(page: Page, house: House, who: str) -> Page:
+async def beside(page: Page, showcase: Showcase, who: str) -> Page:
     """Open another browser, with another user in the same session; it goes when this page is left."""
     assert page.context.browser is not None
-    context = await page.context.browser.new_context(base_url=house.address)
+    context = await page.context.browser.new_context(base_url=showcase.address)
     _others.setdefault(page.context, []).append(context)
     other = await context.new_page()
-    await sign_in_as(other, house, who)
+    await sign_in_as(other, showcase, who)
     return other
 
 

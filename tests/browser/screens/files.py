@@ -7,22 +7,22 @@ from collections.abc import Sequence
 
 from playwright.async_api import FilePayload, Page, expect
 
-from tests.browser.screens import House, enter_small, open_rail, screen
+from tests.browser.screens import Showcase, enter_small, open_rail, screen
 from tests.transfer import samples
 
 NOTES: FilePayload = {"name": "Notes.txt", "mimeType": "text/plain", "buffer": b"Seven"}
 
 
 @screen
-async def export(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def export(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.get_by_role("button", name="More", exact=True).click()
     await page.get_by_role("menuitem", name="Export…").click()
     await expect(page.get_by_role("dialog", name="Export this session")).to_be_visible()
 
 
 @screen
-async def importing(page: Page, house: House) -> None:
+async def importing(page: Page, showcase: Showcase) -> None:
     """A file to be chosen, after one that was none."""
     await open_import(page)
     await page.get_by_label("Choose a file").set_input_files(NOTES)
@@ -31,7 +31,7 @@ async def importing(page: Page, house: House) -> None:
 
 
 @screen
-async def import_choice(page: Page, house: House) -> None:
+async def import_choice(page: Page, showcase: Showcase) -> None:
     """Conversations to be chosen from."""
     await open_import(page)
     talks = [samples.chatgpt(title) for title in ("Trip to Kyoto", "论文大纲", "سفر إلى القاهرة", "Regex " * 30)]
@@ -40,7 +40,7 @@ async def import_choice(page: Page, house: House) -> None:
 
 
 @screen
-async def imported(page: Page, house: House) -> None:
+async def imported(page: Page, showcase: Showcase) -> None:
     """What has come in, and what has not."""
     await open_import(page)
     broken = {"format": "parley.session", "version": 1, "session": {"title": 5}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.screens import House, begin, beside, enter_small, screen
+from tests.browser.screens import Showcase, begin, beside, enter_small, screen
 
 
 async def _begun(page: Page) -> Locator:
@@ -24,7 +24,7 @@ async def _edit(page: Page, message: Locator, text: str) -> None:
 
 
 @screen
-async def message_history(page: Page, house: House) -> None:
+async def message_history(page: Page, showcase: Showcase) -> None:
     message = await _begun(page)
     await _edit(page, message, "Who are you, and what can you do for a team of five?\n\nPlease be brief.")
     await message.press("x")
@@ -34,15 +34,15 @@ async def message_history(page: Page, house: House) -> None:
 
 
 @screen
-async def prompt_history(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def prompt_history(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.keyboard.press("Control+.")
     await page.locator("#panel [data-action=history]").click()
     await expect(page.get_by_role("dialog", name="History of the system prompt")).to_be_visible()
 
 
 @screen
-async def removed(page: Page, house: House) -> None:
+async def removed(page: Page, showcase: Showcase) -> None:
     message = await _begun(page)
     answer = page.locator("article.assistant")
     await answer.press("r")
@@ -56,12 +56,12 @@ async def removed(page: Page, house: House) -> None:
 
 
 @screen
-async def clash(page: Page, house: House) -> None:
+async def clash(page: Page, showcase: Showcase) -> None:
     """Two have changed one message; the other one was first."""
     message = await _begun(page)
     await message.press("e")
     await page.get_by_role("textbox", name="Edit the message").fill("Who are you, and what do you cost?")
-    other = await beside(page, house, "ana")
+    other = await beside(page, showcase, "ana")
     await other.goto(page.url)
     await expect(other.locator("#connection")).to_have_attribute("data-state", "connected")
     await _edit(other, other.locator("article.user"), "Who are you, and what can you do for us?")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.screens import House, open_rail, say, screen, sign_in_as, speak
+from tests.browser.screens import Showcase, open_rail, say, screen, sign_in_as, speak
 
 PASSWORD = "a long enough passphrase"
 
 
 @screen
-async def sign_in(page: Page, house: House) -> None:
+async def sign_in(page: Page, showcase: Showcase) -> None:
     await page.context.clear_cookies()
     await page.goto("/accounts/sign-in/")
 
 
 @screen
-async def sign_in_refused(page: Page, house: House) -> None:
-    await sign_in(page, house)
+async def sign_in_refused(page: Page, showcase: Showcase) -> None:
+    await sign_in(page, showcase)
     await page.locator("[name=username]").fill("ana")
     await page.locator("[name=password]").fill("a wrong passphrase")
     await page.get_by_role("button", name="Sign in").click()
@@ -25,20 +25,20 @@ async def sign_in_refused(page: Page, house: House) -> None:
 
 
 @screen
-async def sign_in_link_over(page: Page, house: House) -> None:
+async def sign_in_link_over(page: Page, showcase: Showcase) -> None:
     await page.context.clear_cookies()
     await page.goto("/accounts/link/used-up")
 
 
 @screen
-async def sign_in_with_link(page: Page, house: House) -> None:
+async def sign_in_with_link(page: Page, showcase: Showcase) -> None:
     await page.context.clear_cookies()
-    await page.goto(house.link)
+    await page.goto(showcase.link)
 
 
 @screen
-async def second_step(page: Page, house: House) -> None:
-    await sign_in(page, house)
+async def second_step(page: Page, showcase: Showcase) -> None:
+    await sign_in(page, showcase)
     await page.locator("[name=username]").fill("kenta")
     await page.locator("[name=password]").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in").click()
@@ -46,21 +46,21 @@ async def second_step(page: Page, house: House) -> None:
 
 
 @screen
-async def account_notices(page: Page, house: House) -> None:
-    await sign_in_as(page, house, "priya")
+async def account_notices(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "priya")
     await page.goto("/")
     await expect(page.get_by_role("complementary", name="About your account")).to_contain_text("sign-in link")
 
 
 @screen
-async def join(page: Page, house: House) -> None:
+async def join(page: Page, showcase: Showcase) -> None:
     await page.context.clear_cookies()
-    await page.goto(house.invitation)
+    await page.goto(showcase.invitation)
 
 
 @screen
-async def join_refused(page: Page, house: House) -> None:
-    await join(page, house)
+async def join_refused(page: Page, showcase: Showcase) -> None:
+    await join(page, showcase)
     await page.get_by_label("Your name").fill("Ana")
     await page.get_by_label("User name").fill("mei")
     await page.get_by_label("Password").fill("a long enough passphrase")
@@ -69,22 +69,22 @@ async def join_refused(page: Page, house: House) -> None:
 
 
 @screen
-async def join_signed_in(page: Page, house: House) -> None:
-    await page.goto(house.invitation)
+async def join_signed_in(page: Page, showcase: Showcase) -> None:
+    await page.goto(showcase.invitation)
 
 
 @screen
-async def join_over(page: Page, house: House) -> None:
+async def join_over(page: Page, showcase: Showcase) -> None:
     await page.goto("/join/used-up")
 
 
 @screen
-async def not_found(page: Page, house: House) -> None:
+async def not_found(page: Page, showcase: Showcase) -> None:
     await page.goto("/sessions/s_000000000000000000000000/")
 
 
 @screen
-async def not_allowed(page: Page, house: House) -> None:
+async def not_allowed(page: Page, showcase: Showcase) -> None:
     """A form without the token that Parley gives out."""
     await page.goto("/")
     await page.locator("#begin [name=csrfmiddlewaretoken]").evaluate("field => field.remove()")
@@ -93,61 +93,61 @@ async def not_allowed(page: Page, house: House) -> None:
 
 
 @screen
-async def broken(page: Page, house: House) -> None:
+async def broken(page: Page, showcase: Showcase) -> None:
     async def answer(route: Route) -> None:
-        await route.fulfill(status=500, body=house.broken, content_type="text/html")
+        await route.fulfill(status=500, body=showcase.broken, content_type="text/html")
 
     await page.route("**/broken", answer)
     await page.goto("/broken")
 
 
 @screen
-async def home(page: Page, house: House) -> None:
+async def home(page: Page, showcase: Showcase) -> None:
     await page.goto("/")
     await expect(page.locator(".home-session time").first).not_to_be_empty()
 
 
 @screen
-async def home_simplified(page: Page, house: House) -> None:
-    await speak(page, house, "zh-hans")
-    await home(page, house)
+async def home_simplified(page: Page, showcase: Showcase) -> None:
+    await speak(page, showcase, "zh-hans")
+    await home(page, showcase)
 
 
 @screen
-async def home_traditional(page: Page, house: House) -> None:
-    await speak(page, house, "zh-hant")
-    await home(page, house)
+async def home_traditional(page: Page, showcase: Showcase) -> None:
+    await speak(page, showcase, "zh-hant")
+    await home(page, showcase)
 
 
 @screen
-async def home_refused(page: Page, house: House) -> None:
-    await home(page, house)
+async def home_refused(page: Page, showcase: Showcase) -> None:
+    await home(page, showcase)
     await page.context.set_offline(True)
     await say(page, "Half a thought")
     await expect(page.get_by_role("alert")).to_contain_text("nothing is lost")
 
 
 @screen
-async def home_keys(page: Page, house: House) -> None:
-    await home(page, house)
+async def home_keys(page: Page, showcase: Showcase) -> None:
+    await home(page, showcase)
     await page.locator("#rail-new").press("?")
     await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Ctrl+K")
 
 
 @screen
-async def home_rail(page: Page, house: House) -> None:
-    await home(page, house)
+async def home_rail(page: Page, showcase: Showcase) -> None:
+    await home(page, showcase)
     await open_rail(page)
 
 
 @screen
-async def settings(page: Page, house: House) -> None:
+async def settings(page: Page, showcase: Showcase) -> None:
     await page.goto("/settings/")
 
 
 @screen
-async def settings_saved(page: Page, house: House) -> None:
-    await settings(page, house)
+async def settings_saved(page: Page, showcase: Showcase) -> None:
+    await settings(page, showcase)
     await page.locator("[name=clock][value='24']").check()
     await page.locator("[name=send_key]:not(:checked)").check()
     await page.locator("[name=send_key][value='enter']").check()
@@ -155,9 +155,9 @@ async def settings_saved(page: Page, house: House) -> None:
 
 
 @screen
-async def settings_tokens(page: Page, house: House) -> None:
+async def settings_tokens(page: Page, showcase: Showcase) -> None:
     """One is new, and one is about to be revoked."""
-    await settings(page, house)
+    await settings(page, showcase)
     for name in ("Nightly reports", "The pipeline that builds and checks what everybody in this team has written"):
         await page.get_by_label("Name of a new token").fill(name)
         await page.get_by_role("button", name="Make a token").click()
@@ -166,24 +166,24 @@ async def settings_tokens(page: Page, house: House) -> None:
 
 
 @screen
-async def settings_password(page: Page, house: House) -> None:
-    await settings(page, house)
+async def settings_password(page: Page, showcase: Showcase) -> None:
+    await settings(page, showcase)
     await page.locator("#password-title").scroll_into_view_if_needed()
     await page.get_by_role("button", name="Sign out", exact=True).scroll_into_view_if_needed()
 
 
 @screen
-async def two_step(page: Page, house: House) -> None:
+async def two_step(page: Page, showcase: Showcase) -> None:
     """An app, two passkeys, and codes; one passkey is being renamed."""
-    await sign_in_as(page, house, "kenta")
+    await sign_in_as(page, showcase, "kenta")
     await page.goto("/settings/two-step/")
     await page.get_by_role("list", name="Your passkeys").locator("summary").first.click()
 
 
 @screen
-async def two_step_app(page: Page, house: House) -> None:
+async def two_step_app(page: Page, showcase: Showcase) -> None:
     """Behind the page that asks for the password, once for all pictures."""
-    await sign_in_as(page, house, "mei")
+    await sign_in_as(page, showcase, "mei")
     await page.goto("/settings/two-step/app")
     if "/confirm" in page.url:
         await page.get_by_label("Password").fill(PASSWORD)
@@ -193,11 +193,11 @@ async def two_step_app(page: Page, house: House) -> None:
 
 
 @screen
-async def two_step_passkey(page: Page, house: House) -> None:
+async def two_step_passkey(page: Page, showcase: Showcase) -> None:
     """Passkeys need a host name, which the other screens' address is not."""
     # Cookies of 127.0.0.1 do not go to localhost.
-    home = house.address.replace("127.0.0.1", "localhost")
-    name, value = house.cookies["mei"].split("=", 1)
+    home = showcase.address.replace("127.0.0.1", "localhost")
+    name, value = showcase.cookies["mei"].split("=", 1)
     await page.context.add_cookies([{"name": name, "value": value, "url": home}])
     await page.goto(f"{home}/settings/two-step/passkey")
     if "/confirm" in page.url:
@@ -207,18 +207,18 @@ async def two_step_passkey(page: Page, house: House) -> None:
 
 
 @screen
-async def settings_data(page: Page, house: House) -> None:
-    await settings(page, house)
+async def settings_data(page: Page, showcase: Showcase) -> None:
+    await settings(page, showcase)
     await page.locator("#data").scroll_into_view_if_needed()
 
 
 @screen
-async def reference(page: Page, house: House) -> None:
+async def reference(page: Page, showcase: Showcase) -> None:
     """The page of the API."""
     await page.goto("/api/docs")
 
 
 @screen
-async def settings_simplified(page: Page, house: House) -> None:
-    await speak(page, house, "zh-hans")
-    await settings(page, house)
+async def settings_simplified(page: Page, showcase: Showcase) -> None:
+    await speak(page, showcase, "zh-hans")
+    await settings(page, showcase)

@@ -4,64 +4,64 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import House, screen, sign_in_as
+from tests.browser.screens import Showcase, screen, sign_in_as
 
 LIST = "/admin/chat/session/"
 
 
-async def _of_session(page: Page, house: House) -> None:
-    await sign_in_as(page, house, "admin")
-    session = house.session.strip("/").rpartition("/")[2]
+async def _of_session(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "admin")
+    session = showcase.session.strip("/").rpartition("/")[2]
     await page.goto(f"{LIST}{session.replace('_', '_5F')}/change/?p=1")
 
 
 @screen
-async def staff_home(page: Page, house: House) -> None:
-    await sign_in_as(page, house, "admin")
+async def staff_home(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "admin")
     await page.goto("/admin/")
 
 
 @screen
-async def staff_sessions(page: Page, house: House) -> None:
-    await sign_in_as(page, house, "admin")
+async def staff_sessions(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "admin")
     await page.goto(LIST)
 
 
 @screen
-async def staff_security(page: Page, house: House) -> None:
-    await sign_in_as(page, house, "admin")
+async def staff_security(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "admin")
     await page.goto("/admin/chat/securityevent/")
 
 
 @screen
-async def staff_session(page: Page, house: House) -> None:
-    await _of_session(page, house)
+async def staff_session(page: Page, showcase: Showcase) -> None:
+    await _of_session(page, showcase)
 
 
 @screen
-async def staff_messages(page: Page, house: House) -> None:
-    await _of_session(page, house)
+async def staff_messages(page: Page, showcase: Showcase) -> None:
+    await _of_session(page, showcase)
     await page.locator(".message-row.tool_group").first.scroll_into_view_if_needed()
 
 
 @screen
-async def staff_message(page: Page, house: House) -> None:
-    await _of_session(page, house)
+async def staff_message(page: Page, showcase: Showcase) -> None:
+    await _of_session(page, showcase)
     await page.locator(".message-row.tool_group").first.get_by_role("link").click()
     await expect(page.get_by_label("Arguments")).to_be_visible()
 
 
 @screen
-async def staff_refused(page: Page, house: House) -> None:
-    await staff_message(page, house)
+async def staff_refused(page: Page, showcase: Showcase) -> None:
+    await staff_message(page, showcase)
     await page.get_by_label("Arguments").fill('{"n": }')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_be_visible()
 
 
 @screen
-async def staff_erase(page: Page, house: House) -> None:
+async def staff_erase(page: Page, showcase: Showcase) -> None:
     """What an erasure takes is listed before it is confirmed."""
-    await _of_session(page, house)
+    await _of_session(page, showcase)
     await page.get_by_role("button", name="Erase…").click()
     await expect(page.get_by_label("Erase all of this for good")).to_be_visible()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from playwright.async_api import Page, WebSocketRoute, expect
 
-from tests.browser.screens import House, begin, beside, enter, enter_small, say, screen, speak
+from tests.browser.screens import Showcase, begin, beside, enter, enter_small, say, screen, speak
 
 
 @screen
-async def session(page: Page, house: House) -> None:
-    await enter(page, house.session)
+async def session(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.session)
 
 
 @screen
-async def session_start(page: Page, house: House) -> None:
-    await session(page, house)
+async def session_start(page: Page, showcase: Showcase) -> None:
+    await session(page, showcase)
     first = page.locator("article.user", has_text="Look at the metrics")
     while not await first.count():
         await page.locator("#log").evaluate("log => { log.scrollTop = 0 }")
@@ -23,68 +23,68 @@ async def session_start(page: Page, house: House) -> None:
 
 
 @screen
-async def session_table(page: Page, house: House) -> None:
+async def session_table(page: Page, showcase: Showcase) -> None:
     """A table, two formulas, a quotation and a list."""
-    await session_start(page, house)
+    await session_start(page, showcase)
     await page.locator("table").first.scroll_into_view_if_needed()
 
 
 @screen
-async def session_code(page: Page, house: House) -> None:
+async def session_code(page: Page, showcase: Showcase) -> None:
     """Three hundred lines."""
-    await session(page, house)
+    await session(page, showcase)
     await page.locator("article.assistant pre", has_text="step_70").scroll_into_view_if_needed()
 
 
 @screen
-async def session_tools(page: Page, house: House) -> None:
+async def session_tools(page: Page, showcase: Showcase) -> None:
     """An open tool card and a terminal in view."""
-    await session_start(page, house)
+    await session_start(page, showcase)
     card = page.locator("article.tool_group", has_text="crontab").first
     await card.locator("summary").click()
     await card.scroll_into_view_if_needed()
 
 
 @screen
-async def session_reasoning(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def session_reasoning(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("article.reasoning summary").click()
 
 
 @screen
-async def session_small(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def session_small(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
 
 
 @screen
-async def session_simplified(page: Page, house: House) -> None:
-    await speak(page, house, "zh-hans")
-    await session(page, house)
+async def session_simplified(page: Page, showcase: Showcase) -> None:
+    await speak(page, showcase, "zh-hans")
+    await session(page, showcase)
 
 
 @screen
-async def session_traditional(page: Page, house: House) -> None:
-    await speak(page, house, "zh-hant")
-    await session(page, house)
+async def session_traditional(page: Page, showcase: Showcase) -> None:
+    await speak(page, showcase, "zh-hant")
+    await session(page, showcase)
 
 
 @screen
-async def session_empty(page: Page, house: House) -> None:
-    await enter(page, house.empty)
+async def session_empty(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.empty)
 
 
 @screen
-async def session_read_only(page: Page, house: House) -> None:
-    await enter(page, house.read_only)
+async def session_read_only(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.read_only)
 
 
 @screen
-async def session_archived(page: Page, house: House) -> None:
-    await enter(page, house.archived)
+async def session_archived(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.archived)
 
 
 @screen
-async def session_offline(page: Page, house: House) -> None:
+async def session_offline(page: Page, showcase: Showcase) -> None:
     """Without a connection, with a message that waits."""
     line: list[WebSocketRoute] = []
 
@@ -96,7 +96,7 @@ async def session_offline(page: Page, house: House) -> None:
             route.connect_to_server()
 
     await page.route_web_socket("**/ws/**", lead)
-    await enter_small(page, house)
+    await enter_small(page, showcase)
     await line[0].close()
     await page.context.set_offline(True)
     await expect(page.locator("#connection")).not_to_have_attribute("data-state", "connected")
@@ -105,64 +105,64 @@ async def session_offline(page: Page, house: House) -> None:
 
 
 @screen
-async def session_lost(page: Page, house: House) -> None:
+async def session_lost(page: Page, showcase: Showcase) -> None:
     """The owner has taken it away while it was open."""
-    owner = await beside(page, house, "ana")
+    owner = await beside(page, showcase, "ana")
     await begin(owner, "Between us")
     await owner.get_by_role("button", name="Share", exact=True).click()
     await owner.get_by_role("radio", name="梅雪").check()
     await owner.get_by_role("button", name="Add", exact=True).click()
     guest = owner.get_by_role("button", name="Remove 梅雪")
     await guest.wait_for()
-    name, value = house.cookies["mei"].split("=", 1)
-    await page.context.add_cookies([{"name": name, "value": value, "url": house.address}])
+    name, value = showcase.cookies["mei"].split("=", 1)
+    await page.context.add_cookies([{"name": name, "value": value, "url": showcase.address}])
     await enter(page, owner.url)
     await guest.click()
     await expect(page.locator("#connection")).to_contain_text("no longer have access")
 
 
 @screen
-async def streaming(page: Page, house: House) -> None:
+async def streaming(page: Page, showcase: Showcase) -> None:
     await begin(page, "slow")
     await expect(page.locator("article.assistant")).to_contain_text("takes its")
 
 
 @screen
-async def queued(page: Page, house: House) -> None:
-    await streaming(page, house)
+async def queued(page: Page, showcase: Showcase) -> None:
+    await streaming(page, showcase)
     await say(page, "And then, in the next answer, please say what the three of us should do about the runbook")
     await say(page, "然后呢？")
     await expect(page.locator("#queue article:not(.pending)")).to_have_count(2)
 
 
 @screen
-async def queued_edit(page: Page, house: House) -> None:
-    await queued(page, house)
+async def queued_edit(page: Page, showcase: Showcase) -> None:
+    await queued(page, showcase)
     await page.get_by_role("button", name="Edit the queued message").first.click()
     await expect(page.get_by_role("textbox", name="Queued message")).to_be_focused()
 
 
 @screen
-async def notice(page: Page, house: House) -> None:
+async def notice(page: Page, showcase: Showcase) -> None:
     """What was refused is said above the composer."""
-    await enter(page, house.scratch)
+    await enter(page, showcase.scratch)
     await say(page, "Bad \0 text")
     await expect(page.locator("#notices")).to_contain_text("NUL")
 
 
 @screen
-async def typing(page: Page, house: House) -> None:
+async def typing(page: Page, showcase: Showcase) -> None:
     """Two others are here, one of them writes."""
-    await enter_small(page, house)
+    await enter_small(page, showcase)
     for name in ("mei", "jonas"):
-        other = await beside(page, house, name)
-        await enter(other, house.small)
+        other = await beside(page, showcase, name)
+        await enter(other, showcase.small)
         await other.locator("#text").press_sequentially("Hm")
     await expect(page.locator("#typing")).to_contain_text("are typing")
 
 
 @screen
-async def presence(page: Page, house: House) -> None:
-    await typing(page, house)
+async def presence(page: Page, showcase: Showcase) -> None:
+    await typing(page, showcase)
     await page.locator("#presence button").click()
     await expect(page.get_by_role("dialog", name="Here now")).to_be_visible()

@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import House, is_phone, open_rail, screen, sign_in_as
+from tests.browser.screens import Showcase, is_phone, open_rail, screen, sign_in_as
 
 
 async def go(page: Page, name: str) -> None:
@@ -18,40 +18,40 @@ async def go(page: Page, name: str) -> None:
 
 
 @screen
-async def workspaces(page: Page, house: House) -> None:
+async def workspaces(page: Page, showcase: Showcase) -> None:
     """Something waits in one of the others."""
-    await sign_in_as(page, house, "kenta")
+    await sign_in_as(page, showcase, "kenta")
     await page.goto("/")
     await open_rail(page)
     await expect(page.locator("#rail-switch")).to_contain_text("Unread in another workspace")
 
 
 @screen
-async def workspaces_menu(page: Page, house: House) -> None:
-    await workspaces(page, house)
+async def workspaces_menu(page: Page, showcase: Showcase) -> None:
+    await workspaces(page, showcase)
     await page.locator("#rail-switch").click()
     await expect(page.get_by_role("menuitemradio")).to_have_count(4)
 
 
 @screen
-async def workspaces_long_name(page: Page, house: House) -> None:
+async def workspaces_long_name(page: Page, showcase: Showcase) -> None:
     """The list and home are another team's."""
-    await workspaces(page, house)
+    await workspaces(page, showcase)
     await go(page, "Payments")
     await open_rail(page)
 
 
 @screen
-async def workspaces_folded(page: Page, house: House) -> None:
-    await workspaces(page, house)
+async def workspaces_folded(page: Page, showcase: Showcase) -> None:
+    await workspaces(page, showcase)
     if not is_phone(page):
         await page.locator("#rail-fold").click()
 
 
 @screen
-async def workspaces_found(page: Page, house: House) -> None:
+async def workspaces_found(page: Page, showcase: Showcase) -> None:
     """What is elsewhere says where, in titles and messages."""
-    await workspaces(page, house)
+    await workspaces(page, showcase)
     await go(page, "Ops")
     await open_rail(page)
     await page.locator(".rail-deed[data-action=search]").click()

@@ -50,8 +50,11 @@ class ScriptedRegistry(Registry):
         return replace(agent, tools=(*agent.tools, *self.tools))
 
 
-class House:
+class TestNode:
     """Helpers around one running node. Waits raise TimeoutError instead of hanging."""
+
+    # Its name begins with "Test", but pytest should not collect it.
+    __test__ = False
 
     def __init__(self) -> None:
         self.threads = Threads(2, "test")

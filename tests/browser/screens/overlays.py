@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import FilePayload, Page, expect
 
-from tests.browser.screens import House, begin, beside, enter, enter_small, is_phone, open_rail, screen
+from tests.browser.screens import Showcase, begin, beside, enter, enter_small, is_phone, open_rail, screen
 from tests.support import files
 
 IMAGE: FilePayload = {"name": "Lageplan.png", "mimeType": "image/png", "buffer": files.picture("PNG", (300, 200))}
@@ -13,35 +13,35 @@ PROGRAM: FilePayload = {"name": "setup.exe", "mimeType": "application/x-msdownlo
 
 
 @screen
-async def message_menu(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def message_menu(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("article.assistant").press("m")
     await expect(page.get_by_role("menu", name="Message actions")).to_be_visible()
 
 
 @screen
-async def message_details(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def message_details(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("article.assistant").press("d")
     await expect(page.get_by_role("dialog", name="Details")).to_be_visible()
 
 
 @screen
-async def message_edit(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def message_edit(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("article.user").press("e")
     await expect(page.get_by_role("textbox", name="Edit the message")).to_be_focused()
 
 
 @screen
-async def message_source(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def message_source(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("article.assistant").press("s")
     await expect(page.get_by_role("group", name="Show source")).to_be_visible()
 
 
 @screen
-async def toast(page: Page, house: House) -> None:
+async def toast(page: Page, showcase: Showcase) -> None:
     """Done, and it can be undone."""
     await begin(page, "who")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
@@ -51,66 +51,66 @@ async def toast(page: Page, house: House) -> None:
 
 
 @screen
-async def share(page: Page, house: House) -> None:
-    await enter(page, house.session)
+async def share(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.session)
     await page.get_by_role("button", name="Share").click()
     await expect(page.get_by_role("dialog")).to_contain_text("Priya")
 
 
 @screen
-async def share_link(page: Page, house: House) -> None:
+async def share_link(page: Page, showcase: Showcase) -> None:
     """People to add, and a link that was just made."""
-    await enter_small(page, house)
+    await enter_small(page, showcase)
     await page.get_by_role("button", name="Share").click()
     await page.get_by_role("button", name="Create link").click()
     await expect(page.get_by_label("Invitation link")).to_be_visible()
 
 
 @screen
-async def share_viewer(page: Page, house: House) -> None:
-    await enter(page, house.read_only)
+async def share_viewer(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.read_only)
     await page.get_by_role("button", name="People", exact=True).click()
     await page.get_by_text("Leave this session…").click()
 
 
 @screen
-async def model_picker(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def model_picker(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("#model").click()
     await expect(page.get_by_role("listbox", name="Models")).to_be_visible()
 
 
 @screen
-async def figures(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def figures(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("#figures").click()
     await expect(page.get_by_role("dialog", name="Context and tokens")).to_be_visible()
 
 
 @screen
-async def more(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def more(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("#more").click()
     await expect(page.get_by_role("menu")).to_be_visible()
 
 
 @screen
-async def rename(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def rename(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("#rename").click()
     await expect(page.locator("#title-input")).to_be_focused()
 
 
 @screen
-async def panel(page: Page, house: House) -> None:
-    await enter(page, house.session)
+async def panel(page: Page, showcase: Showcase) -> None:
+    await enter(page, showcase.session)
     await page.keyboard.press("Control+.")
     await expect(page.get_by_role("textbox", name="System prompt")).to_be_visible()
 
 
 @screen
-async def panel_end(page: Page, house: House) -> None:
-    await panel(page, house)
+async def panel_end(page: Page, showcase: Showcase) -> None:
+    await panel(page, showcase)
     await page.locator(".usage-models, .usage-figures").last.scroll_into_view_if_needed()
 
 
@@ -121,20 +121,20 @@ async def open_context(page: Page) -> None:
 
 
 @screen
-async def panel_context(page: Page, house: House) -> None:
+async def panel_context(page: Page, showcase: Showcase) -> None:
     """What the model gets next, the long session's last page."""
-    await enter(page, house.session)
+    await enter(page, showcase.session)
     await open_context(page)
 
 
 @screen
-async def panel_context_end(page: Page, house: House) -> None:
-    await panel_context(page, house)
+async def panel_context_end(page: Page, showcase: Showcase) -> None:
+    await panel_context(page, showcase)
     await page.locator(".context-list > li").last.scroll_into_view_if_needed()
 
 
 @screen
-async def panel_context_past(page: Page, house: House) -> None:
+async def panel_context_past(page: Page, showcase: Showcase) -> None:
     """What was sent for an answer, after a user has edited the question."""
     await begin(page, "tools")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
@@ -148,11 +148,11 @@ async def panel_context_past(page: Page, house: House) -> None:
 
 
 @screen
-async def panel_clash(page: Page, house: House) -> None:
+async def panel_clash(page: Page, showcase: Showcase) -> None:
     """Two have changed the system prompt at once."""
-    other = await beside(page, house, "mei")
+    other = await beside(page, showcase, "mei")
     for each in (page, other):
-        await enter(each, house.small)
+        await enter(each, showcase.small)
         await each.keyboard.press("Control+.")
         await each.get_by_role("textbox", name="System prompt").fill("Be brief.")
     await page.get_by_role("textbox", name="System prompt").fill("Answer in three sentences, with sources.")
@@ -161,33 +161,33 @@ async def panel_clash(page: Page, house: House) -> None:
     await expect(page.locator("#prompt-clash")).to_be_visible()
 
 
-async def search(page: Page, house: House, words: str) -> None:
-    await enter_small(page, house)
+async def search(page: Page, showcase: Showcase, words: str) -> None:
+    await enter_small(page, showcase)
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox", name="Search sessions, messages and actions").fill(words)
 
 
 @screen
-async def palette(page: Page, house: House) -> None:
-    await search(page, house, "")
+async def palette(page: Page, showcase: Showcase) -> None:
+    await search(page, showcase, "")
     await expect(page.get_by_role("option").first).to_be_visible()
 
 
 @screen
-async def palette_found(page: Page, house: House) -> None:
-    await search(page, house, "report")
+async def palette_found(page: Page, showcase: Showcase) -> None:
+    await search(page, showcase, "report")
     await expect(page.locator(".palette mark").first).to_be_visible()
 
 
 @screen
-async def palette_nothing(page: Page, house: House) -> None:
-    await search(page, house, "qqqqq")
+async def palette_nothing(page: Page, showcase: Showcase) -> None:
+    await search(page, showcase, "qqqqq")
     await expect(page.get_by_text("Nothing found").first).to_be_visible()
 
 
 @screen
-async def rail_menu(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def rail_menu(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await open_rail(page)
     row = page.locator(".rail-row").nth(3)
     await row.hover()
@@ -196,8 +196,8 @@ async def rail_menu(page: Page, house: House) -> None:
 
 
 @screen
-async def rail_rename(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def rail_rename(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await open_rail(page)
     row = page.locator(".rail-row[data-mine=yes]").first
     await row.hover()
@@ -207,77 +207,77 @@ async def rail_rename(page: Page, house: House) -> None:
 
 
 @screen
-async def rail_select(page: Page, house: House) -> None:
-    await rail_menu(page, house)
+async def rail_select(page: Page, showcase: Showcase) -> None:
+    await rail_menu(page, showcase)
     await page.get_by_role("menuitem", name="Select").click()
     await page.locator(".rail-check").nth(5).check()
     await expect(page.locator("#rail-count")).to_have_text("2 selected")
 
 
 @screen
-async def rail_archived(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def rail_archived(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await open_rail(page)
     await page.get_by_role("button", name="Archived sessions").click()
     await expect(page.locator("#rail-back")).to_be_focused()
 
 
 @screen
-async def rail_folded(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def rail_folded(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     if not is_phone(page):
         await page.locator("#rail-fold").click()
 
 
 @screen
-async def find(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def find(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.keyboard.press("Control+f")
     await page.get_by_role("textbox", name="Words to find").fill("pictures")
     await expect(page.locator(".find output")).to_contain_text("of")
 
 
 @screen
-async def keys(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def keys(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.locator("article.assistant").press("?")
     await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Stop the agent")
 
 
-async def write(page: Page, house: House, text: str) -> None:
+async def write(page: Page, showcase: Showcase, text: str) -> None:
     """Write a draft, which stays, where it is in no one's way."""
-    await enter(page, house.scratch)
+    await enter(page, showcase.scratch)
     await page.locator("#text").fill(text)
 
 
 @screen
-async def slash(page: Page, house: House) -> None:
-    await write(page, house, "/")
+async def slash(page: Page, showcase: Showcase) -> None:
+    await write(page, showcase, "/")
     await expect(page.locator("#completion [role=option]").first).to_be_visible()
 
 
 @screen
-async def mention(page: Page, house: House) -> None:
-    await write(page, house, "Ask @")
+async def mention(page: Page, showcase: Showcase) -> None:
+    await write(page, showcase, "Ask @")
     await expect(page.locator("#completion [role=option]").first).to_be_visible()
 
 
 @screen
-async def uploads(page: Page, house: House) -> None:
+async def uploads(page: Page, showcase: Showcase) -> None:
     """Two files that are there, one that is refused."""
-    await write(page, house, "")
+    await write(page, showcase, "")
     await page.locator("#files").set_input_files([IMAGE, NOTES, PROGRAM])
     await expect(page.locator(".chip[data-state=ready]")).to_have_count(2)
     await expect(page.locator(".chip[data-state=failed]")).to_have_count(1)
 
 
 @screen
-async def long_draft(page: Page, house: House) -> None:
-    await write(page, house, "Line of a long draft, with a word or two more than would fit on a phone\n" * 30)
+async def long_draft(page: Page, showcase: Showcase) -> None:
+    await write(page, showcase, "Line of a long draft, with a word or two more than would fit on a phone\n" * 30)
 
 
 @screen
-async def lightbox(page: Page, house: House) -> None:
-    await enter_small(page, house)
+async def lightbox(page: Page, showcase: Showcase) -> None:
+    await enter_small(page, showcase)
     await page.get_by_role("list", name="Images").get_by_role("link").first.click()
     await expect(page.get_by_role("dialog", name="Image")).to_be_visible()
