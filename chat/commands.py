@@ -14,11 +14,11 @@ from chat import long_json
 from chat.models import SessionRole
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
-# A client's own, by which a request that is repeated is known.
+# Chosen by the client. A repeated request has the same one.
 Key = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")]
-# A revision or a place, as a column can hold it.
+# A revision or a position, in the range of its column.
 Number = Annotated[int, Field(ge=0, lt=2**62)]
-# Every viewer gets it with every look at the session.
+# In characters. Every page of the session holds the prompt.
 LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
 # JSON in UTF-8 takes up to six bytes for a character, for example \u0001.
@@ -39,8 +39,8 @@ def longest_frame() -> int:
     return BYTES_PER_CHARACTER * longest_text + FRAME_OVERHEAD
 
 
-class Malformed(ValueError):  # named for what the frame is
-    """The frame is not a command; the text says why. `ref` is the frame's own, where it had one."""
+class MalformedCommand(ValueError):
+    """The frame is not a command, for the reason in the message. `ref` is that of the frame, if it has one."""
 
     def __init__(self, message: str, ref: str | None = None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Malformed(ValueError):  # named for what the frame is
 
 
 class Command(BaseModel):
-    """What a client asks for. `ref` comes back with the answer."""
+    """A request of a client. The answer repeats its `ref`."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
     type: str
@@ -62,7 +62,7 @@ class SessionCommand(Command):
     needs: ClassVar[SessionRole] = SessionRole.EDITOR
     # The rate limit that counts it here. None: never refused, or counted by its service.
     limit: ClassVar[Literal["changes", "turns"] | None] = "changes"
-    # Whether guests, who are members of no workspace of the session, may give it.
+    # Whether guests of the session's workspace may give it.
     for_guests: ClassVar[bool] = True
 
 
@@ -144,8 +144,8 @@ class CancelRun(SessionCommand):
     type: Literal["cancel"]
 
 
-class Withdrawing(SessionCommand):
-    """A command that may withdraw messages: refused where there are more than `at_most`, beside the last answer.
+class WithdrawingCommand(SessionCommand):
+    """A command that may withdraw messages. It is refused if that would be more than `at_most` besides the last answer.
 
     `preview` only asks what it would withdraw.
     """
@@ -155,7 +155,7 @@ class Withdrawing(SessionCommand):
 
 
 @command
-class Retry(Withdrawing):
+class Retry(WithdrawingCommand):
     limit = "turns"
 
     type: Literal["retry"]
@@ -163,7 +163,7 @@ class Retry(Withdrawing):
 
 
 @command
-class RunTools(Withdrawing):
+class RunTools(WithdrawingCommand):
     limit = "turns"
 
     type: Literal["run_tools"]
@@ -171,7 +171,7 @@ class RunTools(Withdrawing):
 
 
 @command
-class RestoreAttempt(Withdrawing):
+class RestoreAttempt(WithdrawingCommand):
     limit = "turns"
 
     type: Literal["restore_attempt"]
@@ -334,23 +334,23 @@ _TYPES = {name for kind in COMMANDS for name in get_args(kind.model_fields["type
 
 
 def parse(frame: str) -> Command:
-    """Read a frame. Raises Malformed: no JSON, no object, an unknown type, missing or wrong fields."""
+    """Read a frame. Raises MalformedCommand: no JSON, no object, an unknown type, missing or wrong fields."""
     try:
         data = long_json.loads(frame)
     except (ValueError, RecursionError):
-        raise Malformed("The frame is not JSON.") from None
+        raise MalformedCommand("The frame is not JSON.") from None
     if not isinstance(data, dict):
-        raise Malformed("The frame is not a JSON object.")
+        raise MalformedCommand("The frame is not a JSON object.")
     return checked(data)
 
 
 def checked(data: dict[str, Any]) -> Command:
-    """Take JSON's values as a command. Raises Malformed: an unknown type, missing or wrong fields."""
+    """Take JSON's values as a command. Raises MalformedCommand: an unknown type, missing or wrong fields."""
     ref = _ref(data)
     try:
         return _adapter.validate_python(data)
     except ValidationError as error:
-        raise Malformed(_explain(error), ref) from None
+        raise MalformedCommand(_explain(error), ref) from None
 
 
 def _ref(data: dict[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""The sockets: they read commands, answer them, and hand the rest to the hub. Nothing waits for a run here."""
+"""The WebSocket consumers: read commands, answer them, and leave the rest to the hub. None of them waits for a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat import languages
 from chat.access import session_for
-from chat.commands import Command, Known, Malformed, Ping, SessionCommand, Sync, longest_frame, parse
+from chat.commands import Command, Known, MalformedCommand, Ping, SessionCommand, Sync, longest_frame, parse
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
@@ -44,25 +44,25 @@ from chat.services.people.second_factor import is_missing
 
 logger = logging.getLogger(__name__)
 
-# A client may send this many frames at once, and this many per second for long.
+# The rate limit of a socket: so many frames at once, and so many a second in the long run.
 BURST = 120
 RATE = 20.0
-# A long frame counts as one more for each of so many characters.
+# A long frame counts as one frame more for each of these.
 CHARS_PER_FRAME = 200_000
 
 
 class AuthenticatedConsumer(AsyncWebsocketConsumer):
-    """A socket of a signed-in user. Subclasses define what it is for."""
+    """A socket of a signed-in user. Subclasses say what it is for."""
 
     protocol: ClassVar[Protocol] = "page"
-    # The hub listens for all sockets of the process: a channel for each would cost every other one time.
+    # The hub listens once for all sockets of the process. A channel layer of each socket would slow down the others.
     channel_layer_alias = "none"
 
     user: User
     origin: Origin
     hub: Hub
     token: ApiToken | None = None
-    outbox: SocketQueue | None = None
+    socket_queue: SocketQueue | None = None
     allowance = float(BURST)
     allowed_at = 0.0
 
@@ -76,7 +76,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
-        """Accept every socket. One that may not stay is closed with a code that says why."""
+        """Accept every socket, then close those without access with a code that says why."""
         await self.accept()
         self.hub = runtime.hub()
         try:
@@ -102,61 +102,61 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         return user if isinstance(user, User) and not is_missing(user, self.scope["session"]) else None
 
     async def enter(self) -> None:
-        """Let the person in."""
+        """Subscribe the signed-in user."""
         raise NotImplementedError
 
-    async def handle_command(self, outbox: SocketQueue, command: Command) -> None:
+    async def handle_command(self, socket_queue: SocketQueue, command: Command) -> None:
         """Handle a command and answer it."""
         raise NotImplementedError
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Whatever is wrong with a command, the socket stays open."""
-        outbox = self.outbox
-        if outbox is None or outbox.closed:
+        """Handle a frame. A faulty one is answered with an error and the socket stays open."""
+        socket_queue = self.socket_queue
+        if socket_queue is None or socket_queue.closed:
             return
         if not self._may_send(len(text_data or bytes_data or "")):
-            outbox.close(TOO_MANY_FRAMES)
+            socket_queue.close(TOO_MANY_FRAMES)
         elif text_data is None or len(text_data) > longest_frame():
-            _refuse(outbox, None, "malformed", f"Commands are JSON texts of at most {longest_frame()} bytes.")
+            _refuse(socket_queue, None, "malformed", f"Commands are JSON texts of at most {longest_frame()} bytes.")
         else:
-            await self._read(outbox, text_data)
+            await self._read(socket_queue, text_data)
 
-    async def _read(self, outbox: SocketQueue, frame: str) -> None:
+    async def _read(self, socket_queue: SocketQueue, frame: str) -> None:
         try:
             command = parse(frame)
-        except Malformed as error:
-            _refuse(outbox, error.ref, "malformed", str(error))
+        except MalformedCommand as error:
+            _refuse(socket_queue, error.ref, "malformed", str(error))
             return
         if isinstance(command, Ping):
-            outbox.answer(PONG[self.protocol])
+            socket_queue.answer(PONG[self.protocol])
         else:
-            await self.handle_command(outbox, command)
+            await self.handle_command(socket_queue, command)
 
-    def make_outbox(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
+    def make_socket_queue(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
         return SocketQueue(
             self.protocol,
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
-            credential=self._entry(),
+            credential=self._credential(),
             name=name or self.user.sender,
             language=self.language(),
             role=role,
         )
 
-    def _entry(self) -> Credential | None:
-        """Return by what the user was let in; the socket ends with it (LIVE-06)."""
+    def _credential(self) -> Credential | None:
+        """Return the token or login of the socket, which is closed when it ends (LIVE-06)."""
         if self.token is not None:
             return Token(self.token.pk)
         key = self.scope["session"].session_key
         return Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None
 
     def language(self) -> str:
-        """What the person is spoken to in: what their page says that it was drawn in."""
-        return languages.offered(self.asked("lang"))
+        """Return the language of the page, which sends it in the address."""
+        return languages.offered(self.query_parameter("lang"))
 
-    def asked(self, name: str) -> str:
-        """What the address says behind its "?"."""
+    def query_parameter(self, name: str) -> str:
+        """Return a parameter of the address's query string; "" without it."""
         return parse_qs(self.scope["query_string"].decode("latin-1")).get(name, [""])[-1]
 
     def _may_send(self, size: int) -> bool:
@@ -174,87 +174,88 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
 
 
 class NotificationConsumer(AuthenticatedConsumer):
-    """For pages that show no session: they are notified when a session list changed (docs/protocol.md, 5)."""
+    """The socket of pages without a session: notifies them when a session list changed (docs/protocol.md, 5)."""
 
     async def enter(self) -> None:
-        self.outbox = self.make_outbox()
-        self.hub.enter(self.outbox)
+        self.socket_queue = self.make_socket_queue()
+        self.hub.enter(self.socket_queue)
 
     async def disconnect(self, code: int) -> None:
-        if self.outbox is not None:
-            self.outbox.leave()
-            self.hub.exit(self.outbox)
+        if self.socket_queue is not None:
+            self.socket_queue.leave()
+            self.hub.exit(self.socket_queue)
 
-    async def handle_command(self, outbox: SocketQueue, command: Command) -> None:
-        _refuse(outbox, command.ref, "no_such_session", "This socket is on no session.")
+    async def handle_command(self, socket_queue: SocketQueue, command: Command) -> None:
+        _refuse(socket_queue, command.ref, "no_such_session", "This socket is on no session.")
 
 
 @dataclass(slots=True)
 class Viewer:
-    """A socket with access to a session: what is sent to it, and how it catches up."""
+    """A socket with access to a session: its outgoing frames, its feed and its catch-up."""
 
-    outbox: SocketQueue
+    socket_queue: SocketQueue
     feed: Feed
-    wanted: Sync | None = None
+    pending_sync: Sync | None = None
     syncing: asyncio.Task[None] | None = None
 
 
 class SessionConsumer(AuthenticatedConsumer):
-    """One socket on one session. Subclasses differ only in the protocol that the hub shows them."""
+    """A socket on a session. Subclasses differ in the protocol and in how they authenticate."""
 
     session_id: str
     viewer: Viewer | None = None
 
     async def enter(self) -> None:
-        """Subscribe a user who may see the session."""
+        """Subscribe a user with access to the session; close the socket of any other."""
         self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
         try:
             role, name = await self.hub.threads.run(_role_and_name, self.user, self.session_id)
         except NoSuchSession:
             await self.close(NO_SUCH_SESSION)
         except (DatabaseError, InterfaceError) as error:
-            logger.warning("A socket could not be let in: %s", error)
+            logger.warning("A socket could not be subscribed: %s", error)
             await self.close(TRY_LATER)
         else:
-            self.outbox = self.make_outbox(role, name)
-            self.viewer = Viewer(self.outbox, self.hub.watch(self.session_id, self.outbox))
+            self.socket_queue = self.make_socket_queue(role, name)
+            self.viewer = Viewer(self.socket_queue, self.hub.watch(self.session_id, self.socket_queue))
 
     async def disconnect(self, code: int) -> None:
         if self.viewer is not None:
             if self.viewer.syncing is not None:
                 self.viewer.syncing.cancel()
-            self.viewer.outbox.leave()
-            self.hub.unwatch(self.viewer.feed, self.viewer.outbox)
+            self.viewer.socket_queue.leave()
+            self.hub.unwatch(self.viewer.feed, self.viewer.socket_queue)
 
-    async def handle_command(self, outbox: SocketQueue, command: Command) -> None:
+    async def handle_command(self, socket_queue: SocketQueue, command: Command) -> None:
         if self.viewer is None:
             return
         if isinstance(command, Sync):
             self._catch_up(self.viewer, command)
         elif isinstance(command, SessionCommand):
-            await _answered(self.viewer.outbox, command, self._execute(outbox, command))
+            await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
 
     def _catch_up(self, viewer: Viewer, command: Sync) -> None:
-        """Catch up beside the commands, which need not wait for it. Of several that wait the last one counts."""
-        viewer.wanted = command
+        """Catch up in a task, so that commands need not wait. Of several waiting requests only the last one counts."""
+        viewer.pending_sync = command
         if viewer.syncing is None:
-            viewer.syncing = asyncio.get_running_loop().create_task(self._catch_up_all(viewer))
+            viewer.syncing = asyncio.get_running_loop().create_task(self._catch_up_until_current(viewer))
 
-    async def _catch_up_all(self, viewer: Viewer) -> None:
-        while (command := viewer.wanted) is not None and not viewer.outbox.closed:
-            viewer.wanted = None
+    async def _catch_up_until_current(self, viewer: Viewer) -> None:
+        while (command := viewer.pending_sync) is not None and not viewer.socket_queue.closed:
+            viewer.pending_sync = None
             have = {message_id: _known(known) for message_id, known in command.have.items()}
             async with self.hub.catching_up(self.user.pk):
-                await _answered(viewer.outbox, command, viewer.feed.sync(viewer.outbox, self.user, command.since, have))
-                await viewer.outbox.answered()
+                work = viewer.feed.sync(viewer.socket_queue, self.user, command.since, have)
+                await _answer(viewer.socket_queue, command, work)
+                await viewer.socket_queue.answered()
         viewer.syncing = None
 
-    async def _execute(self, outbox: SocketQueue, command: SessionCommand) -> None:
-        result = await self.hub.threads_for(command).run(self._carry_out, outbox.language, command)
-        outbox.answer(_dump({"type": "ack", "ref": command.ref, **result}))
+    async def _execute(self, socket_queue: SocketQueue, command: SessionCommand) -> None:
+        result = await self.hub.threads_for(command).run(self._execute_in_thread, socket_queue.language, command)
+        socket_queue.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
-    def _carry_out(self, language: str, command: SessionCommand) -> Json:
-        """Runs in a thread of the hub, which has neither the language nor the origin of its own."""
+    def _execute_in_thread(self, language: str, command: SessionCommand) -> Json:
+        """Execute a command in a thread of the hub, with the language and the origin of this socket."""
         with acting_from(self.origin):
             return languages.speaking(language, execute, self.user, self.session_id, command)
 
@@ -264,20 +265,20 @@ def _role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
     return role, sender_in(session, user)
 
 
-async def _answered(outbox: SocketQueue, command: Command, work: Coroutine[Any, Any, None]) -> None:
-    """Do what a command asks; a failure is an answer too."""
+async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[Any, Any, None]) -> None:
+    """Await the work of a command; answer with the error if it fails."""
     try:
         await work
     except NoSuchSession:
-        outbox.close(NO_ACCESS)
+        socket_queue.close(NO_ACCESS)
     except ServiceError as error:
-        _refuse(outbox, command.ref, error.code, error.message, **error.details)
+        _refuse(socket_queue, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):
         logger.exception("A command could not be carried out")
-        _refuse(outbox, command.ref, "unavailable", languages.speaking(outbox.language, unavailable))
+        _refuse(socket_queue, command.ref, "unavailable", languages.speaking(socket_queue.language, unavailable))
     except Exception:
         logger.exception("A command failed")
-        _refuse(outbox, command.ref, "internal", languages.speaking(outbox.language, _internal))
+        _refuse(socket_queue, command.ref, "internal", languages.speaking(socket_queue.language, _internal))
 
 
 def _read_only() -> str:
@@ -288,8 +289,8 @@ def _internal() -> str:
     return _("Something went wrong. The error was logged.")
 
 
-def _refuse(outbox: SocketQueue, ref: str | None, code: str, message: str, **details: Any) -> None:
-    outbox.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message, **details}))
+def _refuse(socket_queue: SocketQueue, ref: str | None, code: str, message: str, **details: Any) -> None:
+    socket_queue.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message, **details}))
 
 
 def _known(known: Known | int) -> Json:
@@ -320,10 +321,10 @@ class EventsConsumer(SessionConsumer):
         self.token = await self.hub.threads.run(api_tokens.recognised, secret)
         return self.token.user if self.token else None
 
-    async def _execute(self, outbox: SocketQueue, command: SessionCommand) -> None:
+    async def _execute(self, socket_queue: SocketQueue, command: SessionCommand) -> None:
         if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
-            raise ServiceError("read_only_token", languages.speaking(outbox.language, _read_only))
-        await super()._execute(outbox, command)
+            raise ServiceError("read_only_token", languages.speaking(socket_queue.language, _read_only))
+        await super()._execute(socket_queue, command)
 
     def language(self) -> str:
         header = dict(self.scope["headers"]).get(b"accept-language", b"")
@@ -338,5 +339,5 @@ class PageConsumer(SessionConsumer):
     async def enter(self) -> None:
         """Accept the page, and reload it if the viewer's role or workspace changed since it was rendered."""
         await super().enter()
-        if self.outbox is not None and self.asked("role") not in ("", self.outbox.role):
-            self.outbox.answer(RELOAD)
+        if self.socket_queue is not None and self.query_parameter("role") not in ("", self.socket_queue.role):
+            self.socket_queue.answer(RELOAD)

@@ -26,7 +26,7 @@ from chat.commands import (
     Include,
     IncludeBefore,
     Known,
-    Malformed,
+    MalformedCommand,
     MarkRead,
     Ping,
     Remove,
@@ -193,7 +193,7 @@ def test_every_command_on_a_session_has_a_handler() -> None:
 @pytest.mark.parametrize(("frame", "place"), BAD, ids=lambda text: text[:40])
 def test_bad_frame_is_malformed_and_says_where(frame: str, place: str) -> None:
     """MSG-12: in a few words, whatever its size."""
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedCommand) as caught:
         parse(frame)
     assert place in str(caught.value)
     assert len(str(caught.value)) <= LONGEST_EXPLANATION
@@ -201,7 +201,7 @@ def test_bad_frame_is_malformed_and_says_where(frame: str, place: str) -> None:
 
 def test_malformed_frame_keeps_its_ref() -> None:
     """MSG-12: so that a user who sent it knows what was refused."""
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedCommand) as caught:
         parse('{"type":"send","ref":"mine"}')
     assert caught.value.ref == "mine"
 
@@ -221,7 +221,7 @@ def test_any_values_are_read_or_malformed(values: dict[str, Any], kind: str) -> 
     """MSG-12: no frame raises anything else."""
     try:
         command = parse(json.dumps({**values, "type": kind}))
-    except Malformed:
+    except MalformedCommand:
         return
     assert command.type == kind
 
@@ -230,5 +230,5 @@ def test_any_values_are_read_or_malformed(values: dict[str, Any], kind: str) -> 
 @settings(deadline=None)
 def test_any_text_is_malformed_or_read(frame: str) -> None:
     """MSG-12: likewise what is no JSON at all."""
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedCommand):
         parse(frame + "{")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat import long_json
-from chat.commands import Malformed, longest_frame, parse
+from chat.commands import MalformedCommand, longest_frame, parse
 from tests.support.effort import cases
 
 values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=3), max_size=3)
@@ -69,6 +69,6 @@ def test_other_long_texts_are_refused(text: str) -> None:
 def test_no_frame_holds_up_the_event_loop(text: str) -> None:
     """The largest frames that are taken: CPU time of this thread, which other processes do not change."""
     started = thread_time()
-    with suppress(Malformed):
+    with suppress(MalformedCommand):
         parse(text)
     assert thread_time() - started < 0.1

@@ -17,7 +17,7 @@ MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
 def make_command(kind: str, **fields: Any) -> SessionCommand:
-    """Make a command from the fields of a request; leave out those that are None. Raises Malformed."""
+    """Make a command from the fields of a request; leave out those that are None. Raises MalformedCommand."""
     command = checked({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
     if not isinstance(command, SessionCommand):
         raise TypeError(f"{kind} is a command to a socket")
@@ -25,12 +25,12 @@ def make_command(kind: str, **fields: Any) -> SessionCommand:
 
 
 def run_command(request: ApiRequest, session_id: str, kind: str, **fields: Any) -> Json:
-    """Run a command in a session; return its result. Raises Malformed, ServiceError."""
+    """Run a command in a session; return its result. Raises MalformedCommand, ServiceError."""
     return amend(user=request.user, session_id=session_id, commands=[make_command(kind, **fields)])[0]
 
 
 def run_message_command(request: ApiRequest, session_id: str, message_id: str, kind: str, **fields: Any) -> Json:
-    """Run a command on a message that has the revision of `If-Match`. Raises Malformed, ServiceError."""
+    """Run a command on a message that has the revision of `If-Match`. Raises MalformedCommand, ServiceError."""
     return run_message_commands(request, session_id, message_id, [(kind, fields)])[0]
 
 

@@ -18,7 +18,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
-from chat.commands import LONGEST_EXPLANATION, Malformed
+from chat.commands import LONGEST_EXPLANATION, MalformedCommand
 from chat.db import is_away
 from chat.errors import (
     Busy,
@@ -110,7 +110,7 @@ class Problem(Schema):
 def install(api: NinjaAPI) -> None:
     """Answer all expected errors with problems. Other exceptions are bugs: they are logged and answered with 500."""
     api.add_exception_handler(ServiceError, _service_error)
-    api.add_exception_handler(Malformed, _malformed)
+    api.add_exception_handler(MalformedCommand, _malformed)
     api.add_exception_handler(ValidationError, _invalid)
     api.add_exception_handler(AuthenticationError, _signed_out)
     api.add_exception_handler(HttpError, _http_error)

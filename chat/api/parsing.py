@@ -14,7 +14,7 @@ from ninja.parser import Parser
 from pydantic import ConfigDict, Field
 
 from chat import long_json
-from chat.commands import Malformed
+from chat.commands import MalformedCommand
 
 # A name of an agent, provider or model. PostgreSQL stores no NUL characters.
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
@@ -54,7 +54,7 @@ def refuse_unknown_query(operation: Operation) -> None:
     @wraps(view)
     def checked(request: HttpRequest, **values: Any) -> HttpResponseBase:
         if unknown := sorted(request.GET.keys() - known):
-            raise Malformed(f"{unknown[0][:80]}: There is no such query parameter.")
+            raise MalformedCommand(f"{unknown[0][:80]}: There is no such query parameter.")
         response: HttpResponseBase = view(request, **values)
         return response
 

@@ -19,7 +19,15 @@ from chat.api.commands import make_command
 from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, parse_cursor, session_out, summary_out
-from chat.commands import LONGEST_PROMPT, MOST_ROUNDS, MOST_TOOLS, EffortName, Malformed, SessionCommand, ToolName
+from chat.commands import (
+    LONGEST_PROMPT,
+    MOST_ROUNDS,
+    MOST_TOOLS,
+    EffortName,
+    MalformedCommand,
+    SessionCommand,
+    ToolName,
+)
 from chat.dispatch import amend
 from chat.models import Session
 from chat.queries.session_list import ListFilter, listed_before
@@ -197,7 +205,7 @@ def _commands(body: SessionChanges) -> Iterator[SessionCommand]:
     if body.agent is not None:
         yield make_command("set_agent", agent=body.agent)
     if (body.provider is None) != (body.model is None):
-        raise Malformed("model: Name the provider and the model together.")
+        raise MalformedCommand("model: Name the provider and the model together.")
     if body.provider is not None:
         yield make_command("set_model", provider=body.provider, model=body.model)
     config = body.config.model_dump() if body.config else {}

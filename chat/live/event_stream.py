@@ -27,7 +27,7 @@ OF_TEXTS = re.compile(r'\{"type":"(?:text_delta|reasoning_delta|response_done|ch
 class Source(Protocol):
     """The session's feed, as far as a stream needs it."""
 
-    async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None: ...
+    async def sync(self, socket_queue: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None: ...
 
 
 class EventStream(SocketQueue):

@@ -316,30 +316,30 @@ class Feed:
 
     # -- viewers that catch up ----------------------------------------------------------------------------------------
 
-    async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
+    async def sync(self, socket_queue: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
         """Bring one viewer up to date: the changes of the rows since its revision, then the live stream (LIVE-02).
 
         `have` tells how much of each streaming message the viewer has, None that this is not known. Raises
         NoSuchSession if the user has lost access.
         """
-        await outbox.answered()
-        if outbox.closed:
+        await socket_queue.answered()
+        if socket_queue.closed:
             return
-        outbox.pause()
+        socket_queue.pause()
         frames, reached = list[str](), 0
         try:
             await self.arrived()
-            viewer = outbox.protocol, outbox.language, user
+            viewer = socket_queue.protocol, socket_queue.language, user
             answer = await self._threads.run(sync.read, *viewer, self.session_id, since, have)
             await self._update_texts(answer.revision, {message.id: message.text for message in answer.streaming})
-            texts = [dump(frame) async for frame in self._live_texts(outbox.protocol, answer, have or {})]
+            texts = [dump(frame) async for frame in self._live_texts(socket_queue.protocol, answer, have or {})]
             frames = [*answer.frames, *texts]
             reached = answer.revision
         finally:
-            outbox.release(frames, reached)
+            socket_queue.release(frames, reached)
         if people := self.people.shown:
-            make = presence_event if outbox.protocol == "events" else presence_frame
-            outbox.put(dump(speaking(outbox.language, make, people)))
+            make = presence_event if socket_queue.protocol == "events" else presence_frame
+            socket_queue.put(dump(speaking(socket_queue.language, make, people)))
 
     async def arrived(self) -> None:
         """Wait, for a limited time, until no event after the next read of the rows can be missed."""

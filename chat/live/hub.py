@@ -113,13 +113,13 @@ class Hub:
         if not feed.subscribers:
             asyncio.get_running_loop().call_later(LINGER, self._drop_if_unwatched, feed)
 
-    def enter(self, outbox: SocketQueue) -> None:
+    def enter(self, socket_queue: SocketQueue) -> None:
         """Let a page listen that shows no session."""
-        self._note_socket(outbox)
-        self._without_session.add(outbox)
+        self._note_socket(socket_queue)
+        self._without_session.add(socket_queue)
 
-    def exit(self, outbox: SocketQueue) -> None:
-        self._without_session.discard(outbox)
+    def exit(self, socket_queue: SocketQueue) -> None:
+        self._without_session.discard(socket_queue)
 
     # -- how much one user may have open ----------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class Hub:
         """Repair what was lost: events, subscriptions, and notices that a user lost access."""
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
-            self._without_session = {outbox for outbox in self._without_session if not outbox.closed}
+            self._without_session = {socket_queue for socket_queue in self._without_session if not socket_queue.closed}
             self._forget_absent_users()
             try:
                 await self._beacon([feed for feed in self._feeds.values() if feed.subscribers])

@@ -53,6 +53,6 @@ class SessionListNotifier:
         self._sessions, self._people = set(), set()
         if sessions and any(True for _ in self._pages()):
             people = people | await self._threads.run(access.people_in, sessions)
-        for outbox in self._pages():
-            if outbox.user_id in people:
-                outbox.put(NOTICE)
+        for socket_queue in self._pages():
+            if socket_queue.user_id in people:
+                socket_queue.put(NOTICE)

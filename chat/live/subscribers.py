@@ -44,10 +44,10 @@ class Audience:
             case SocketQueue():
                 self._leave_page(subscriber)
 
-    def _leave_page(self, outbox: SocketQueue) -> None:
-        self.pages[outbox.language].discard(outbox)
-        if not self.pages[outbox.language]:
-            del self.pages[outbox.language]
+    def _leave_page(self, socket_queue: SocketQueue) -> None:
+        self.pages[socket_queue.language].discard(socket_queue)
+        if not self.pages[socket_queue.language]:
+            del self.pages[socket_queue.language]
 
     def people(self) -> dict[int, str]:
         """Return the names of the users by id. A user with two tabs is one."""
@@ -60,8 +60,8 @@ class Audience:
     def tell_head(self, frame: Json, revision: int) -> None:
         """Tell viewers of events how far the session is, since an event may be lost."""
         text = dump(frame)
-        for outbox in self.events:
-            outbox.put_head(text, revision)
+        for socket_queue in self.events:
+            socket_queue.put_head(text, revision)
 
     def notify_readers(self, revision: int | None = None) -> None:
         """Notify readers: a revision has been reached, or a text has grown."""
@@ -88,5 +88,5 @@ class Audience:
 
 
 def _hand_out(viewers: set[SocketQueue], text: str, revision: int | None) -> None:
-    for outbox in viewers:
-        outbox.put(text, revision)
+    for socket_queue in viewers:
+        socket_queue.put(text, revision)

@@ -20,12 +20,12 @@ class Rows:
     def __init__(self) -> None:
         self.synced = 0
 
-    async def sync(self, outbox: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
+    async def sync(self, socket_queue: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
         self.synced += 1
-        outbox.pause()
-        outbox.release([], since)
+        socket_queue.pause()
+        socket_queue.release([], since)
         if self.synced > 1:
-            outbox.leave()
+            socket_queue.leave()
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
     feed.subscribed.set()
     viewers = await tape.both()
     for viewer in viewers:  # they read by the good feed, and hear by the broken one
-        feed.join(viewer.outbox)
+        feed.join(viewer.socket_queue)
     feed.revision = tape.feed.revision
     await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
     head, events = await tape.next()

@@ -13,7 +13,7 @@ from agents.providers.scripted import Gate
 from chat.live import event_json, sync
 from chat.live import feed as feeds
 from chat.live import hub as hubs
-from chat.live import socket_queue as outboxes
+from chat.live import socket_queue as socket_queues
 from chat.live.subscriber import Protocol
 from chat.models import ChatMessage, Session, User
 from tests.live.states import assert_shows, is_at
@@ -86,7 +86,7 @@ async def test_slow_viewer_loses_frames_and_catches_up(
     node: TestNode, ana: User, protocol: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02: a viewer who falls behind is asked to resync, and sees the same in the end."""
-    monkeypatch.setattr(outboxes, "MOST_FRAMES", 10)
+    monkeypatch.setattr(socket_queues, "MOST_FRAMES", 10)
     gates = [Gate() for _ in range(12)]
     node.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
     session = await node.session(ana)

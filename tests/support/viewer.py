@@ -143,18 +143,18 @@ class FeedViewer(Viewer[Client]):
     """A viewer directly on a feed, for feeds that receive only the events of a test."""
 
     closed_with: int | None = None
-    outbox: SocketQueue
+    socket_queue: SocketQueue
     feed: Feed
     _syncing: asyncio.Task[None] | None = None
 
     def join(self, feed: Feed) -> FeedViewer[Client]:
         self._connect()
-        self.outbox.pause()
-        feed.join(self.outbox)
+        self.socket_queue.pause()
+        feed.join(self.socket_queue)
         return self._begin(feed)
 
     def _connect(self) -> None:
-        self.outbox = SocketQueue(
+        self.socket_queue = SocketQueue(
             self.protocol,
             self._frame,
             self._close,
@@ -178,15 +178,15 @@ class FeedViewer(Viewer[Client]):
             have = {
                 id: known if isinstance(known, dict) else {"length": known} for id, known in command["have"].items()
             }
-            await self.feed.sync(self.outbox, self.user, command["since"], have)
+            await self.feed.sync(self.socket_queue, self.user, command["since"], have)
 
         self._syncing = asyncio.get_running_loop().create_task(sync())
 
     def leave(self) -> None:
         if self._syncing is not None:
             self._syncing.cancel()
-        self.outbox.leave()
-        self.feed.leave(self.outbox)
+        self.socket_queue.leave()
+        self.feed.leave(self.socket_queue)
 
     async def _frame(self, text: str) -> None:
         self.take(json.loads(text))
@@ -202,9 +202,9 @@ class HubViewer(FeedViewer[Client]):
     def open(self, hub: Hub) -> HubViewer[Client]:
         self._hub = hub
         self._connect()
-        self._begin(hub.watch(self.session.pk, self.outbox))
+        self._begin(hub.watch(self.session.pk, self.socket_queue))
         return self
 
     def leave(self) -> None:
         super().leave()
-        self._hub.unwatch(self.feed, self.outbox)
+        self._hub.unwatch(self.feed, self.socket_queue)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chat.live import socket_queue as outboxes
+from chat.live import socket_queue as socket_queues
 from chat.live.socket_queue import SocketQueue
 
 RESYNC = '{"type":"resync"}'
@@ -23,7 +23,7 @@ class Peer:
         self.failure: Exception | None = None
         self.given_up = asyncio.Event()
         self.changed = asyncio.Event()
-        self.outbox = SocketQueue("events", self._take, self._close, user_id=1)
+        self.socket_queue = SocketQueue("events", self._take, self._close, user_id=1)
 
     async def _take(self, frame: str) -> None:
         if self.failure is not None:
@@ -50,7 +50,7 @@ class Peer:
     async def stuck(self) -> None:
         """Take one frame and no more."""
         self.flowing.clear()
-        self.outbox.put("first")
+        self.socket_queue.put("first")
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -64,21 +64,21 @@ class Peer:
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outboxes, "MOST_FRAMES", 3)
-    monkeypatch.setattr(outboxes, "MOST_CHARS", 100)
+    monkeypatch.setattr(socket_queues, "MOST_FRAMES", 3)
+    monkeypatch.setattr(socket_queues, "MOST_CHARS", 100)
 
 
 async def test_held_frames_follow_their_snapshot() -> None:
     """LIVE-02: subscribe, then read, then what came in the meantime, if it is newer."""
     peer = Peer()
-    peer.outbox.pause()
-    peer.outbox.put("old", 4)
-    peer.outbox.put("hint")
-    peer.outbox.put("new", 6)
-    peer.outbox.answer("ack")
-    peer.outbox.release(["snapshot"], 5)
-    peer.outbox.put("older still", 3)
-    peer.outbox.put("newer", 7)
+    peer.socket_queue.pause()
+    peer.socket_queue.put("old", 4)
+    peer.socket_queue.put("hint")
+    peer.socket_queue.put("new", 6)
+    peer.socket_queue.answer("ack")
+    peer.socket_queue.release(["snapshot"], 5)
+    peer.socket_queue.put("older still", 3)
+    peer.socket_queue.put("newer", 7)
     assert await peer.has(5) == ["ack", "snapshot", "hint", "new", "newer"]
 
 
@@ -87,10 +87,10 @@ async def test_overflow_drops_live_frames_and_says_so() -> None:
     """LIVE-02: answers stay: no one asks for them again."""
     peer = Peer()
     await peer.stuck()
-    peer.outbox.answer("ack")
+    peer.socket_queue.answer("ack")
     for number in range(4):
-        peer.outbox.put(f"live {number}")
-    peer.outbox.put("live after")
+        peer.socket_queue.put(f"live {number}")
+    peer.socket_queue.put("live after")
     peer.flowing.set()
     assert await peer.has(4) == ["first", "ack", RESYNC, "live after"]
 
@@ -100,10 +100,10 @@ async def test_large_snapshot_is_sent_however_much_follows() -> None:
     """LIVE-02: a snapshot beyond the limit must not be dropped for it, and asked for again for ever."""
     peer = Peer()
     await peer.stuck()
-    peer.outbox.pause()
+    peer.socket_queue.pause()
     snapshot = ["s" * 90] * 9
-    peer.outbox.release(snapshot, 1)
-    peer.outbox.put("live")
+    peer.socket_queue.release(snapshot, 1)
+    peer.socket_queue.put("live")
     peer.flowing.set()
     assert await peer.has(11) == ["first", *snapshot, "live"]
 
@@ -112,46 +112,46 @@ async def test_large_snapshot_is_sent_however_much_follows() -> None:
 async def test_too_much_held_is_dropped_and_said_after_the_snapshot() -> None:
     """LIVE-02: what came while a long snapshot was read is bounded too."""
     peer = Peer()
-    peer.outbox.pause()
+    peer.socket_queue.pause()
     for number in range(5):
-        peer.outbox.put(f"live {number}")
-    peer.outbox.release(["snapshot"], 1)
+        peer.socket_queue.put(f"live {number}")
+    peer.socket_queue.release(["snapshot"], 1)
     assert await peer.has(3) == ["snapshot", RESYNC, "live 4"]
 
 
 async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: 4408, and the work that waits for room in the queue ends."""
-    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.01)
+    monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.01)
     peer = Peer()
     peer.flowing.clear()
-    peer.outbox.answer("ack")
-    await peer.outbox.answered()
+    peer.socket_queue.answer("ack")
+    await peer.socket_queue.answered()
     assert await peer.closed() == 4408
 
 
 async def test_frame_is_late_by_its_own_time_and_not_by_that_of_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: one timer serves all frames; a quiet socket stays open when it ends, a stuck one does not."""
-    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.01)
+    monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.01)
     peer = Peer()
-    peer.outbox.put("first")
+    peer.socket_queue.put("first")
     await peer.has(1)
     its_time_is_over = asyncio.Event()
     asyncio.get_running_loop().call_later(0.05, its_time_is_over.set)
     await its_time_is_over.wait()
-    peer.outbox.put("second")
+    peer.socket_queue.put("second")
     await peer.has(2)
     peer.flowing.clear()
-    peer.outbox.put("third")
+    peer.socket_queue.put("third")
     assert await peer.closed() == 4408
     assert peer.taken == ["first", "second"]
 
 
 async def test_frame_that_nobody_takes_is_given_up_after_the_close_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: a socket that was closed in the middle of a frame must not keep its task for ever."""
-    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.05)
+    monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.05)
     peer = Peer()
     await peer.stuck()
-    peer.outbox.close(4429)
+    peer.socket_queue.close(4429)
     async with asyncio.timeout(5):
         await peer.given_up.wait()
     assert peer.code == 4429
@@ -159,10 +159,10 @@ async def test_frame_that_nobody_takes_is_given_up_after_the_close_too(monkeypat
 
 async def test_large_frame_has_as_long_as_a_slow_line_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: it was closed, synchronised with the same frame, and closed again."""
-    monkeypatch.setattr(outboxes, "SEND_TIMEOUT", 0.0)
+    monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.0)
     peer = Peer()
     peer.flowing.clear()
-    peer.outbox.answer("x" * 100 * outboxes.SLOWEST_CHARS_PER_SECOND)
+    peer.socket_queue.answer("x" * 100 * socket_queues.SLOWEST_CHARS_PER_SECOND)
     await asyncio.sleep(0)
     await asyncio.sleep(0)  # the time of a small frame is over
     peer.flowing.set()
@@ -173,10 +173,10 @@ async def test_socket_that_fails_is_closed_and_forgotten() -> None:
     """LIVE-02: a frame that cannot be sent must not leave a socket open that hears nothing."""
     peer = Peer()
     peer.failure = ValueError("no UTF-8")
-    peer.outbox.put("frame")
+    peer.socket_queue.put("frame")
     assert await peer.closed() == 1011
     peer.failure = None
-    peer.outbox.put("another")
+    peer.socket_queue.put("another")
     await asyncio.sleep(0)
     assert peer.taken == []
 
@@ -184,12 +184,12 @@ async def test_socket_that_fails_is_closed_and_forgotten() -> None:
 async def test_close_sends_nothing_more() -> None:
     """LIVE-06: what waits is not sent to a user who lost access."""
     peer = Peer()
-    peer.outbox.put("secret")
-    peer.outbox.pause()
-    peer.outbox.close(4403)
-    peer.outbox.close(4401)
-    peer.outbox.release(["secret snapshot"], 1)
-    peer.outbox.answer("secret answer")
+    peer.socket_queue.put("secret")
+    peer.socket_queue.pause()
+    peer.socket_queue.close(4403)
+    peer.socket_queue.close(4401)
+    peer.socket_queue.release(["secret snapshot"], 1)
+    peer.socket_queue.answer("secret answer")
     assert await peer.closed() == 4403
     assert peer.taken == []
 
@@ -197,10 +197,10 @@ async def test_close_sends_nothing_more() -> None:
 async def test_answered_waits_for_all_answers() -> None:
     """LIVE-02: a client cannot pile up snapshots here by asking without reading."""
     peer = Peer()
-    await peer.outbox.answered()
+    await peer.socket_queue.answered()
     await peer.stuck()
-    peer.outbox.release(["snapshot"], 1)
-    waiting = asyncio.ensure_future(peer.outbox.answered())
+    peer.socket_queue.release(["snapshot"], 1)
+    waiting = asyncio.ensure_future(peer.socket_queue.answered())
     await asyncio.sleep(0)
     assert not waiting.done()
     peer.flowing.set()
