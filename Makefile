@@ -5,7 +5,7 @@ PYTHON_ENV := .venv/bin
 CHECK_DATA := var/checks
 PYTEST := $(PYTHON_ENV)/pytest --durations 15
 # On PostgreSQL, only what depends on the database runs again.
-ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 3 -m "both_databases or postgres"
+ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 4 -m "both_databases or postgres"
 
 .PHONY: help run link environment dev-environment test-needs lint check words test test-all
 
@@ -53,12 +53,12 @@ words: dev-environment
 	@$(PYTHON_ENV)/python scripts/words
 
 test test-all: export PARLEY_DATA = $(CHECK_DATA)
-# Tests wait for processes and pages as often as they compute: three workers keep two cores busy.
+# Tests wait for processes and pages as often as they compute: four workers keep two cores busy.
 test: test-needs lint
-	$(PYTEST) -n 3 -m "not every_look"
+	$(PYTEST) -n 4 -m "not every_look"
 	$(ON_POSTGRES)
 
 test-all: export PARLEY_ALL_CASES = 1
 test-all: test-needs lint
-	$(PYTEST) -n 3
+	$(PYTEST) -n 4
 	$(ON_POSTGRES)
