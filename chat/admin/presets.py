@@ -104,7 +104,7 @@ class PresetForm(Form):
         label=_("Opening prompts"),
         required=False,
         widget=forms.Textarea({"class": "vLargeTextField", "rows": 5}),
-        help_text=_("One per line. They are offered in an empty session; home shows the first four."),
+        help_text=_("One per line. An empty session offers them; home shows the first four."),
     )
 
     reasoning_effort = forms.ChoiceField(

@@ -161,4 +161,4 @@ class LastActiveFilter(DateFieldListFilter):
 class BegunFilter(DateFieldListFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = _("begun")
+        self.title = _("created")

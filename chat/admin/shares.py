@@ -105,6 +105,6 @@ class InvitationAdmin(SessionAccessAdmin):
         invitations: QuerySet[Invitation] = super().get_queryset(request).annotate(is_valid=Exists(valid))
         return invitations
 
-    @admin.display(description=_("still works"), boolean=True)
+    @admin.display(description=_("active"), boolean=True)
     def works(self, invitation: Invitation) -> bool:
         return bool(getattr(invitation, "is_valid", False))

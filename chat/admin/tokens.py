@@ -47,7 +47,7 @@ class TokenAdmin(ReadOnly, Admin):
         """The permission "revoke", for the action. Staff can change nothing else about a token."""
         return request.user.has_perm("chat.change_apitoken")
 
-    @admin.display(description=_("still works"), boolean=True)
+    @admin.display(description=_("active"), boolean=True)
     def works(self, token: ApiToken) -> bool:
         has_ended = token.revoked_at is not None or (
             token.expires_at is not None and token.expires_at <= timezone.now()

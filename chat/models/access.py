@@ -33,7 +33,7 @@ class Share(models.Model):
     session = models.ForeignKey(Session, models.CASCADE, related_name="shares", verbose_name=_("session"))
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares", verbose_name=_("person"))
     role = models.CharField(_("role"), max_length=6, choices=SHARED_ROLES)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("share")
@@ -58,12 +58,12 @@ class Invitation(models.Model):
     role = models.CharField(_("role"), max_length=6, choices=SHARED_ROLES)
     token_hash = models.CharField(max_length=64, unique=True)
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("made by")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("created by")
     )
-    max_uses = models.PositiveIntegerField(_("for how many people"), null=True, blank=True)
+    max_uses = models.PositiveIntegerField(_("uses"), null=True, blank=True)
     uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
-    expires_at = models.DateTimeField(_("ends"))
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"))
 
     class Meta:
         verbose_name = _("invitation")

@@ -22,10 +22,10 @@ class ApiToken(models.Model):
     )
     name = models.CharField(_("name"), max_length=80)
     digest = models.CharField(max_length=64, unique=True)
-    scope = models.CharField(_("may"), max_length=5, choices=Scope.choices, default=Scope.READ)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    scope = models.CharField(_("access"), max_length=5, choices=Scope.choices, default=Scope.READ)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
     last_used_at = models.DateTimeField(_("last used"), null=True, blank=True)
-    expires_at = models.DateTimeField(_("ends"), null=True, blank=True)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
     revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
 
     class Meta:

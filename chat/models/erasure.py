@@ -18,7 +18,7 @@ class Erasure(models.Model):
         SESSION = "session"
         USER = "user"
 
-    kind = models.CharField(_("kind"), max_length=7, choices=Kind.choices)
+    kind = models.CharField(_("type"), max_length=7, choices=Kind.choices)
     target = models.CharField(_("id"), max_length=32)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("requested by")

@@ -37,8 +37,8 @@ class AgentPreset(models.Model):
         validators=[MinValueValidator(SMALLEST_BUDGET), MaxValueValidator(LARGEST_BUDGET)],
     )
     allowed_hosts = models.JSONField(default=list, blank=True, db_default=[])
-    is_offered = models.BooleanField(_("offered"), default=True)
-    position = models.PositiveIntegerField(_("place"), default=0)
+    is_offered = models.BooleanField(_("available"), default=True)
+    position = models.PositiveIntegerField(_("position"), default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(_("last changed"), auto_now=True)
 

@@ -36,10 +36,10 @@ class SecurityEvent(models.Model):
         db_index=False,
         verbose_name=_("person"),
     )
-    object_type = models.CharField(_("kind of object"), max_length=40, blank=True)
+    object_type = models.CharField(_("object type"), max_length=40, blank=True)
     object_id = models.CharField(_("object"), max_length=64, blank=True)
     face = models.CharField(max_length=10)
-    address = models.CharField(_("address"), max_length=64, blank=True)
+    address = models.CharField(_("IP address"), max_length=64, blank=True)
     token_id = models.BigIntegerField(_("API token"), null=True)
     details = models.JSONField(default=dict)
 

@@ -11,7 +11,7 @@ class Workspace(models.Model):
     """A team, whose members can share sessions with each other."""
 
     name = models.CharField(_("name"), max_length=120)
-    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="workspaces")
 
     class Meta:

@@ -58,5 +58,5 @@ def revoke(request: SignedInRequest) -> str:
 
 def _life(days: int) -> str:
     if not days:
-        return _("does not expire")
-    return ngettext("for %(count)d day", "for %(count)d days", days) % {"count": days}
+        return _("never")
+    return ngettext("in %(count)d day", "in %(count)d days", days) % {"count": days}

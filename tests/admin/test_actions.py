@@ -84,7 +84,7 @@ def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
     assert "3 messages will be removed. Some of them were written by 1 person." in " ".join(said(page).split())
     admin.post(action_page(session), form_in(page, "retry_form"))
     SessionRun.objects.update(state="idle", turn_id="")
-    assert "Restore with the messages around it" in said(admin.get(f"{page_of(session)}?removed="))
+    assert "Restore with surrounding messages" in said(admin.get(f"{page_of(session)}?removed="))
     page = do(admin, session, "restore_attempt", rows[5])
     admin.post(action_page(session), form_in(page, "retry_form"))
     assert live(session) == rows
@@ -118,7 +118,7 @@ def test_session_is_stopped_archived_and_restored(admin: Client, session: Sessio
 
 def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Session, keeper: Client) -> None:
     """ADM-03, MSG-11, LIVE-06: staff who may change sessions restore it as it was: archived or not, with its queue."""
-    bring_back = ("undelete", "Bring it back")
+    bring_back = ("undelete", "Restore")
     set_archived(session=session, archived=True)
     delete(ana, session.pk)
     revision = Session.objects.get().revision

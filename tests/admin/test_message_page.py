@@ -150,7 +150,7 @@ def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> N
     versions = [" ".join(each.get_text(" ").split()) for each in soup_of(admin.get(message_page(row))).select("ol li")]
     assert [version.split(" · ")[0] for version in versions] == ["Excluded from context", "Edited"]
     assert "Ana" in versions[0]
-    assert versions[1].endswith("What stood there before Hi")
+    assert versions[1].endswith("Earlier versions Hi")
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])

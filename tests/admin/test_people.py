@@ -261,7 +261,7 @@ def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> 
     create_session(owner=ana, title="Private plan")
     before = root.post(page_of(ana, "delete"), {"post": "yes"})
     assert before.status_code == 200
-    assert "This cannot be deleted: Ana owns 1 session." in said(before)
+    assert "This can’t be deleted: Ana owns 1 session." in said(before)
     several = {"action": "delete_selected", "_selected_action": [ana.pk, bo.pk], "post": "yes"}
     answer = root.post(PEOPLE, several)
     assert (answer.status_code, "Ana owns 1 session." in said(answer)) == (200, True)

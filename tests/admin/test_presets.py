@@ -110,12 +110,12 @@ def test_agent_limits_its_hosts_and_chooses_its_reasoning(root: Client, ana: Use
 
 def test_one_of_the_file_is_copied_to_be_changed(root: Client) -> None:
     """The list shows the agents of the configuration file, and which of them a row overrides."""
-    assert "Assistant assistant Change it here" in said(root.get(LIST))
+    assert "Assistant assistant Customize" in said(root.get(LIST))
     form = form_in(root.get(ADD + "?like=assistant"), "agentpreset_form")
     assert (form["name"], form["title"], form["max_rounds"]) == ("assistant", "Assistant", "25")
     assert "You are a helpful assistant" in form["system_prompt"]
     assert root.post(ADD, {**WRITER, "name": "assistant"}).status_code == 302
-    assert "A row above stands before it." in said(root.get(LIST))
+    assert "Overridden above." in said(root.get(LIST))
     assert [each.title for each in presets.presets()] == ["Writer"]
 
 

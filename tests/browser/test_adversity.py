@@ -26,7 +26,7 @@ async def test_page_works_where_the_browser_keeps_nothing(ana: Person, model: Wi
     await ana.say("Hello")
     await expect(ana.answers.first).to_contain_text("Heard")
     await ana.page.keyboard.press("Control+.")
-    await expect(ana.page.get_by_role("complementary", name="About this session")).to_be_visible()
+    await expect(ana.page.get_by_role("complementary", name="Session details")).to_be_visible()
 
 
 async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) -> None:
@@ -38,7 +38,7 @@ async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) ->
     await expect(ana.page.locator(".toast")).to_contain_text("could not be loaded")
     await ana.page.context.set_offline(False)
     await picker.click()
-    await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+    await expect(ana.page.get_by_role("dialog", name="Change model")).to_be_visible()
 
 
 async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, server: Server) -> None:
@@ -75,9 +75,9 @@ async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("dialog", name="Search")).to_be_visible()
     await expect(page.locator(".menu")).to_have_count(0)
-    await page.keyboard.type("Context and tokens")
+    await page.keyboard.type("Token usage")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("dialog", name="Context and tokens")).to_be_focused()
+    await expect(page.get_by_role("dialog", name="Token usage")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(more).to_be_focused()
 
@@ -97,7 +97,7 @@ async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
     await expect(ana.page.locator(".popover.picker")).to_have_count(0)
     await ana.page.keyboard.press("Escape")
     await model.click()
-    await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+    await expect(ana.page.get_by_role("dialog", name="Change model")).to_be_visible()
 
 
 async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
@@ -105,7 +105,7 @@ async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
     page = ana.page
     await page.set_viewport_size({"width": 390, "height": 700})
     drawer = page.locator(".drawer-open")
-    await page.get_by_role("button", name="Open the list of sessions").click()
+    await page.get_by_role("button", name="Open session list").click()
     await expect(drawer).to_have_count(1)
     await page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog", name="Search")
@@ -128,7 +128,7 @@ async def test_help_names_every_key_of_a_message(ana: Person) -> None:
     rows = [re.sub(r"\s+", " ", row).strip() for row in await keys.locator("dl.keys > div").all_inner_texts()]
     for row in ("Copy as Markdown C", "Show source S", "Copy link L", "Fork from here F", "Delete Del", "Details D"):
         assert row in rows
-    for row in ("Search Ctrl+K", "Show or hide the list Ctrl+B", "To what was just done F8"):
+    for row in ("Search Ctrl+K", "Show or hide the session list Ctrl+B", "Focus last notification F8"):
         assert row in rows
     assert len(rows) == len(set(rows))
 
@@ -138,7 +138,7 @@ async def test_what_htmx_does_not_get_is_told(ana: Person) -> None:
     page = ana.page
     await page.route("**/share", lambda route: route.fulfill(status=500, body="broken"))
     await page.get_by_role("button", name="Share").click()
-    dialog = page.get_by_role("dialog", name="Share this session")
+    dialog = page.get_by_role("dialog", name="Share session")
     await expect(dialog).to_contain_text("Close it and open it again")
     await expect(dialog.locator(".toast")).to_contain_text("could not be loaded")
     await page.keyboard.press("Escape")

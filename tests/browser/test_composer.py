@@ -149,7 +149,7 @@ async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer)
     """RUN-07, UI-09: a composer with text does not; its placeholder says what happens to a message sent now."""
     await expect(ana.composer).to_have_attribute("placeholder", "Message assistant…")
     await busy(ana, model)
-    await expect(ana.composer).to_have_attribute("placeholder", "Your message will be queued…")
+    await expect(ana.composer).to_have_attribute("placeholder", "Send a follow-up (it will be queued)…")
     await ana.composer.fill("Wait")
     await ana.composer.press("Escape")
     await ana.composer.fill("")
@@ -164,7 +164,7 @@ async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireSe
     """UI-09: Enter then inserts a new line."""
     model.script(reply("Yes"))
     await ana.page.evaluate("document.documentElement.dataset.sendKey = 'ctrl_enter'")
-    await expect(ana.page.get_by_text("Ctrl+Enter sends, Enter breaks the line")).to_be_visible()
+    await expect(ana.page.get_by_text("Ctrl+Enter to send · Enter for a new line")).to_be_visible()
     await ana.composer.press_sequentially("One")
     await ana.composer.press("Enter")
     await ana.composer.press_sequentially("two")

@@ -19,7 +19,7 @@ async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server
     await ana.page.reload()
     await expect(ana.page.get_by_text("Number 180").first).to_be_in_viewport()
     await ana.page.keyboard.press("Control+f")
-    field = ana.page.get_by_role("textbox", name="Words to find")
+    field = ana.page.get_by_role("textbox", name="Text to find")
     found = ana.page.locator(".find output")
     await expect(field).to_be_focused()
     await field.fill("nothing like it")

@@ -21,8 +21,8 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
     await expect(page.get_by_role("button", name="Import…")).to_have_count(0)
     await expect(page.locator("#model")).to_have_count(0)
     await page.get_by_role("button", name="More", exact=True).click()
-    await expect(page.get_by_role("menuitem", name="Copy the link")).to_be_visible()
-    await expect(page.get_by_role("menuitem", name="Fork this session")).to_have_count(0)
+    await expect(page.get_by_role("menuitem", name="Copy link")).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Fork session")).to_have_count(0)
     await page.keyboard.press("Escape")
     await gil.say("/new")
     await expect(page.locator("#notices")).to_contain_text("/new")
@@ -76,7 +76,7 @@ async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person,
     page.once("dialog", lambda dialog: answer(dialog, accept=True))
     await page.get_by_role("button", name="Sign out", exact=True).click()
     await page.wait_for_url("**/accounts/sign-in/**")
-    assert asked == ["Some of your messages have not been sent yet. Sign out and discard them?"] * 2
+    assert asked == ["Some of your messages haven’t been sent yet. Sign out and discard them?"] * 2
     left = await page.evaluate("[...Object.keys(localStorage), ...Object.keys(sessionStorage)]")
     assert [name for name in left if name != "parley:theme"] == []
 
@@ -91,7 +91,7 @@ async def test_erased_session_closes_where_it_is_open(ana: Person, browser: Brow
     await staff.goto(urljoin(ana.page.url, f"/admin/chat/session/{session.replace('_', '_5F')}/change/"))
     await staff.get_by_role("button", name="Erase…").click()
     await expect(staff.locator("#content")).to_contain_text("This cannot be undone.")
-    await staff.get_by_label("Erase all of this for good").check()
+    await staff.get_by_label("Erase for good").check()
     await staff.get_by_role("button", name="Erase", exact=True).click()
     await expect(staff.locator(".messagelist")).to_contain_text("Erased 1 item.")
     for person in (ana, gil):

@@ -45,7 +45,7 @@ async def test_figures_are_explained(ana: Person, model: WireServer) -> None:
     figures = ana.page.get_by_role("button", name="Tokens:")
     await expect(figures).to_contain_text("Context: 1.1% · Session:")
     await figures.click()
-    box = ana.page.get_by_role("dialog", name="Context and tokens")
+    box = ana.page.get_by_role("dialog", name="Token usage")
     await expect(box).to_contain_text("of the 1,000 tokens that its model can read at once")
     await expect(box.get_by_role("meter")).to_be_visible()
     await figures.click()
@@ -65,15 +65,15 @@ async def test_menu_offers_what_can_be_done(ana: Person) -> None:
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Friday")
     await expect(page).to_have_title("Friday · Parley")
     await more.click()
-    await page.get_by_role("menuitem", name="Share this session").click()
-    await expect(page.get_by_role("dialog", name="Share this session")).to_contain_text("1 person in this session")
+    await page.get_by_role("menuitem", name="Share session").click()
+    await expect(page.get_by_role("dialog", name="Share session")).to_contain_text("1 person in this session")
 
 
 async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> None:
     """LIVE-06: a user who joins while the dialog is open appears in it, sees the other users, and can leave."""
     page = ana.page
     await page.get_by_role("button", name="Share").click()
-    dialog = page.get_by_role("dialog", name="Share this session")
+    dialog = page.get_by_role("dialog", name="Share session")
     await dialog.get_by_role("button", name="Create link").click()
     link = await dialog.get_by_label("Invitation link").input_value()
     bo = await Person.enter(browser, link)
@@ -99,7 +99,7 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
     """UI-11: the new link is selected, ready to be copied, with the role that it gives; no click loses the focus."""
     page = ana.page
     await page.get_by_role("button", name="Share").click()
-    dialog = page.get_by_role("dialog", name="Share this session")
+    dialog = page.get_by_role("dialog", name="Share session")
     await dialog.get_by_label("Role for this link").select_option("editor")
     await dialog.get_by_role("button", name="Create link").press("Enter")
     await expect(dialog.get_by_label("Invitation link")).to_be_focused()
@@ -130,9 +130,9 @@ async def test_toast_is_reached_and_dismissed_by_keyboard(ana: Person) -> None:
     page = ana.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.get_by_role("button", name="More", exact=True).click()
-    await page.get_by_role("menuitem", name="Copy the link").click()
+    await page.get_by_role("menuitem", name="Copy link").click()
     toast = page.locator(".toast")
-    await expect(toast).to_contain_text("The link is copied")
+    await expect(toast).to_contain_text("Link copied")
     assert await page.evaluate("navigator.clipboard.readText()") == page.url
     await ana.composer.focus()
     await page.keyboard.press("F8")

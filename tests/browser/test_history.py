@@ -18,12 +18,12 @@ from tests.browser.test_panel import opened, panel, press, prompt
 from tests.wire.server import WireServer
 
 
-def history(person: Person, of: str = "History of the message") -> Locator:
+def history(person: Person, of: str = "Edit history") -> Locator:
     return person.page.get_by_role("dialog", name=of)
 
 
 def field(person: Person) -> Locator:
-    return person.page.get_by_role("textbox", name="Edit the message")
+    return person.page.get_by_role("textbox", name="Edit message")
 
 
 def button(person: Person, name: str) -> Locator:
@@ -57,13 +57,13 @@ async def test_history_says_who_changed_what_and_brings_it_back(
     await expect(versions.first.locator("del")).to_have_text("brief")
     await expect(versions.first.locator("ins")).to_have_text("long")
     assert await violations(ana.page) == []
-    await choose(bo, theirs, "Leave out of the context")
+    await choose(bo, theirs, "Exclude from context")
     await expect(versions.first).to_contain_text("Excluded from context")
-    await versions.last.get_by_role("button", name="Whole text").click()
-    await expect(versions.last.get_by_role("region", name="Whole text")).to_have_text("Be brief and kind.")
+    await versions.last.get_by_role("button", name="Show all").click()
+    await expect(versions.last.get_by_role("region", name="Show all")).to_have_text("Be brief and kind.")
     await versions.last.get_by_role("button", name="Restore this version").click()
     await expect(versions).to_have_count(4)
-    await expect(versions.last).to_contain_text("as it is now")
+    await expect(versions.last).to_contain_text("current")
     await expect(theirs.locator("[data-body]")).to_have_text("Be brief and kind.")
     await ana.page.keyboard.press("Escape")
     await expect(answer).to_be_focused()
@@ -113,27 +113,27 @@ async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServe
     await field(ana).fill("Ana's answer")
     await change(bo, theirs, "Bo's answer")
     clash = answer.locator(".clash")
-    await expect(clash.get_by_role("alert")).to_contain_text("Bo has changed this meanwhile.")
-    await expect(clash.get_by_role("region", name="As it is now")).to_have_text("Bo's answer")
+    await expect(clash.get_by_role("alert")).to_contain_text("Bo edited this while you were typing.")
+    await expect(clash.get_by_role("region", name="Current version")).to_have_text("Bo's answer")
     await expect(clash.locator("del")).to_have_text("Bo")
     assert await violations(ana.page) == []
     await field(ana).press("Control+Enter")
-    await expect(button(ana, "Save mine instead")).to_be_focused()
+    await expect(button(ana, "Use mine")).to_be_focused()
     await ana.page.reload()
     await key(answer, "e")
     await expect(field(ana)).to_have_value("Ana's answer")
-    await expect(clash.get_by_role("alert")).to_contain_text("Bo has changed this meanwhile.")
+    await expect(clash.get_by_role("alert")).to_contain_text("Bo edited this while you were typing.")
     await field(ana).press("End")
     await field(ana).press_sequentially("!")
     await expect(clash.locator("ins").last).to_have_text("!")
-    await button(ana, "Save mine instead").click()
+    await button(ana, "Use mine").click()
     await expect(theirs.locator("[data-body]")).to_have_text("Ana's answer!")
     await key(answer, "e")
     await field(ana).fill("Ana's again")
     await change(bo, theirs, "Bo's again")
-    await button(ana, "Take theirs").click()
+    await button(ana, "Keep theirs").click()
     await expect(answer.locator("[data-body]")).to_have_text("Bo's again")
-    await button(ana, "Go on editing").click()
+    await button(ana, "Keep editing").click()
     await expect(field(ana)).to_have_value("Ana's again")
     bo.complain()
 
@@ -159,8 +159,8 @@ async def test_queued_message_is_changed_on_two_devices(ana: Person, model: Wire
     await expect(ana.queue.get_by_role("textbox", name=text)).to_have_value("Rather this")
     await other.queue.get_by_role("textbox", name=text).fill("Or that")
     await other.page.keyboard.press("Enter")
-    await expect(ana.queue.get_by_role("alert")).to_contain_text("You have changed this elsewhere meanwhile.")
-    await button(ana, "Save mine instead").click()
+    await expect(ana.queue.get_by_role("alert")).to_contain_text("You changed this elsewhere while you were typing.")
+    await button(ana, "Use mine").click()
     await expect(other.queue.locator(".queued-text")).to_have_text("Rather this")
     await expect(ana.queue.locator(".queued-text")).to_be_visible()
     gate.set()
@@ -178,10 +178,10 @@ async def test_system_prompt_has_a_history(ana: Person, browser: Browser) -> Non
     await expect(panel(bo)).to_contain_text("Saved")
     await opened(ana)
     await press(ana, "History").click()
-    dialog = history(ana, "History of the system prompt")
+    dialog = history(ana, "System prompt history")
     versions = dialog.get_by_role("listitem")
     await expect(versions.first).to_contain_text(re.compile("Edited.*Bo"))
-    await expect(versions.last).to_contain_text("At the beginning")
+    await expect(versions.last).to_contain_text("At the start")
     await versions.last.get_by_role("button", name="Restore this version").click()
     await expect(versions).to_have_count(3)
     await expect(prompt(bo)).not_to_have_value("Be kind.")
@@ -238,9 +238,9 @@ async def test_every_action_is_seen_by_who_watches(ana: Person, model: WireServe
     await change(ana, answer, "Changed")
     await expect(watched).to_contain_text("Changed")
     await key(answer, "x")
-    await expect(watched).to_contain_text("not sent to the model")
+    await expect(watched).to_contain_text("hidden from the model")
     await key(answer, "x")
-    await expect(watched).not_to_contain_text("not sent to the model")
+    await expect(watched).not_to_contain_text("hidden from the model")
     await key(answer, "Delete")
     await expect(bo.answers).to_have_count(1)
     await button(ana, "Undo").click()
@@ -253,7 +253,7 @@ async def test_every_action_is_seen_by_who_watches(ana: Person, model: WireServe
     await key(ana.messages.filter(has_text="Question 2"), "e")
     await field(ana).fill("Another question")
     original = ana.page.url
-    await button(ana, "Save as a fork").click()
+    await button(ana, "Fork with this edit").click()
     await ana.page.wait_for_url(lambda url: url != original)
     await expect(ana.messages).to_have_text(
         [re.compile(text) for text in ("Question 1", "Changed", "Another question", "Forked")]

@@ -161,7 +161,7 @@ async def test_home_is_reached_and_used_by_keyboard(browser: Browser, server: Se
     await expect(field).to_be_focused()
     await keeps_focus(bo)
 
-    theme = page.get_by_role("button", name="Change the theme")
+    theme = page.get_by_role("button", name="Change theme")
     await reach(bo, theme, "Shift+Tab")
     await press(bo, "Enter")
     await expect(look).to_have_attribute("data-theme", "light")

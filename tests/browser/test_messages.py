@@ -198,7 +198,7 @@ async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -
     await expect(ana.page.get_by_text("Message copied")).to_be_visible()
     assert await ana.page.evaluate("navigator.clipboard.readText()") == "**Bold**\n\n- [x] done\n"
     await choose(ana, answer, "Copy link")
-    await expect(ana.page.get_by_text("Link copied").or_(ana.page.get_by_text("The link is copied"))).to_be_visible()
+    await expect(ana.page.get_by_text("Link copied").or_(ana.page.get_by_text("Link copied"))).to_be_visible()
     link = await ana.page.evaluate("navigator.clipboard.readText()")
     assert link == f"{ana.page.url}#{await answer.get_attribute('id')}"
 
@@ -209,7 +209,7 @@ async def test_source_and_details_move_nothing_else(ana: Person, model: WireServ
     answer = ana.answers.first
     await answer.focus()
     await ana.page.keyboard.press("s")
-    await expect(answer.get_by_role("group", name="Show source")).to_have_text("**Bold**")
+    await expect(answer.get_by_role("group", name="View Markdown")).to_have_text("**Bold**")
     await expect(answer.locator("[data-body]")).to_be_hidden()
     await ana.page.keyboard.press("s")
     await expect(answer.locator("strong")).to_be_visible()
@@ -218,24 +218,24 @@ async def test_source_and_details_move_nothing_else(ana: Person, model: WireServ
     details = ana.page.get_by_role("dialog", name="Details")
     await expect(details).to_contain_text("wire-large")
     await expect(details).to_contain_text(str(await answer.get_attribute("id")))
-    await expect(details).to_contain_text("Tokens in")
+    await expect(details).to_contain_text("Input tokens")
     assert await answer.bounding_box() == before
     await ana.page.keyboard.press("Escape")
     await expect(answer).to_be_focused()
 
 
 async def test_question_is_changed_and_answered_again(ana: Person, model: WireServer) -> None:
-    """MSG-11, RUN-12, ADM-02: "Save and answer again" gives the model the new text and replaces the answer."""
+    """MSG-11, RUN-12, ADM-02: "Save & regenerate" gives the model the new text and replaces the answer."""
     await talk(ana, model, "Old answer")
     question = ana.messages.first
     await question.focus()
     await ana.page.keyboard.press("e")
-    field = ana.page.get_by_role("textbox", name="Edit the message")
+    field = ana.page.get_by_role("textbox", name="Edit message")
     await expect(field).to_have_value("Question 1")
     await expect(field).to_be_focused()
     await field.fill("Better question")
     model.script(reply("New answer"))
-    await ana.page.get_by_role("button", name="Save and answer again").click()
+    await ana.page.get_by_role("button", name="Save & regenerate").click()
     await expect(ana.answers.first).to_contain_text("New answer")
     await expect(ana.answers).to_have_count(1)
     await expect(question).to_contain_text("Better question")
@@ -247,14 +247,14 @@ async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: W
     """MSG-11: Escape can be undone, a reload keeps the text, Ctrl+Enter saves."""
     await talk(ana, model, "An answer")
     answer = ana.answers.first
-    field = ana.page.get_by_role("textbox", name="Edit the message")
+    field = ana.page.get_by_role("textbox", name="Edit message")
     await answer.focus()
     await ana.page.keyboard.press("e")
     await field.fill("Half a change")
     await ana.page.keyboard.press("Escape")
     await expect(field).to_have_count(0)
     await expect(answer).to_be_focused()
-    await ana.page.get_by_role("button", name="Go on editing").click()
+    await ana.page.get_by_role("button", name="Keep editing").click()
     await expect(field).to_have_value("Half a change")
     await field.fill("A whole change")
     await ana.page.reload()
@@ -273,7 +273,7 @@ async def test_change_of_a_deleted_message_goes_to_the_composer(
     bo = await invited(ana, browser, "Bo")
     await ana.answers.first.focus()
     await ana.page.keyboard.press("e")
-    await ana.page.get_by_role("textbox", name="Edit the message").fill("My words")
+    await ana.page.get_by_role("textbox", name="Edit message").fill("My words")
     await bo.answers.first.focus()
     await bo.page.keyboard.press("Delete")
     await expect(ana.answers).to_have_count(0)
@@ -282,10 +282,10 @@ async def test_change_of_a_deleted_message_goes_to_the_composer(
 
 
 async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: WireServer) -> None:
-    """MSG-09, MSG-11, UI-11: an excluded message is marked and not sent to the model; a deletion is undone."""
+    """MSG-09, MSG-11, UI-11: an excluded message is marked and hidden from the model; a deletion is undone."""
     await talk(ana, model, "First", "Second")
-    await choose(ana, ana.answers.first, "Leave out of the context")
-    await expect(ana.answers.first.locator(".meta")).to_contain_text("not sent to the model")
+    await choose(ana, ana.answers.first, "Exclude from context")
+    await expect(ana.answers.first.locator(".meta")).to_contain_text("hidden from the model")
     await choose(ana, ana.answers.nth(1), "Delete")
     await expect(ana.answers).to_have_count(1)
     await ana.page.get_by_role("button", name="Undo").click()
@@ -362,7 +362,7 @@ async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(
     assert (sheet["x"], sheet["width"], round(sheet["y"] + sheet["height"])) == (0, 375, 740)
     await phone.page.touchscreen.tap(180, 100)
     await expect(menu(phone)).to_have_count(0)
-    await expect(phone.page.get_by_role("textbox", name="Edit the message")).to_have_count(0)
+    await expect(phone.page.get_by_role("textbox", name="Edit message")).to_have_count(0)
     phone.complain()
 
 

@@ -62,7 +62,7 @@ async def test_end_of_a_long_turn_is_told_to_who_looks_elsewhere(
     """RUN-03: the tab's icon shows the agent's status; the browser notifies of the end of a turn over 20 seconds."""
     await wanting(ana, server)
     await long_turn(ana, model, 25)
-    assert await shown(ana) == [["Take your time", "The agent is done."]]
+    assert await shown(ana) == [["Take your time", "The agent has finished."]]
 
 
 async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model: WireServer, server: Server) -> None:

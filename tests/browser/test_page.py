@@ -221,7 +221,7 @@ async def test_theme_is_switched_and_kept(ana: Person) -> None:
     light = await ana.page.evaluate(ground)
     for _press in range(2):  # system, light, dark
         async with ana.page.expect_response("**/settings/preferences"):
-            await ana.page.get_by_role("button", name="Change the theme").click()
+            await ana.page.get_by_role("button", name="Change theme").click()
     dark = await ana.page.evaluate(ground)
     await ana.page.reload()
     assert (dark != light, await ana.page.evaluate(ground)) == (True, dark)
@@ -239,8 +239,8 @@ async def test_phone_has_a_drawer_and_no_sideways_scrolling(ana: Person, model: 
     assert await ana.page.locator("#log").evaluate("log => log.scrollWidth <= log.clientWidth")
     rail = ana.page.get_by_role("navigation", name="Sessions")
     await expect(rail).to_be_hidden()
-    await ana.page.get_by_role("button", name="Open the list of sessions").click()
-    await expect(rail.get_by_role("button", name="Close the list of sessions")).to_be_focused()
+    await ana.page.get_by_role("button", name="Open session list").click()
+    await expect(rail.get_by_role("button", name="Close session list")).to_be_focused()
     await ana.page.keyboard.press("Escape")
     await expect(rail).to_be_hidden()
-    await expect(ana.page.get_by_role("button", name="Open the list of sessions")).to_be_focused()
+    await expect(ana.page.get_by_role("button", name="Open session list")).to_be_focused()

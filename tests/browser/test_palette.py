@@ -73,7 +73,7 @@ async def test_everything_can_be_done_from_it(ana: Person, model: WireServer) ->
 
 async def test_nothing_found_and_nothing_reached_are_said(ana: Person) -> None:
     await search(ana, "zzzz")
-    await expect(ana.page.get_by_text("Nothing found").first).to_be_visible()
+    await expect(ana.page.get_by_text("No results").first).to_be_visible()
     await ana.page.keyboard.press("Escape")
     await expect(ana.page.get_by_role("dialog")).to_have_count(0)
     await expect(ana.composer).to_be_focused()

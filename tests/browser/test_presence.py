@@ -46,7 +46,7 @@ async def test_people_come_and_go(ana: Person, mei: Person) -> None:
         await expect(person.page.get_by_role("button", name="Online: Admin and Mei")).to_be_visible()
     button = ana.page.get_by_role("button", name="Online: Admin and Mei")
     await expect(button.locator(".face:visible")).to_have_text(["AD", "ME"])
-    box = ana.page.get_by_role("dialog", name="Here now")
+    box = ana.page.get_by_role("dialog", name="Online")
     for _ in range(2):  # it opens again after it was closed
         await button.click()
         await expect(box.get_by_role("listitem")).to_have_text([re.compile("Admin"), re.compile("Mei")])

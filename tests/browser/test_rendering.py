@@ -49,12 +49,12 @@ async def test_long_lines_wrap_for_good_once_somebody_says_so(told: Person) -> N
     overflows = "pre => pre.scrollWidth > pre.clientWidth"
     assert await code.evaluate(overflows)
     await told.answers.get_by_role("button", name="Wrap long lines").click()
-    await expect(told.answers.get_by_role("button", name="Do not wrap lines")).to_be_visible()
+    await expect(told.answers.get_by_role("button", name="Don’t wrap lines")).to_be_visible()
     assert not await code.evaluate(overflows)
     await told.page.reload()
-    await expect(told.answers.get_by_role("button", name="Do not wrap lines")).to_be_visible()
+    await expect(told.answers.get_by_role("button", name="Don’t wrap lines")).to_be_visible()
     assert not await code.evaluate(overflows)
-    await told.answers.get_by_role("button", name="Do not wrap lines").click()
+    await told.answers.get_by_role("button", name="Don’t wrap lines").click()
     await expect(told.answers.get_by_role("button", name="Wrap long lines")).to_be_visible()
     assert await code.evaluate(overflows)
 
@@ -131,7 +131,7 @@ async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> N
     await told.page.route("**/image?*", answer)
     button = told.answers.get_by_role("button", name="A chart")
     await button.click()
-    await expect(told.page.get_by_text("This picture could not be loaded.")).to_be_visible()
+    await expect(told.page.get_by_text("Couldn’t load this picture.")).to_be_visible()
     assert len(asked) == 1
     await button.click()
     await expect(told.answers.get_by_role("img", name="A chart")).to_be_visible()

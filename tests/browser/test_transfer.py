@@ -29,7 +29,7 @@ async def test_session_is_taken_away_and_brought_in_again(ana: Person, model: Wi
     await ana.sees_state("idle")
     await page.get_by_role("button", name="More", exact=True).press("Enter")
     await page.get_by_role("menuitem", name="Export…").press("Enter")
-    dialog = page.get_by_role("dialog", name="Export this session")
+    dialog = page.get_by_role("dialog", name="Export session")
     async with page.expect_download() as text:
         await dialog.get_by_role("link", name="Markdown").press("Enter")
     assert (await text.value).suggested_filename == "Hi there.md"
@@ -68,7 +68,7 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     await expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
     await dialog.get_by_role("checkbox", name="Talk 3").check()
     await dialog.get_by_role("searchbox").fill("会议")
-    await dialog.get_by_role("checkbox", name="All that are shown").check()
+    await dialog.get_by_role("checkbox", name="All shown").check()
     await expect(dialog.get_by_role("checkbox", name="会议 notes")).to_be_checked()
     await expect(dialog.get_by_text("2 of 9 chosen")).to_be_visible()
     await dialog.get_by_role("button", name="Import", exact=True).click()

@@ -136,7 +136,7 @@ async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
     )
     assert await (await ana.page.request.get(ana.page.url.split("/sessions")[0] + address)).text() == long
     await ana.composer.fill("Before: ")
-    await ana.page.get_by_role("button", name="Put the text into the message").click()
+    await ana.page.get_by_role("button", name="Insert as text").click()
     await expect(ana.composer).to_have_value("Before: " + long)
     await expect(chips(ana)).to_have_count(0)
     await ana.composer.evaluate(PASTE, {"text": "a\tb", "file": "cells.png"})  # a spreadsheet: the user means its text

@@ -52,7 +52,7 @@ async def ring(page: Page) -> None:
 async def go_by_palette(page: Page, name: str) -> None:
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox", name="Search sessions, messages and actions").fill(f"workspace {name}")
-    await expect(page.get_by_role("option", name=f"Go to workspace {name}")).to_have_attribute("aria-selected", "true")
+    await expect(page.get_by_role("option", name=f"Switch to workspace {name}")).to_have_attribute("aria-selected", "true")
     await page.keyboard.press("Enter")
     await expect(switcher(page)).to_contain_text(name)
 
@@ -145,11 +145,11 @@ async def test_news_of_another_workspace_reach_the_switcher(
     bo.complain()
 
     await ana.page.set_viewport_size({"width": 375, "height": 740})
-    await ana.page.get_by_role("button", name="Open the list of sessions").click()
+    await ana.page.get_by_role("button", name="Open session list").click()
     await switcher(ana.page).click()
     await ana.page.get_by_role("menuitemradio", name=f"{OPS} · Unread").click()
     await ana.page.wait_for_url("**/workspaces/*/")
-    await ana.page.get_by_role("button", name="Open the list of sessions").click()
+    await ana.page.get_by_role("button", name="Open session list").click()
     await expect(switcher(ana.page)).to_contain_text(OPS)
     await expect(dot).to_be_hidden()
     await ana.page.get_by_role("link", name="In ops").first.click()

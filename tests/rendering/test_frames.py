@@ -267,7 +267,7 @@ def test_reasoning_is_open_while_it_streams_and_folded_after() -> None:
 def test_excluded_and_edited_messages_say_so() -> None:
     """Excluded and edited messages are marked (MSG-09, MSG-11)."""
     html = frames.message_html(replace(message(text="x"), include_in_context=False, edited=True))
-    assert "not sent to the model" in html
+    assert "hidden from the model" in html
     assert "edited" in html
 
 

@@ -214,7 +214,7 @@ def test_form_from_elsewhere_is_refused_in_words(ana: User) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(ana)
     response = client.post(reverse("new-session"))
-    assert (response.status_code, "That form was too old" in response.content.decode()) == (403, True)
+    assert (response.status_code, "This form has expired" in response.content.decode()) == (403, True)
     told = client.post(reverse("new-session"), headers={"Accept": "application/json"})
     assert (told.status_code, "Reload it" in told.json()["message"]) == (403, True)
 
@@ -289,7 +289,7 @@ def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: Use
 
 def test_somebody_new_joins_with_an_account(client: Client, session: Session, invitation: str) -> None:
     """An invitation creates the account, the membership and the share, and opens the session."""
-    assert "Ana invites you" in client.get(invitation).content.decode()
+    assert "Ana invited you" in client.get(invitation).content.decode()
     values = {"display_name": "Cleo", "username": "cleo", "password": "nine lives 9"}
     response = client.post(invitation, values)
     assert response.headers["Location"] == reverse("session", args=[session.pk])

@@ -66,8 +66,8 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
     html = page(session, ana)
     assert shown(html) == [rows[1].pk, rows[2].pk, f"{rows[3].pk}-results", rows[4].pk]
     assert switches(html) == {rows[1].pk: False, rows[2].pk: True, rows[3].pk: True, rows[4].pk: True}
-    assert "Left out by Ana" in html
-    assert "Cut off, and the model is told so" in html
+    assert "Excluded by Ana" in html
+    assert "Truncated (the model is told)" in html
     read = page(session, bo)
     assert (shown(read), switches(read)) == (shown(html), {})
 
@@ -136,7 +136,7 @@ def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -
     keep(session)
     ChatMessage.objects.filter(pk=rows[4].pk).update(include_in_context=True)
     same = page(session, ana, past=rows[4].pk)
-    assert "Asked again, it would be sent the same now." in same
+    assert "Nothing has changed since." in same
     assert switches(same) == {}
     editing.edit(session=session, author=ana, message_id=rows[1].pk, text="Hello & goodbye")
     editing.include(session=session, author=ana, message_id=rows[2].pk, included=False)
@@ -145,8 +145,8 @@ def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
     html = page(session, ana, past=rows[4].pk)
     for words in (
-        "the system prompt has changed", "1 message is edited", "1 message is left out", "1 message is removed",
-        "1 message is new", "Edited since", "Hello &amp; goodbye", "Left out since", "Removed since", "A new one",
+        "the system prompt has changed", "1 message is edited", "1 message is excluded", "1 message is removed",
+        "1 message is new", "Edited since", "Hello &amp; goodbye", "Excluded since", "Removed since", "A new one",
         "Be kind.", "Be brief.",
     ):  # fmt: skip
         assert words in html

@@ -54,7 +54,7 @@ def test_the_rail_shows_which_agents_work_and_what_is_unread(signed_in: SignIn, 
 
 def _marks(client: Client) -> tuple[bool, bool]:
     row = row_of(client, "Plan")
-    return "The agent works" in row, "Unread" in row
+    return "Agent working" in row, "Unread" in row
 
 
 def test_the_rail_marks_the_open_session(signed_in: SignIn, ana: User, session: Session) -> None:

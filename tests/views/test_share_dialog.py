@@ -75,7 +75,7 @@ def test_all_links_are_ended_together(signed_in: SignIn, ana: User, session: Ses
     for role in (SessionRole.VIEWER, SessionRole.EDITOR):
         sharing.invite(session=session, author=ana, role=role)
     client = signed_in(ana)
-    assert "End all links" in client.get(reverse("session-share", args=[session.pk])).content.decode()
+    assert "Revoke all links" in client.get(reverse("session-share", args=[session.pk])).content.decode()
     html = client.post(reverse("session-share-revoke", args=[session.pk])).content.decode()
     assert ("no longer work" in html, Invitation.objects.exists()) == (True, False)
 

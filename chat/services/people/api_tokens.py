@@ -44,7 +44,7 @@ def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, s
         pk=user.pk
     )  # the lock makes two simultaneous requests count one after the other
     if tokens_of(user).count() >= MOST:
-        raise Invalid(_("You have %(count)d tokens. Revoke some that you do not use.") % {"count": MOST})
+        raise Invalid(_("You have %(count)d tokens. Revoke some that you don’t use.") % {"count": MOST})
     secret = PREFIX + secrets.token_urlsafe(32)
     expires_at = timezone.now() + timedelta(days=days) if days else None
     token = ApiToken.objects.create(user=user, name=name, scope=scope, digest=hashed(secret), expires_at=expires_at)

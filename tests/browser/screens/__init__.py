@@ -48,7 +48,7 @@ async def enter(page: Page, address: str) -> None:
 
 
 async def enter_small(page: Page, showcase: Showcase) -> None:
-    """Open the session that is quick to load, for what lies over it."""
+    """Open session that is quick to load, for what lies over it."""
     await enter(page, showcase.small)
     await expect(page.locator("article.assistant")).to_be_visible()
 
@@ -101,5 +101,5 @@ def is_phone(page: Page) -> bool:
 async def open_rail(page: Page) -> None:
     """Bring the list of sessions into sight: on a phone it is a drawer."""
     if is_phone(page):
-        await page.get_by_role("button", name="Open the list of sessions").click()
+        await page.get_by_role("button", name="Open session list").click()
         await expect(page.locator(".app")).to_have_class("app drawer-open")

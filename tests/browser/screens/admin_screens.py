@@ -87,7 +87,7 @@ async def staff_token(page: Page, showcase: Showcase) -> None:
 async def staff_deleted_session(page: Page, showcase: Showcase) -> None:
     await _open(page, showcase, "session/?status__exact=deleted")
     await page.get_by_role("link", name="Deleted by mistake").click()
-    await expect(page.get_by_role("button", name="Bring it back")).to_be_visible()
+    await expect(page.get_by_role("button", name="Restore")).to_be_visible()
 
 
 @screen

@@ -18,7 +18,7 @@ async def export(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.get_by_role("button", name="More", exact=True).click()
     await page.get_by_role("menuitem", name="Export…").click()
-    await expect(page.get_by_role("dialog", name="Export this session")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Export session")).to_be_visible()
 
 
 @screen
@@ -27,7 +27,7 @@ async def importing(page: Page, showcase: Showcase) -> None:
     await open_import(page)
     await page.get_by_label("Choose a file").set_input_files(NOTES)
     await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("This isn’t a conversation export")
-    await page.get_by_text("Where to get such a file").click()
+    await page.get_by_text("How to export your conversations").click()
 
 
 @screen
@@ -47,7 +47,7 @@ async def imported(page: Page, showcase: Showcase) -> None:
     await page.get_by_label("Choose a file").set_input_files(
         conversations([samples.chatgpt(), samples.claude(), broken])
     )
-    await page.get_by_role("checkbox", name="All that are shown").check()
+    await page.get_by_role("checkbox", name="All shown").check()
     await page.get_by_role("button", name="Import", exact=True).click()
     await expect(page.get_by_role("heading", name="Not imported")).to_be_visible()
 

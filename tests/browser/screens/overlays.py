@@ -30,14 +30,14 @@ async def message_details(page: Page, showcase: Showcase) -> None:
 async def message_edit(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.locator("article.user").press("e")
-    await expect(page.get_by_role("textbox", name="Edit the message")).to_be_focused()
+    await expect(page.get_by_role("textbox", name="Edit message")).to_be_focused()
 
 
 @screen
 async def message_source(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.locator("article.assistant").press("s")
-    await expect(page.get_by_role("group", name="Show source")).to_be_visible()
+    await expect(page.get_by_role("group", name="View Markdown")).to_be_visible()
 
 
 @screen
@@ -84,7 +84,7 @@ async def model_picker(page: Page, showcase: Showcase) -> None:
 async def figures(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.locator("#figures").click()
-    await expect(page.get_by_role("dialog", name="Context and tokens")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Token usage")).to_be_visible()
 
 
 @screen
@@ -122,7 +122,7 @@ async def open_context(page: Page) -> None:
 
 @screen
 async def panel_context(page: Page, showcase: Showcase) -> None:
-    """What the model gets next, the long session's last page."""
+    """Next request, the long session's last page."""
     await enter(page, showcase.session)
     await open_context(page)
 
@@ -139,11 +139,11 @@ async def panel_context_past(page: Page, showcase: Showcase) -> None:
     await begin(page, "tools")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.user").press("e")
-    await page.get_by_role("textbox", name="Edit the message").fill("Try your tools, please.")
-    await page.get_by_role("textbox", name="Edit the message").press("Control+Enter")
+    await page.get_by_role("textbox", name="Edit message").fill("Try your tools, please.")
+    await page.get_by_role("textbox", name="Edit message").press("Control+Enter")
     await expect(page.locator("article.user")).to_contain_text("please")
     await page.locator("article.assistant").last.press("d")
-    await page.get_by_role("button", name="What the model was sent").click()
+    await page.get_by_role("button", name="View request").click()
     await expect(page.locator("#panel-context")).to_contain_text("1 message is edited")
 
 
@@ -182,7 +182,7 @@ async def palette_found(page: Page, showcase: Showcase) -> None:
 @screen
 async def palette_nothing(page: Page, showcase: Showcase) -> None:
     await search(page, showcase, "qqqqq")
-    await expect(page.get_by_text("Nothing found").first).to_be_visible()
+    await expect(page.get_by_text("No results").first).to_be_visible()
 
 
 @screen
@@ -233,7 +233,7 @@ async def rail_folded(page: Page, showcase: Showcase) -> None:
 async def find(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.keyboard.press("Control+f")
-    await page.get_by_role("textbox", name="Words to find").fill("pictures")
+    await page.get_by_role("textbox", name="Text to find").fill("pictures")
     await expect(page.locator(".find output")).to_contain_text("of")
 
 

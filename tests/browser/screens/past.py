@@ -17,7 +17,7 @@ async def _begun(page: Page) -> Locator:
 
 async def _edit(page: Page, message: Locator, text: str) -> None:
     await message.press("e")
-    field = page.get_by_role("textbox", name="Edit the message")
+    field = page.get_by_role("textbox", name="Edit message")
     await field.fill(text)
     await field.press("Control+Enter")
     await expect(field).to_have_count(0)
@@ -28,9 +28,9 @@ async def message_history(page: Page, showcase: Showcase) -> None:
     message = await _begun(page)
     await _edit(page, message, "Who are you, and what can you do for a team of five?\n\nPlease be brief.")
     await message.press("x")
-    await expect(message.locator(".meta")).to_contain_text("not sent to the model")
+    await expect(message.locator(".meta")).to_contain_text("hidden from the model")
     await message.get_by_role("button", name="edited").click()
-    await expect(page.get_by_role("dialog", name="History of the message")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Edit history")).to_be_visible()
 
 
 @screen
@@ -38,7 +38,7 @@ async def prompt_history(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.keyboard.press("Control+.")
     await page.locator("#panel [data-action=history]").click()
-    await expect(page.get_by_role("dialog", name="History of the system prompt")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="System prompt history")).to_be_visible()
 
 
 @screen
@@ -60,9 +60,9 @@ async def clash(page: Page, showcase: Showcase) -> None:
     """Two have changed one message; the other one was first."""
     message = await _begun(page)
     await message.press("e")
-    await page.get_by_role("textbox", name="Edit the message").fill("Who are you, and what do you cost?")
+    await page.get_by_role("textbox", name="Edit message").fill("Who are you, and what do you cost?")
     other = await beside(page, showcase, "ana")
     await other.goto(page.url)
     await expect(other.locator("#connection")).to_have_attribute("data-state", "connected")
     await _edit(other, other.locator("article.user"), "Who are you, and what can you do for us?")
-    await expect(page.get_by_role("button", name="Take the other one")).to_be_visible()
+    await expect(page.get_by_role("button", name="Keep the other one")).to_be_visible()

@@ -64,4 +64,4 @@ async def staff_erase(page: Page, showcase: Showcase) -> None:
     """What an erasure takes is listed before it is confirmed."""
     await _of_session(page, showcase)
     await page.get_by_role("button", name="Erase…").click()
-    await expect(page.get_by_label("Erase all of this for good")).to_be_visible()
+    await expect(page.get_by_label("Erase for good")).to_be_visible()

@@ -165,4 +165,4 @@ async def typing(page: Page, showcase: Showcase) -> None:
 async def presence(page: Page, showcase: Showcase) -> None:
     await typing(page, showcase)
     await page.locator("#presence button").click()
-    await expect(page.get_by_role("dialog", name="Here now")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Online")).to_be_visible()
