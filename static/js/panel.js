@@ -26,8 +26,10 @@ export async function open(focus, { tab = "", past = "" } = {}) {
   isolate();
   if (tab) select(tab);
   if (tab === "context") context.show(past);
-  await fetchContent();
   if (focus) (document.getElementById(focus) ?? panel).focus();
+  await fetchContent();
+  // What came with the content has the focus now, unless the reader has moved it.
+  if (focus && document.activeElement === panel) document.getElementById(focus)?.focus();
 }
 
 export function close() {

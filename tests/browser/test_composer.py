@@ -116,6 +116,12 @@ async def test_tab_that_follows_goes_on_following(ana: Person, browser: Browser)
     other = await beside(ana, browser)
     await other.composer.fill("Written")
     await expect(ana.composer).to_have_value("Written")
+    # The other tab writes once more when the server has the draft.
+    await ana.page.wait_for_function(
+        """() => Object.entries(localStorage).some(
+            ([key, value]) => key.startsWith("parley:draft:") && JSON.parse(value).said === "Written"
+        )"""
+    )
     await ana.page.evaluate(
         """() => {
             const key = Object.keys(localStorage).find((each) => each.startsWith("parley:draft:"));

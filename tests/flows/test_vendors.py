@@ -46,17 +46,21 @@ async def _ask(server: Server, text: str) -> tuple[list[str], list[dict[str, Any
         url = f"{server.address}/ws{await enter(client, server.link)}"
         async with client.ws_connect(url, origin=server.address) as socket:
             await socket.send_json({"type": "sync", "since": 0})
+            frames = await _frames_until(socket, "changes")
             await socket.send_json({"type": "send", "text": text, "key": "k1"})
-            frames: list[dict[str, Any]] = []
-            async with asyncio.timeout(30):
-                while not frames or frames[-1]["type"] != "turn_done":
-                    frames.append(json.loads(await socket.receive_str()))
+            frames += await _frames_until(socket, "turn_done")
             await socket.send_json({"type": "sync", "since": 0})
-            async with asyncio.timeout(30):
-                while (frame := json.loads(await socket.receive_str()))["type"] != "changes":
-                    frames.append(frame)
-    spoken = [row["text"] for row in frame["messages"] if row["type"] == "text" and row["role"] == "assistant"]
-    return spoken, frames
+            *rest, changes = await _frames_until(socket, "changes")
+    spoken = [row["text"] for row in changes["messages"] if row["type"] == "text" and row["role"] == "assistant"]
+    return spoken, [*frames, *rest]
+
+
+async def _frames_until(socket: aiohttp.ClientWebSocketResponse, last: str) -> list[dict[str, Any]]:
+    frames: list[dict[str, Any]] = []
+    async with asyncio.timeout(30):
+        while not frames or frames[-1]["type"] != last:
+            frames.append(json.loads(await socket.receive_str()))
+    return frames
 
 
 def _tokens(frame: dict[str, Any]) -> int:
