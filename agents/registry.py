@@ -165,6 +165,10 @@ class Registry:
         config = self._config.providers.get(provider)
         return config is not None and config.type == "demo"
 
+    def has_models(self) -> bool:
+        """Whether any configured provider asks a model."""
+        return any(config.type != "demo" for config in self._config.providers.values())
+
     def context_window(self, provider: str, model: str) -> int | None:
         """RUN-05: model configuration, provider configuration, built-in table, None."""
         config = self._config.providers.get(provider)

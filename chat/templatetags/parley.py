@@ -24,6 +24,7 @@ register.filter("count", formatting.count)
 register.filter("window", formatting.window)
 register.filter("level", formatting.effort_level)
 register.filter("initials", formatting.initials)
+register.filter("agent_initials", formatting.agent_initials)
 register.filter("colour", formatting.colour)
 
 

@@ -22,6 +22,7 @@ from chat.models import Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
+from chat.services.people.second_factor import factors_of
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import begin_session
 from chat.views.profile_pictures import picture_urls
@@ -31,6 +32,12 @@ STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "
 # The browser's time zone; the session list is grouped by its days.
 ZONE_COOKIE = "parley_zone"
 RECENT = 4
+# How an operator connects a model; the home page shows them while there is only the demo agent.
+SETTINGS_OF_MODELS = (
+    ("Anthropic", "ANTHROPIC_API_KEY=sk-ant-… make run"),
+    ("OpenAI", "OPENAI_API_KEY=sk-… make run"),
+    ("Ollama, vLLM, LM Studio", "OPENAI_BASE_URL=http://localhost:11434/v1 make run"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,7 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
         "owners": json.dumps(picture_urls(found.owners)),
         "archived": archived,
         "current": current,
+        "has_way_back": request.user.has_usable_password() or bool(factors_of(request.user).passkeys),
     }
 
 
@@ -183,6 +191,9 @@ def _home(
         "agents": known,
         "agent": next((each for each in known if each.name == agent), known[0]),
         "choices": [f"{each.provider}/{each.model}" for each in registry().known_models()],
+        "settings_of_models": SETTINGS_OF_MODELS,
+        "is_demo": not registry().has_models(),
+        "first_name": next(iter(request.user.sender.split()), ""),
         "text": text,
         "refused": refused,
         "recent": recent(request.user, RECENT, places.within),

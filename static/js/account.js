@@ -1,12 +1,15 @@
-// What stands by one's own name: settings and the theme.
+// The account menu: settings, theme, sessions out of sight, administration, signing out.
 import { on } from "./actions.js";
-import { offer } from "./deeds.js";
+import { offer, offered } from "./deeds.js";
+import { openMenu } from "./menu.js";
 import { keep } from "./preferences.js";
-import "./signing_out.js";
+import { signOut } from "./signing_out.js";
 import { toast } from "./toast.js";
 import { words } from "./words.js";
 
-const NEXT = { "": "light", light: "dark", dark: "" };
+const THEMES = [["", "monitor", words.themeSystem], ["light", "sun", words.themeLight], ["dark", "moon", words.themeDark]];
+// What the menu has below the themes, of what is offered on this page.
+const GROUPS = [["archived", "import"], ["keys", "admin"], ["sign-out"]];
 const root = document.documentElement;
 
 const present = () => root.dataset.theme ?? "";
@@ -18,17 +21,24 @@ async function chooseTheme(theme) {
   if (problem) toast(problem);
 }
 
-/** Offers what is about oneself and not about the session. */
+/** Offers what is about the account and not about the session. */
 export function offerAccount() {
-  const address = document.getElementById("main").dataset.settings;
-  offer({ id: "settings", label: words.settings, icon: "settings", slash: "settings", run: () => location.assign(address) });
-  offerTheme("theme-system", "monitor", words.themeSystem, "");
-  offerTheme("theme-light", "sun", words.themeLight, "light");
-  offerTheme("theme-dark", "moon", words.themeDark, "dark");
+  const { settings, admin } = document.getElementById("account").dataset;
+  offer({ id: "settings", label: words.settings, icon: "settings", slash: "settings", run: () => location.assign(settings) });
+  for (const [value, icon, label] of THEMES) {
+    offer({ id: `theme-${value || "system"}`, label, icon, words: words.theme, can: () => present() !== value, run: () => chooseTheme(value) });
+  }
+  if (admin) offer({ id: "admin", label: words.admin, icon: "shield", run: () => location.assign(admin) });
+  offer({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
 }
 
-function offerTheme(id, icon, label, value) {
-  offer({ id, label, icon, words: words.theme, can: () => present() !== value, run: () => chooseTheme(value) });
-}
+on("account", (button) => {
+  const known = new Map(offered().map((each) => [each.id, each]));
+  const themes = THEMES.map(([value, icon, label]) => ({ label, icon, checked: present() === value, run: () => chooseTheme(value) }));
+  const groups = [["settings"], ...GROUPS].map((ids) => ids.filter((id) => known.has(id)).map((id) => itemOf(known.get(id))));
+  const [first, ...rest] = groups.filter((group) => group.length);
+  const items = [...first, { separator: true }, ...themes, ...rest.flatMap((group) => [{ separator: true }, ...group])];
+  openMenu(button, items, { label: words.account });
+});
 
-on("theme", () => chooseTheme(NEXT[present()]));
+const itemOf = ({ label, icon, keys, run }) => ({ label, icon, keys, run: () => run("") });

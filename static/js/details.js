@@ -11,7 +11,8 @@ export async function show(message, anchor) {
   const html = await unlessOvertaken(textAt(`${location.pathname}details?id=${message.id}`));
   if (html === undefined || !message.isConnected) return;
   if (html === null) return notice(words.notLoaded);
-  const box = openBox(anchor.isConnected ? anchor : message, { className: "details", label: words.actionDetails });
+  // The toolbar's button may have gone to another message meanwhile.
+  const box = openBox(message.contains(anchor) ? anchor : message, { className: "details", label: words.actionDetails });
   if (!box) return;
   settle();
   box.append(parse(html));

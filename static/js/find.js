@@ -16,6 +16,7 @@ const watcher = new MutationObserver(() => (due ||= setTimeout(mark, SETTLED)));
 let ids = [];
 let more = false;
 let at = -1;
+let isThere = false; // whether the reader is at this match
 let asked = 0;
 let timer = 0;
 let due = 0;
@@ -50,6 +51,7 @@ async function search() {
   if (mine !== asked) return;
   ({ ids, more } = found);
   at = nearest();
+  isThere = document.getElementById(ids[at]) !== null;
   show();
   mark();
 }
@@ -70,13 +72,14 @@ function nearest() {
 
 function show() {
   const count = more ? `${ids.length}+` : ids.length;
-  said.textContent = !field.value.trim() ? "" : ids.length ? fill(words.found, { index: at + 1, count }) : words.foundNone;
+  said.textContent = !field.value.trim() ? "" : ids.length ? fill(isThere ? words.found : words.foundElsewhere, { index: at + 1, count }) : words.foundNone;
   for (const button of steps) button.disabled = !ids.length;
 }
 
 async function step(by) {
   if (!ids.length) return;
-  at = (at + by + ids.length) % ids.length;
+  if (isThere) at = (at + by + ids.length) % ids.length;
+  isThere = true;
   show();
   await reveal(ids[at], { quietly: true });
   const message = document.getElementById(ids[at]);

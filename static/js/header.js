@@ -13,10 +13,8 @@ import { words } from "./words.js";
 const at = (id) => document.getElementById(id);
 // What the menu shows, in this order and with a line between the groups; who has built a deed has offered it.
 const GROUPS = [
-  ["rename", "model", "usage", "panel", "system-prompt", "context", "find", "removed"],
-  ["share", "copy-link", "export", "fork", "pin"],
-  ["archive", "leave", "delete"],
-  ["settings", "keys"],
+  ["rename", "share", "find", "panel", "fork", "export", "removed"],
+  ["pin", "archive", "restore", "leave", "delete"],
 ];
 const DANGEROUS = ["delete", "leave"];
 

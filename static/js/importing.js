@@ -26,7 +26,7 @@ export async function open() {
   dialog.addEventListener("close", () => request?.abort());
   dialog.addEventListener("change", changed);
   dialog.addEventListener("input", ({ target }) => target.type === "search" && filter(target.value));
-  dialog.addEventListener("click", ({ target }) => deed(target.closest("[data-deed]")?.dataset.deed));
+  dialog.addEventListener("click", ({ target }) => pressed(target.closest("[data-choice]")?.dataset.choice));
   find("[data-stage=choose]").addEventListener("submit", (event) => (event.preventDefault(), bring(chosen())));
   for (const name of ["dragenter", "dragover", "dragleave", "drop"]) dialog.addEventListener(name, dragged);
 }
@@ -41,11 +41,11 @@ function dragged(event) {
 
 function changed({ target }) {
   if (target.type === "file") take(target.files[0]);
-  else if (target.dataset.deed === "all") for (const box of shown()) box.checked = target.checked;
+  else if (target.dataset.choice === "all") for (const box of shown()) box.checked = target.checked;
   if (target.type === "checkbox") count();
 }
 
-function deed(name) {
+function pressed(name) {
   if (name === "stop") request?.abort();
   if (name === "again" || (name === "stop" && request instanceof XMLHttpRequest)) pick();
 }
@@ -86,7 +86,7 @@ function send() {
   find(".errors").hidden = true;
   progress(0, 1);
   stage("send");
-  find("[data-deed=stop]").focus();
+  find("[data-choice=stop]").focus();
   request.send(body);
 }
 
@@ -118,7 +118,7 @@ async function bring(wanted) {
   request = stopping;
   find(".errors").hidden = true;
   stage("send");
-  find("[data-deed=stop]").focus();
+  find("[data-choice=stop]").focus();
   for (let at = 0; at < wanted.length && !stopping.signal.aborted; at += AT_ONCE) {
     show(at / wanted.length, fill(dialog.dataset.importing, { count: at, total: wanted.length }));
     const { status, answer } = await bringSome(wanted.slice(at, at + AT_ONCE), stopping.signal);
@@ -150,7 +150,7 @@ function choose({ upload: kept, conversations, problems }) {
   find("[type=search]").hidden = conversations.length < 8;
   stage("choose");
   count();
-  (conversations.length < 8 ? find("[data-deed=all]") : find("[type=search]")).focus();
+  (conversations.length < 8 ? find("[data-choice=all]") : find("[type=search]")).focus();
 }
 
 function choice({ index, title, began, facts, size }) {
@@ -181,7 +181,7 @@ const chosen = () => boxes().filter(({ checked }) => checked).map(({ value }) =>
 
 function count() {
   const number = chosen().length;
-  const all = find("[data-deed=all]");
+  const all = find("[data-choice=all]");
   const checked = shown().filter((box) => box.checked).length;
   all.checked = checked > 0 && checked === shown().length;
   all.indeterminate = checked > 0 && !all.checked;

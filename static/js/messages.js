@@ -6,6 +6,7 @@ import { callsMe } from "./mentions.js";
 import { parse, patchElement } from "./patch.js";
 import { arrived } from "./pending.js";
 import { localise } from "./time.js";
+import { fold } from "./tool_runs.js";
 import { words } from "./words.js";
 
 const page = document.getElementById("main");
@@ -46,7 +47,7 @@ export function remove(id) {
 /** The message after another one, or before it. */
 export function nextMessage(element, way = "next") {
   let next = element[`${way}ElementSibling`];
-  while (next && !next.matches("article.message")) next = next[`${way}ElementSibling`];
+  while (next && !next.matches("article.message:not(.folded)")) next = next[`${way}ElementSibling`];
   return next;
 }
 
@@ -67,6 +68,8 @@ export function adopt(elements) {
   for (const element of elements) replaceTwins(element);
   for (const element of elements) prepare(element);
   for (const element of elements) arrangeOne(element);
+  for (const element of elements) if (!element.previousElementSibling?.matches(".tool_group")) fold(element);
+  fold(elements[0]);
   arrange(elements.at(-1)?.nextElementSibling);
 }
 
@@ -121,6 +124,7 @@ function arrange(element) {
   let next = element.nextElementSibling;
   while (next && !next.dataset.speaker) next = next.nextElementSibling;
   if (next) arrangeOne(next);
+  for (const each of [element.previousElementSibling, element, next]) fold(each);
 }
 
 function arrangeOne(element) {

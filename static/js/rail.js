@@ -27,12 +27,15 @@ on("rail-more", async (button) => {
   if (!(await show({ shown: button.dataset.shown }))) toast(words.notLoaded);
   button.disabled = false;
 });
-on("rail-archive", async () => {
+on("rail-archive", showArchive);
+
+/** Shows the archived sessions in place of the others, and back. */
+async function showArchive() {
   selection.end();
   if (!(await show({ archived: showsArchive() ? "" : "yes", shown: "" }))) return toast(words.notLoaded);
   list.scrollTop = 0;
-  document.getElementById(showsArchive() ? "rail-back" : "rail-archived")?.focus();
-});
+  document.getElementById(showsArchive() ? "rail-back" : "account")?.focus();
+}
 
 list.addEventListener("contextmenu", (event) => {
   const row = rowOf(event.target);
@@ -146,6 +149,7 @@ function press(event) {
 /** `isRung` says whether news of the list would be heard. */
 export function start(isRung) {
   offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: "new", run: () => location.assign(list.dataset.home), can: mayBegin });
+  offer({ id: "archived", label: words.archivedSessions, icon: "archive", run: showArchive, can: () => !showsArchive() });
   offerDeeds();
   list.addEventListener("parley:listed", offerDeeds);
   workspaces.start();

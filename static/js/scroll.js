@@ -2,6 +2,7 @@
 import { lacks } from "./edges.js";
 import { showAround, showNewest } from "./pages.js";
 import { keepInTab, keptInTab } from "./store.js";
+import { unfold } from "./tool_runs.js";
 import { fill, words } from "./words.js";
 
 const NEAR = 40;
@@ -69,7 +70,10 @@ export async function restore() {
  */
 export async function take(place, go) {
   const found = () => document.getElementById(place.id);
-  const step = () => found() && go(found());
+  const step = () => {
+    unfold(found());
+    if (found()) go(found());
+  };
   leave();
   bound = place;
   if (!found() && !(await showAround(place.id, step))) return false; // maybe for the page is just being left

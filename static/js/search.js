@@ -11,7 +11,7 @@ async function search() {
 
 export function start() {
   on("search", search);
-  const keys = document.querySelector(".rail-deed kbd");
+  const keys = document.querySelector(".rail-action kbd");
   keys.textContent = shown(keys.textContent);
   offer({ id: "search", label: words.search, icon: "search", keys: "Ctrl+K", slash: "search", run: search });
   addEventListener("keydown", (event) => {

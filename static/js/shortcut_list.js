@@ -7,7 +7,7 @@ import { late } from "./late.js";
 export async function fillIn(dialog) {
   // The composer's own list says when Escape stops the agent.
   const deeds = offered().filter(({ id, keys }) => keys && id !== "stop");
-  dialog.querySelector("[data-deeds]").replaceChildren(...deeds.map(row));
+  dialog.querySelector("[data-actions]").replaceChildren(...deeds.map(row));
   const messages = dialog.querySelector("[data-messages]");
   const menu = messages && (await late(() => import("./message_menu.js"))); // home has no messages
   if (menu) messages.replaceChildren(...menu.keysOfMessages().map(row));

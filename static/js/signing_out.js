@@ -24,3 +24,16 @@ for (const form of document.querySelectorAll("form[data-sign-out]")) {
     addEventListener("pagehide", clear); // what the page writes as it goes
   });
 }
+
+/** Signs out; asks users first who could not sign in again by themselves. */
+export function signOut() {
+  const form = document.getElementById("sign-out");
+  if (form.dataset.wayBack === "yes") return form.requestSubmit();
+  const dialog = document.getElementById("confirm-sign-out").content.firstElementChild.cloneNode(true);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (dialog.returnValue === "confirm") form.requestSubmit();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}

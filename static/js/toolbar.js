@@ -20,10 +20,11 @@ const messageOf = (element) => element.closest?.("#messages > article.message") 
 
 export function start() {
   status.after(resting);
-  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || show(messageOf(event.target)));
-  list.addEventListener("pointerleave", () => isHeld() || hide());
+  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || isFocused() || show(messageOf(event.target)));
+  list.addEventListener("pointermove", moved);
+  list.addEventListener("pointerleave", () => isHeld() || isFocused() || hide());
   list.addEventListener("focusin", (event) => show(messageOf(event.target)));
-  list.addEventListener("focusout", (event) => messageOf(event.relatedTarget ?? list) || isHeld() || hide());
+  list.addEventListener("focusout", (event) => messageOf(event.relatedTarget ?? list) || isHeld() || isFocused() || hide());
   log.addEventListener("keydown", keys);
   list.addEventListener("pointerdown", press);
   list.addEventListener("contextmenu", (event) => event.pointerType === "touch" && !event.target.closest("a") && event.preventDefault());
@@ -90,8 +91,17 @@ function show(message) {
   spare(message);
 }
 
-/** Whoever goes by keyboard keeps the bar that they are on, and an open menu its button. */
-const isHeld = () => hovering.querySelector(":focus-visible, [aria-expanded=true]") !== null;
+/** An open menu or popover keeps its button where it is. */
+const isHeld = () => hovering.querySelector("[aria-expanded=true]") !== null;
+
+/** Whoever goes by keyboard keeps the bar that they are on, until the pointer is moved to another message. */
+const isFocused = () => hovering.querySelector(":focus-visible") !== null;
+
+/** What moves under a pointer that rests, as when the page scrolls, is no move of the pointer. */
+function moved({ target, pointerType, movementX, movementY }) {
+  if (pointerType === "touch" || !(movementX || movementY) || isHeld()) return;
+  show(messageOf(target));
+}
 
 function hide() {
   if (hovering.contains(document.activeElement)) document.activeElement.blur(); // hides it, not in the midst of going

@@ -89,7 +89,7 @@ async function restoreVersion(button) {
   const { of } = asked.dataset;
   const value = await version(button);
   if (!value || asked !== dialog) return;
-  if (String(value.newest) !== asked.dataset.newest) return refused(words.changedMeanwhile);
+  if (String(value.newest) !== asked.dataset.newest) return refused(words.justChanged);
   const prompt = { type: "set_system_prompt", system_prompt: value.text, seen: value.now };
   const command = of === PROMPT ? prompt : { type: "edit", id: of, text: value.text, revision: value.revision };
   await insist(() => live.request(command), { label: words.stopAndRestore, tell: toast });

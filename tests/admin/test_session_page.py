@@ -89,7 +89,7 @@ def test_what_others_have_changed_elsewhere_stays(admin: Client, ana: User, sess
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"title": "x" * 201}, {"system_prompt": "a\0"}, {"model": "demo/none"}, {"agent": "nobody"}, {"title": "\0"}],
+    [{"title": "x" * 201}, {"system_prompt": "a\0"}, {"model": "demo/none"}, {"agent": "unknown"}, {"title": "\0"}],
 )
 def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong: dict[str, str]) -> None:
     """MSG-12: a clear error; nothing is saved, and what was typed stays."""

@@ -85,12 +85,12 @@ async def test_everybody_waits_for_the_same_question() -> None:
     ("answer", "problem"),
     [
         (asyncio.Event, "local did not list its models within 0.01 seconds."),
-        (lambda: ConnectionLost("Nobody there."), "Nobody there."),
+        (lambda: ConnectionLost("No answer."), "No answer."),
         (lambda: KeyError("data"), "local did not list its models in a way that can be understood."),
         (lambda: [], "local offers no chat models."),
     ],
 )
-async def test_silent_or_broken_listing_blocks_nobody(
+async def test_silent_or_broken_listing_blocks_no_other(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Any], problem: str
 ) -> None:
     monkeypatch.setattr(discovery, "LISTING_SECONDS", 0.01)

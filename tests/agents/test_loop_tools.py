@@ -104,7 +104,7 @@ async def test_failing_tool_does_not_disturb_its_neighbours() -> None:
         """Divide one by it."""
         return 1 / n
 
-    calls = [ToolCall("1", "divide", {"n": 0}), ToolCall("2", "nobody", {}), ToolCall("3", "divide", {"n": 2})]
+    calls = [ToolCall("1", "divide", {"n": 0}), ToolCall("2", "unknown", {}), ToolCall("3", "divide", {"n": 2})]
     async with aclosing(run_tools(tools(divide), calls)) as events:
         results = {event.result.call_id: event.result async for event in events if isinstance(event, ToolReturned)}
     assert results["1"] == ToolResult("1", "ZeroDivisionError: division by zero", is_error=True)

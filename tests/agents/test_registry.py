@@ -105,7 +105,7 @@ def test_registry_makes_each_provider_once(file: Callable[..., Path]) -> None:
         ("local", "gpt-4o", 16_000),
         ("claude", "claude-opus-5-5", 1_000_000),
         ("claude", "house-model", None),
-        ("nobody", "claude-opus-5-5", 1_000_000),
+        ("unknown", "claude-opus-5-5", 1_000_000),
     ],
 )
 def test_context_window_is_looked_up_from_near_to_far(

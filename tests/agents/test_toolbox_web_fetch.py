@@ -393,13 +393,13 @@ async def test_web_fetch_connects_to_the_address_that_was_checked(site: Site) ->
 
 
 async def test_web_fetch_tells_an_unknown_host() -> None:
-    class Nobody(Names):
+    class NoAddress(Names):
         async def resolve(self, *args: Any, **kwargs: Any) -> list[ResolveResult]:
             raise OSError("no such host")
 
-    policy = Policy(resolver=Nobody(""))
-    result = await make_web_fetch(policy).run(ToolCall("c", "web_fetch", {"url": "http://nobody.example"}))
-    assert (result.is_error, result.content) == (True, "The host nobody.example is not known.")
+    policy = Policy(resolver=NoAddress(""))
+    result = await make_web_fetch(policy).run(ToolCall("c", "web_fetch", {"url": "http://unknown.example"}))
+    assert (result.is_error, result.content) == (True, "The host unknown.example is not known.")
 
 
 async def test_web_fetch_survives_absurd_nesting(site: Site) -> None:

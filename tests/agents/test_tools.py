@@ -208,7 +208,7 @@ async def test_results_are_safe_text() -> None:
 
 
 async def test_blocking_tool_sees_the_context_of_its_turn() -> None:
-    speaker = contextvars.ContextVar("speaker", default="nobody")
+    speaker = contextvars.ContextVar("speaker", default="unknown")
     speaker.set("Ada")
 
     @tool()

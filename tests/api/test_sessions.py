@@ -69,7 +69,7 @@ def test_key_makes_one_session(asker: Asker, bo: User) -> None:
 @pytest.mark.both_databases
 def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
     """MSG-12: and its key is free again."""
-    for wrong in ({"agent": "nobody"}, {"provider": "x", "model": "y"}, {"text": "a\0b"}, {"title": "a\0b"}):
+    for wrong in ({"agent": "unknown"}, {"provider": "x", "model": "y"}, {"text": "a\0b"}, {"title": "a\0b"}):
         assert code(asker.post(SESSIONS, {"key": "k1", **wrong}))[0] == 422
     assert Session.objects.count() == 0
     assert asker.post(SESSIONS, {"key": "k1"}).status_code == 201
@@ -95,7 +95,7 @@ def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session)
     told = asker.patch(path(session), body).json()
     assert (told["title"], told["system_prompt"], told["status"]) == ("New", "Be brief.", "archived")
     assert asker.get(f"{SESSIONS}?archived=true").json()["sessions"][0]["pinned"] is True
-    assert code(asker.patch(path(session), {"title": "Newer", "agent": "nobody"})) == (422, "no_such_agent")
+    assert code(asker.patch(path(session), {"title": "Newer", "agent": "unknown"})) == (422, "no_such_agent")
     assert code(asker.patch(path(session), {"title": "Newer", "model": "one"})) == (422, "malformed")
     assert code(asker.patch(path(session), {"titel": "Newer"})) == (422, "malformed")
     session.refresh_from_db()

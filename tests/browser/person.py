@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from urllib.parse import urljoin
 
 from playwright.async_api import Browser, Locator, Page, expect
@@ -14,6 +15,13 @@ PATIENCE = 30_000
 # Transitions would take a tenth of the tests' time.
 WINDOW: Json = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
 expect.set_options(timeout=PATIENCE)
+
+
+async def choose_in_account_menu(
+    page: Page, name: str, role: Literal["menuitem", "menuitemradio"] = "menuitem"
+) -> None:
+    await page.get_by_role("button", name="Account:").click()
+    await page.get_by_role(role, name=name, exact=True).click()
 
 
 class Person:
@@ -82,6 +90,9 @@ class Person:
     async def say(self, text: str) -> None:
         await self.composer.fill(text)
         await self.composer.press("Enter")
+
+    async def choose_in_account_menu(self, name: str, role: Literal["menuitem", "menuitemradio"] = "menuitem") -> None:
+        await choose_in_account_menu(self.page, name, role)
 
     async def sees_state(self, status: str) -> None:
         """Wait for the agent's status on the page: idle, thinking, tool_calling."""

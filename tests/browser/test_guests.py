@@ -18,10 +18,14 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
     gil = await invited(ana, browser, "Gil")
     page = gil.page
     await expect(page.locator("#rail-new")).to_have_count(0)
-    await expect(page.get_by_role("button", name="Import…")).to_have_count(0)
+    await page.get_by_role("button", name="Account:").click()
+    await expect(page.get_by_role("menuitem", name="Settings")).to_be_visible()
+    for name in ("Import…", "Admin"):
+        await expect(page.get_by_role("menuitem", name=name)).to_have_count(0)
+    await page.keyboard.press("Escape")
     await expect(page.locator("#model")).to_have_count(0)
     await page.get_by_role("button", name="More", exact=True).click()
-    await expect(page.get_by_role("menuitem", name="Copy link")).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Removed messages")).to_be_visible()
     await expect(page.get_by_role("menuitem", name="Fork session")).to_have_count(0)
     await page.keyboard.press("Escape")
     await gil.say("/new")

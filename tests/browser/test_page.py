@@ -219,9 +219,8 @@ async def test_theme_is_switched_and_kept(ana: Person) -> None:
     ground = "() => getComputedStyle(document.body).backgroundColor"
     await ana.page.emulate_media(color_scheme="light")
     light = await ana.page.evaluate(ground)
-    for _press in range(2):  # system, light, dark
-        async with ana.page.expect_response("**/settings/preferences"):
-            await ana.page.get_by_role("button", name="Change theme").click()
+    async with ana.page.expect_response("**/settings/preferences"):
+        await ana.choose_in_account_menu("Dark theme", "menuitemradio")
     dark = await ana.page.evaluate(ground)
     await ana.page.reload()
     assert (dark != light, await ana.page.evaluate(ground)) == (True, dark)

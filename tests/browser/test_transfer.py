@@ -57,7 +57,7 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     """MSG-12, UI-11: conversations are found by title, counted, imported; omissions are named, other files rejected."""
     page = ana.page
     many = [samples.chatgpt(f"Talk {number}") for number in range(8)] + [samples.claude("会议 notes")]
-    await page.get_by_role("button", name="Import…").click()
+    await ana.choose_in_account_menu("Import…")
     dialog = page.get_by_role("dialog", name="Import sessions")
     bad: FilePayload = {"name": "notes.json", "mimeType": "application/json", "buffer": b"{"}
     await dialog.get_by_label("Choose a file").set_input_files(bad)

@@ -52,7 +52,9 @@ async def ring(page: Page) -> None:
 async def go_by_palette(page: Page, name: str) -> None:
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox", name="Search sessions, messages and actions").fill(f"workspace {name}")
-    await expect(page.get_by_role("option", name=f"Switch to workspace {name}")).to_have_attribute("aria-selected", "true")
+    await expect(page.get_by_role("option", name=f"Switch to workspace {name}")).to_have_attribute(
+        "aria-selected", "true"
+    )
     await page.keyboard.press("Enter")
     await expect(switcher(page)).to_contain_text(name)
 

@@ -53,7 +53,7 @@ def test_what_cannot_be_imported_is_an_error(ana: User, file: Path, tmp_path: Pa
     assert failed.value.returncode == 1
     assert Session.objects.count() == 2
     elsewhere = Workspace.objects.create(name="Elsewhere")
-    for words in (("--owner", "nobody"), ("--owner", ana.username, "--workspace", elsewhere.pk)):
+    for words in (("--owner", "unknown"), ("--owner", ana.username, "--workspace", elsewhere.pk)):
         with pytest.raises(CommandError):
             run("importsessions", file, "--all", *words)
 

@@ -27,7 +27,7 @@ TURNS: dict[str, tuple[Sequence[Reply], int]] = {
     "tools": ([["Look: ", *calls(1, 2, 3), USAGE], [*SIGNED, *calls(4), USAGE], ["So ", "be it.", USAGE]], 25),
     "tools without a word": ([calls(1, 2), ["Done."]], 25),
     "a tool that fails": ([[ToolCall("c1", "broken", {}), *calls(2)], ["Oh."]], 25),
-    "a tool that nobody has": ([[ToolCall("c1", "nobody", {"x": 1})], ["Oh."]], 25),
+    "an unknown tool": ([[ToolCall("c1", "unknown", {"x": 1})], ["Oh."]], 25),
     "nothing": ([[USAGE]], 25),
     "reasoning alone": ([[*SIGNED, USAGE]], 25),
     "wrong key": ([[AuthenticationFailed("The key is wrong.")]], 25),

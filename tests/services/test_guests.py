@@ -227,7 +227,6 @@ def test_pages_of_guests_offer_what_they_may_do(session: Session, guest: User, c
     home, page = (client.get(address).content.decode() for address in ("/", f"/sessions/{session.pk}/"))
     for html in (home, page):
         assert 'id="rail-new"' not in html
-        assert 'id="rail-import"' not in html
     assert 'id="begin"' not in home
     assert "Plan" in home
     assert 'data-guest="yes"' in page

@@ -65,7 +65,7 @@ def test_first_words_name_a_session(ana: User, bo: User, text: str, title: str) 
     assert Session.objects.get(pk=session.pk).title == title
     assert revision == 3
     Session.objects.update(title="")
-    send_message(session=session, author=ana, text="Without a name, as somebody wanted it")
+    send_message(session=session, author=ana, text="Without a name, as a user wanted it")
     assert Session.objects.get(pk=session.pk).title == ""
 
 

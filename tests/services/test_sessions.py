@@ -57,7 +57,7 @@ def test_agent_without_a_model_on_offer_leaves_the_session_its_own(ana: User) ->
     assert as_it_is(session) == ("dreamer", "one", "Dream.", 1000)
 
 
-@pytest.mark.parametrize("name", ["", "nobody", "Reviewer", "\0"])
+@pytest.mark.parametrize("name", ["", "unknown", "Reviewer", "\0"])
 def test_unknown_agent_is_refused(ana: User, name: str) -> None:
     session = create_session(owner=ana)
     with pytest.raises(ServiceError, match="isn’t configured") as refused:

@@ -17,7 +17,7 @@ from chat.services.sessions.titles import title_in
         ("标题：《收银机很慢》。", "收银机很慢"),
         ("「結帳很慢」", "結帳很慢"),
         ("A\0B\ud800\x1b[31m\u202eC", "A B [31m C"),
-        ("Family 👩\u200d💻 at work", "Family 👩\u200d💻 at work"),
+        ("Family 👩\u200d💻 running", "Family 👩\u200d💻 running"),
         ("عنوان قصير", "عنوان قصير"),
         ("Is it fast?", "Is it fast?"),
         ("Learning C#", "Learning C#"),

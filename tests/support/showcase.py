@@ -47,7 +47,7 @@ TITLES = [
 ]
 
 
-def node(now: datetime) -> Json:
+def create_showcase(now: datetime) -> Json:
     """Create the whole showcase; return cookies by user and the addresses to visit."""
     from bench.rows import cookie
     from chat.models import AgentPreset, Membership, User
@@ -232,7 +232,7 @@ def main() -> None:
     from django.utils import timezone
 
     call_command("migrate", interactive=False, verbosity=0)
-    json.dump(node(timezone.now()), sys.stdout)
+    json.dump(create_showcase(timezone.now()), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ def test_passwords_that_wait_too_long_for_their_turn_are_refused(
     with override_settings(PASSWORD_HASHERS=["chat.security.password_hashing.BoundedHasher"]), ExitStack() as others:
         for _ in range(password_hashing.AT_ONCE):
             others.enter_context(password_hashing.hashing())
-        answer = client.post(reverse("sign-in"), {"username": "nobody", "password": "x"})
+        answer = client.post(reverse("sign-in"), {"username": "unknown", "password": "x"})
     assert (answer.status_code, answer["Retry-After"]) == (429, "5")
 
 

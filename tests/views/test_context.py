@@ -67,7 +67,7 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
     assert shown(html) == [rows[1].pk, rows[2].pk, f"{rows[3].pk}-results", rows[4].pk]
     assert switches(html) == {rows[1].pk: False, rows[2].pk: True, rows[3].pk: True, rows[4].pk: True}
     assert "Excluded by Ana" in html
-    assert "Truncated (the model is told)" in html
+    assert "Truncated (the model gets a note)" in html
     read = page(session, bo)
     assert (shown(read), switches(read)) == (shown(html), {})
 

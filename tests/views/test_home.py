@@ -104,7 +104,7 @@ def test_a_form_without_a_script_is_led_to_its_session(signed_in: SignIn, ana: U
 
 def test_what_could_not_be_begun_is_not_lost(signed_in: SignIn, ana: User) -> None:
     client = signed_in(ana)
-    asked = {"text": "Hi <b>", "model": "nobody/nothing"}
+    asked = {"text": "Hi <b>", "model": "unknown/nothing"}
     refused = client.post(reverse("new-session"), asked, headers=SCRIPT)
     assert (refused.status_code, "nothing" in refused.json()["message"]) == (422, True)
     page = client.post(reverse("new-session"), asked)

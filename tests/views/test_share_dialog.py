@@ -25,7 +25,7 @@ def test_dialog_shows_who_is_in(signed_in: SignIn, ana: User, bo: User, session:
     let_in(session, bo, "viewer")
     person("Cleo", session.workspace)
     html = signed_in(ana).get(reverse("session-share", args=[session.pk])).content.decode()
-    inside, outside = re.sub(TOKEN, "", html).split("Add somebody")
+    inside, outside = re.sub(TOKEN, "", html).split("Add someone")
     assert ("Ana" in inside, "Role of Bo" in inside, "Cleo" in inside) == (True, True, False)
     assert ("Cleo" in outside, ">Bo<" in inside, ">Bo<" in outside) == (True, True, False)
 
@@ -57,7 +57,7 @@ def test_invitation_link_leads_to_the_public_address(
 
 
 @pytest.mark.parametrize("action", ["session-share-member", "session-share-remove"])
-@pytest.mark.parametrize("name", ["nobody", "b\0o", "", "x" * 1000])
+@pytest.mark.parametrize("name", ["unknown", "b\0o", "", "x" * 1000])
 def test_unknown_name_is_answered_as_a_strangers(
     signed_in: SignIn, ana: User, session: Session, action: str, name: str
 ) -> None:

@@ -16,7 +16,7 @@ Try one of these:
 | `think` | reasoning before an answer |
 | `tools` | three tool calls in one response |
 | `calculate 2 ** 64 / 3` | the calculator |
-| `slow` | twenty seconds of typing: press Stop, or write the next message meanwhile |
+| `slow` | twenty seconds of typing: press Stop, or write the next message in the meantime |
 | `long` | an answer of many sections |
 | `error`, `error mid`, `error busy` | a refused request, a lost connection, a server that is too busy |
 | `echo …` | your own words |
@@ -154,15 +154,15 @@ next message already: it waits in the queue until this one is done, and nothing 
 
 NOTHING_TO_ECHO = "There is no echo without a sound: write something behind the word."
 WHO = "This message is from **{speaker}**. In a shared session I am told who speaks."
-WHO_UNKNOWN = "You are the only one who speaks here, so nobody told me your name."
+WHO_UNKNOWN = "You are the only one who speaks here, so no one gave me your name."
 
 _PLACES = ("the harbour", "the library", "the old mill", "the station", "the market", "the observatory")
 _WEATHER = ("in fog", "at noon", "in the rain", "by moonlight", "under snow")
 _SECTION = """\
 ### {number}. {title}
 
-A walk to {place} {weather} takes longer than the map suggests. There are {steps} steps from the bridge, and whoever \
-counts them twice gets two different numbers. The keeper says that this is normal.
+A walk to {place} {weather} takes longer than the map suggests. There are {steps} steps from the bridge, and anyone \
+who counts them twice gets two different numbers. The keeper says that this is normal.
 
 - bring a lamp
 - greet the cat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from zlib import crc32
 
 from django.utils.formats import number_format
@@ -70,6 +71,11 @@ def initials(name: str) -> str:
         return words[0][0].upper()
     second = words[-1][0] if len(words) > 1 else words[0][1:2]
     return (words[0][0] + second).upper()
+
+
+def agent_initials(name: str) -> str:
+    """Return two letters for the mark of a model or agent: “CS” for “claude-sonnet-4-6”."""
+    return initials(" ".join(word for word in re.split(r"[\s._/:-]+", name) if not word.isdigit()))
 
 
 def colour(name: str) -> str:

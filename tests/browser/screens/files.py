@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from playwright.async_api import FilePayload, Page, expect
 
+from tests.browser.person import choose_in_account_menu
 from tests.browser.screens import Showcase, enter_small, open_rail, screen
 from tests.transfer import samples
 
@@ -55,7 +56,7 @@ async def imported(page: Page, showcase: Showcase) -> None:
 async def open_import(page: Page) -> None:
     await page.goto("/")
     await open_rail(page)
-    await page.get_by_role("button", name="Import…").click()
+    await choose_in_account_menu(page, "Import…")
 
 
 def conversations(talks: Sequence[object]) -> FilePayload:

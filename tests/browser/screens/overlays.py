@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import FilePayload, Page, expect
 
+from tests.browser.person import choose_in_account_menu
 from tests.browser.screens import Showcase, begin, beside, enter, enter_small, is_phone, open_rail, screen
 from tests.support import files
 
@@ -218,7 +219,7 @@ async def rail_select(page: Page, showcase: Showcase) -> None:
 async def rail_archived(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await open_rail(page)
-    await page.get_by_role("button", name="Archived sessions").click()
+    await choose_in_account_menu(page, "Archived sessions")
     await expect(page.locator("#rail-back")).to_be_focused()
 
 

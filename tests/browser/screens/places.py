@@ -158,7 +158,7 @@ async def settings_saved(page: Page, showcase: Showcase) -> None:
 async def settings_tokens(page: Page, showcase: Showcase) -> None:
     """One is new, and one is about to be revoked."""
     await settings(page, showcase)
-    for name in ("Nightly reports", "The pipeline that builds and checks what everybody in this team has written"):
+    for name in ("Nightly reports", "The pipeline that builds and checks what everyone in this team has written"):
         await page.get_by_label("Token name").fill(name)
         await page.get_by_role("button", name="Create token").click()
         await expect(page.get_by_label("New token")).to_be_focused()

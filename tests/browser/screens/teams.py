@@ -54,6 +54,6 @@ async def workspaces_found(page: Page, showcase: Showcase) -> None:
     await workspaces(page, showcase)
     await go(page, "Ops")
     await open_rail(page)
-    await page.locator(".rail-deed[data-action=search]").click()
+    await page.locator(".rail-action[data-action=search]").click()
     await page.get_by_role("combobox", name="Search sessions, messages and actions").fill("the")
     await expect(page.get_by_role("option").filter(has=page.locator("mark")).first).to_contain_text("Payments")

@@ -1,0 +1,52 @@
+"""The account menu, and what home tells those who have just installed Parley."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, expect
+
+from tests.browser.gallery import Showcase, visit
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+
+
+async def test_account_menu_leads_everywhere(ana: Person) -> None:
+    """UI-11: settings, themes, archived sessions, import, the admin for staff, signing out."""
+    page = ana.page
+    await page.get_by_role("button", name="Account:").click()
+    menu = page.get_by_role("menu", name="Account")
+    items = menu.locator("[role^=menuitem] .menu-label")
+    assert await items.all_inner_texts() == [
+        "Settings",
+        *("System theme", "Light theme", "Dark theme"),
+        *("Archived sessions", "Import…"),
+        *("Keyboard shortcuts", "Admin"),
+        "Sign out",
+    ]
+    assert await violations(page) == []
+    await menu.get_by_role("menuitem", name="Admin").click()
+    await page.wait_for_url("**/admin/")
+
+
+async def test_signing_out_without_a_password_is_asked_about(ana: Person) -> None:
+    """UI-11: who came by a link could not sign in again by themselves."""
+    page = ana.page
+    await ana.choose_in_account_menu("Sign out")
+    dialog = page.get_by_role("dialog", name="Sign out without a password?")
+    await expect(dialog.get_by_role("link", name="Set a password")).to_be_visible()
+    assert await violations(page) == []
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await ana.choose_in_account_menu("Sign out")
+    await dialog.get_by_role("button", name="Sign out anyway").click()
+    await page.wait_for_url("**/accounts/sign-in/**")
+
+
+async def test_home_tells_how_to_connect_a_model(browser: Browser, showcase: Showcase) -> None:
+    """UI-11: while only the demo agent is there, and a password is missing."""
+    page = await visit(browser, showcase)
+    await page.goto("/")
+    await page.get_by_text("Connect a model").click()
+    await expect(page.locator("#connect")).to_contain_text("administrator")
+    await page.get_by_role("link", name="Set a password").click()
+    await expect(page.get_by_role("heading", name="Set a password")).to_be_visible()
+    await page.context.close()

@@ -1,0 +1,85 @@
+"""How a conversation looks: the width of answers, runs of tool calls, clocks."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import reply
+from tests.support.server import Server, run_in
+from tests.wire.server import WireServer
+
+CALLS = """
+from django.utils import timezone
+from chat.models import ChatMessage, Session
+session, now = Session.objects.get(), timezone.now()
+plain = {"session": session, "model": "one", "provider": "wire", "timestamp": now}
+call = {**plain, "type": "tool_group", "tool_name": "read_file", "duration_ms": 12}
+rows = [{**plain, "role": "assistant", "text": "I will read."}]
+rows += [{**call, "arguments": {"path": f"part_{number}.py"}, "result": "x"} for number in range(6)]
+rows[3] |= {"is_error": True, "status": "failed", "result": "No such file"}
+rows += [{**plain, "role": "assistant", "text": "I have read."}]
+for number, row in enumerate(rows, 1):
+    ChatMessage.objects.create(sequence=number, revision=number, **row)
+Session.objects.update(revision=8)
+"""
+
+
+async def test_answer_has_the_width_of_the_column_from_its_first_letter(ana: Person, model: WireServer) -> None:
+    """UI-05: it never changes its width while it is written, and is as wide as a long one."""
+    more = asyncio.Event()
+    model.script(reply("A", gate=more))
+    await ana.say("Go")
+    bubble = ana.answers.first.locator(".bubble")
+    await expect(bubble).to_contain_text("A")
+    width = await width_of(bubble)
+    assert width > await width_of(ana.answers.first) * 0.9
+    await expect(ana.page.locator("#status")).not_to_be_visible()
+    more.set()
+    await ana.sees_state("idle")
+    assert await width_of(bubble) == width
+
+
+async def width_of(element: Locator) -> float:
+    box = await element.bounding_box()
+    assert box is not None
+    return box["width"]
+
+
+async def test_calls_of_a_tool_fold_into_one_line(ana: Person, server: Server) -> None:
+    """UI-01, UI-11: the failed one stays in sight; the line opens the others, and a link to one does as well."""
+    await asyncio.to_thread(run_in, server, CALLS)
+    await ana.page.reload()
+    page, calls = ana.page, ana.page.locator("#messages article.tool_group > .column")
+    line = page.get_by_role("button", name="read_file ×5")
+    await expect(line).to_have_attribute("aria-expanded", "false")
+    await expect(calls.filter(visible=True)).to_have_count(1)
+    await expect(calls.filter(visible=True)).to_contain_text("part_2.py")
+    assert await violations(page) == []
+    await ana.answers.first.focus()
+    for kind in ("tool_group run", "tool_group", "assistant"):
+        await page.keyboard.press("j")
+        await expect(page.locator(":focus")).to_have_class(f"message {kind} cont")
+    await line.click()
+    await expect(calls.filter(visible=True)).to_have_count(6)
+    await line.click()
+    await expect(calls.filter(visible=True)).to_have_count(1)
+    hidden = await calls.nth(4).locator("..").get_attribute("id")
+    await page.goto(f"{page.url}#{hidden}")
+    await expect(page.locator(f"#{hidden}")).to_be_focused()
+    await expect(calls.filter(visible=True)).to_have_count(6)
+    ana.complain()
+
+
+async def test_clocks_come_with_the_pointer(ana: Person, server: Server) -> None:
+    """UI-02: the first message of a run shows its time, the others when the pointer or the focus is on them."""
+    await asyncio.to_thread(run_in, server, CALLS)
+    await ana.page.reload()
+    first, last = ana.answers.first.locator(".clock"), ana.answers.last.locator(".clock")
+    await expect(first).to_have_css("opacity", "1")
+    await expect(last).to_have_css("opacity", "0")
+    await ana.answers.last.hover()
+    await expect(last).to_have_css("opacity", "1")
