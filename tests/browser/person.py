@@ -12,6 +12,8 @@ from tests.browser.console import heed
 from tests.support.entering import token_in
 
 PATIENCE = 30_000
+# A server may close an idle connection just when a request of a test is about to use it.
+RETRIES = 2
 # Transitions would take a tenth of the tests' time.
 WINDOW: Json = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
 expect.set_options(timeout=PATIENCE)
@@ -59,7 +61,7 @@ class Person:
 
     async def _open_new(self, address: str, token: str) -> None:
         headers = {"Accept": "application/json", "X-CSRFToken": token}
-        begun = await self.page.request.post(urljoin(address, "/sessions/new"), headers=headers)
+        begun = await self.page.request.post(urljoin(address, "/sessions/new"), headers=headers, max_retries=RETRIES)
         await self.page.goto(urljoin(address, (await begun.json())["address"]))
 
     def complain(self) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, expect
 
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.support.server import Server
 from tests.wire import openai
 from tests.wire.script import Reply
@@ -297,7 +297,7 @@ async def invited(host: Person, browser: Browser, name: str, *, member: bool = F
 async def make_member(host: Person) -> None:
     """Let the host make the guest a member of their workspace."""
     request, address = host.page.request, urljoin(host.page.url, "/api/")
-    (guest,) = (await (await request.get(f"{address}guests")).json())["guests"]
+    (guest,) = (await (await request.get(f"{address}guests", max_retries=RETRIES)).json())["guests"]
     headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
     of_guest = f"{address}workspaces/{guest['workspace']}/guests/{guest['user_id']}"
-    assert (await request.patch(of_guest, data={"role": "member"}, headers=headers)).ok
+    assert (await request.patch(of_guest, data={"role": "member"}, headers=headers, max_retries=RETRIES)).ok

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, FilePayload, expect
 
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
 from tests.support.files import picture
 from tests.wire.server import WireServer
@@ -152,7 +152,7 @@ async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser
         "part": "picture",
         "picture": FilePayload(name="bo.png", mimeType="image/png", buffer=picture("PNG", (64, 64))),
     }
-    assert (await bo.page.request.post(bo.page.url, multipart=form)).ok
+    assert (await bo.page.request.post(bo.page.url, multipart=form, max_retries=RETRIES)).ok
     await ana.begin()
     await ana.sees_connection("Connected")
     await ana.page.get_by_role("button", name="Share").click()

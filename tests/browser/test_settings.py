@@ -8,7 +8,7 @@ import zlib
 
 from playwright.async_api import Browser, Route, expect
 
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited
 from tests.support.server import Server
 
@@ -160,7 +160,7 @@ async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> 
     await expect(page.locator("#toasts")).to_contain_text("Copied")
     secret = await page.evaluate("navigator.clipboard.readText()")
     headers = {"Authorization": f"Bearer {secret}"}
-    assert (await page.request.get(f"{server.address}/api/me", headers=headers)).ok
+    assert (await page.request.get(f"{server.address}/api/me", headers=headers, max_retries=RETRIES)).ok
     await page.reload()
     tokens = page.get_by_role("list", name="Your tokens")
     await expect(tokens.get_by_role("listitem")).to_have_count(1)
@@ -169,4 +169,4 @@ async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> 
     await tokens.locator("summary").click()
     await tokens.get_by_role("button", name="Revoke token").click()
     await expect(page.locator("#toasts")).to_contain_text("Token “Nightly” revoked.")
-    assert (await page.request.get(f"{server.address}/api/me", headers=headers)).status == 401
+    assert (await page.request.get(f"{server.address}/api/me", headers=headers, max_retries=RETRIES)).status == 401

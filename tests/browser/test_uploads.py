@@ -6,7 +6,7 @@ import asyncio
 
 from playwright.async_api import Browser, FilePayload, Locator, Route, expect
 
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
 
@@ -134,7 +134,10 @@ async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
     address = await ana.page.evaluate(
         "() => JSON.parse(Object.entries(localStorage).find(([k]) => /files/.test(k))[1])[0].url"
     )
-    assert await (await ana.page.request.get(ana.page.url.split("/sessions")[0] + address)).text() == long
+    assert (
+        await (await ana.page.request.get(ana.page.url.split("/sessions")[0] + address, max_retries=RETRIES)).text()
+        == long
+    )
     await ana.composer.fill("Before: ")
     await ana.page.get_by_role("button", name="Insert as text").click()
     await expect(ana.composer).to_have_value("Before: " + long)

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_rail import begin
 from tests.support.server import Server
@@ -140,7 +140,10 @@ async def test_news_of_another_workspace_reach_the_switcher(
     await expect(bo.page.locator("#rail-switch .unread")).to_be_hidden()
     token = await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
     shared = await ana.page.request.post(
-        f"{session}share/member", headers={"X-CSRFToken": token}, form={"user": "bo", "role": "viewer"}
+        f"{session}share/member",
+        headers={"X-CSRFToken": token},
+        form={"user": "bo", "role": "viewer"},
+        max_retries=RETRIES,
     )
     assert shared.ok
     await expect(bo.page.locator("#rail-switch .unread")).to_be_visible()
