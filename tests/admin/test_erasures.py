@@ -43,7 +43,7 @@ def test_session_is_erased_when_that_is_confirmed(staff_with: Callable[..., User
     Session.objects.filter(pk=create_session(owner=ana, title="Fork").pk).update(parent_session=session)
     client = signed_in(eve)
     page = ask(client, session)
-    for words in ("Plan", "This cannot be undone", "3 messages", "0 files", "1 fork stays", "Owner: Ana"):
+    for words in ("Plan", "This can’t be undone", "3 messages", "0 files", "1 fork stays", "Owner: Ana"):
         assert words in said(page)
     assert soup_of(page).select_one("#erase_form input[name=sure][required]")
     assert ChatMessage.objects.count() == 3

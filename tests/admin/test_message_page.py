@@ -66,7 +66,7 @@ def test_arguments_that_are_no_object_are_refused(admin: Client, session: Sessio
     row = fill(session, START, HI, CALL, DONE)[2]
     page = save(admin, row, arguments=wrong, result="Mine")
     assert page.status_code == 200
-    assert "Nothing has been saved" in said(page)
+    assert "Nothing was saved" in said(page)
     form = form_in(page, FORM)
     assert (form["result"], form["arguments"].replace("\ufffd", "\0")) == ("Mine", wrong)
     assert not MessageRevision.objects.exists()

@@ -43,10 +43,11 @@ async def test_signing_out_without_a_password_is_asked_about(ana: Person) -> Non
 
 async def test_home_tells_how_to_connect_a_model(browser: Browser, showcase: Showcase) -> None:
     """UI-11: while only the demo agent is there, and a password is missing."""
-    page = await visit(browser, showcase)
-    await page.goto("/")
-    await page.get_by_text("Connect a model").click()
-    await expect(page.locator("#connect")).to_contain_text("administrator")
+    for who, steps in (("mei", "Ask your administrator"), ("ana", "OPENAI_API_KEY=")):
+        page = await visit(browser, showcase, who=who)
+        await page.goto("/")
+        await page.get_by_text("Connect a model").click()
+        await expect(page.locator("#connect")).to_contain_text(steps)
     await page.get_by_role("link", name="Set a password").click()
     await expect(page.get_by_role("heading", name="Set a password")).to_be_visible()
     await page.context.close()

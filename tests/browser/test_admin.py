@@ -58,7 +58,7 @@ async def test_watcher_and_model_follow_what_staff_change(ana: Person, browser: 
     await desk.save()
     await desk.hears("The message was saved.")
     await expect(bo.answers.first).to_contain_text("Another answer")
-    await desk.press("Second answer", "Leave out")
+    await desk.press("Second answer", "Exclude")
     await expect(bo.answers.nth(1)).to_contain_text("hidden from the model")
     await desk.page.locator(".message-row:has-text('Another answer') + .room a").click()
     await desk.page.get_by_label("Author").select_option("user")

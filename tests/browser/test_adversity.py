@@ -35,10 +35,10 @@ async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) ->
     await ana.sees_connection("Connected")
     await ana.page.context.set_offline(True)
     await picker.click()
-    await expect(ana.page.locator(".toast")).to_contain_text("could not be loaded")
+    await expect(ana.page.locator(".toast")).to_contain_text("Couldn’t load")
     await ana.page.context.set_offline(False)
     await picker.click()
-    await expect(ana.page.get_by_role("dialog", name="Change model")).to_be_visible()
+    await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
 
 
 async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, server: Server) -> None:
@@ -97,7 +97,7 @@ async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
     await expect(ana.page.locator(".popover.picker")).to_have_count(0)
     await ana.page.keyboard.press("Escape")
     await model.click()
-    await expect(ana.page.get_by_role("dialog", name="Change model")).to_be_visible()
+    await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
 
 
 async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
@@ -126,7 +126,7 @@ async def test_help_names_every_key_of_a_message(ana: Person) -> None:
     keys = ana.page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(keys).to_be_visible()
     rows = [re.sub(r"\s+", " ", row).strip() for row in await keys.locator("dl.keys > div").all_inner_texts()]
-    for row in ("Copy as Markdown C", "Show source S", "Copy link L", "Fork from here F", "Delete Del", "Details D"):
+    for row in ("Copy as Markdown C", "View Markdown S", "Copy link L", "Fork from here F", "Delete Del", "Details D"):
         assert row in rows
     for row in ("Search Ctrl+K", "Show or hide the session list Ctrl+B", "Focus last notification F8"):
         assert row in rows
@@ -134,13 +134,13 @@ async def test_help_names_every_key_of_a_message(ana: Person) -> None:
 
 
 async def test_what_htmx_does_not_get_is_told(ana: Person) -> None:
-    """UI-11: the share dialog reports that it could not be loaded, and loads when it is opened again."""
+    """UI-11: the share dialog reports that it did not load, and loads when it is opened again."""
     page = ana.page
     await page.route("**/share", lambda route: route.fulfill(status=500, body="broken"))
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share session")
     await expect(dialog).to_contain_text("Close it and open it again")
-    await expect(dialog.locator(".toast")).to_contain_text("could not be loaded")
+    await expect(dialog.locator(".toast")).to_contain_text("Couldn’t load")
     await page.keyboard.press("Escape")
     await page.unroute("**/share")
     await page.get_by_role("button", name="Share").click()

@@ -94,11 +94,11 @@ async def test_erased_session_closes_where_it_is_open(ana: Person, browser: Brow
     staff = await ana.page.context.new_page()
     await staff.goto(urljoin(ana.page.url, f"/admin/chat/session/{session.replace('_', '_5F')}/change/"))
     await staff.get_by_role("button", name="Erase…").click()
-    await expect(staff.locator("#content")).to_contain_text("This cannot be undone.")
+    await expect(staff.locator("#content")).to_contain_text("This can’t be undone.")
     await staff.get_by_label("Erase for good").check()
     await staff.get_by_role("button", name="Erase", exact=True).click()
     await expect(staff.locator(".messagelist")).to_contain_text("Erased 1 item.")
     for person in (ana, gil):
-        await expect(person.page.get_by_text("You no longer have access to this session.").first).to_be_visible()
+        await expect(person.page.get_by_text("You no longer have access.").first).to_be_visible()
     await gil.page.goto(urljoin(gil.page.url, "/"))
     await expect(gil.page.get_by_text("No sessions are shared with you.")).to_be_attached()

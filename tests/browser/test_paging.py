@@ -92,7 +92,7 @@ async def test_pages_follow_when_messages_have_moved(reader: Person, other: Pers
 async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(reader: Person, other: Person) -> None:
     """LIVE-02, MSG-03: a page that reconnects gets the rows, not their moves."""
     await reader.page.context.set_offline(True)
-    await reader.sees_connection("Offline")
+    await reader.sees_connection("You’re offline")
     await remove(other, 5)
     await remove(other, 5)
     await reader.page.context.set_offline(False)

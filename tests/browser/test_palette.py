@@ -79,7 +79,7 @@ async def test_nothing_found_and_nothing_reached_are_said(ana: Person) -> None:
     await expect(ana.composer).to_be_focused()
     await ana.page.context.set_offline(True)
     await search(ana, "zzzz")
-    await expect(ana.page.get_by_text("could not be loaded").first).to_be_visible()
+    await expect(ana.page.get_by_text("Couldn’t load").first).to_be_visible()
     await ana.page.context.set_offline(False)
 
 

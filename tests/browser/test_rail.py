@@ -97,7 +97,7 @@ async def test_home_loses_no_words(ana: Person, server: Server) -> None:
     await expect(field).to_have_value("Half a thought")
     await ana.page.context.set_offline(True)
     await field.press("Enter")
-    await expect(ana.page.get_by_role("alert")).to_contain_text("nothing is lost")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("Nothing is lost")
     await expect(field).to_have_value("Half a thought")
     await ana.page.context.set_offline(False)
     await field.press("Enter")

@@ -104,6 +104,7 @@ async def test_tool_cards_open_copy_and_colour(browser: Browser, showcase: Showc
         before = await page.locator("#messages article").count()
         await page.locator("#log").evaluate("log => (log.scrollTop = 0)")
         await expect(page.locator("#messages article")).not_to_have_count(before)
+    await page.get_by_role("button", name="read_file ×").last.click()
     card = cards.filter(has_text="step_39.py").first
     await card.locator("summary").click()
     await expect(card.locator(".hl .nt").first).to_have_text('"path"')
@@ -121,7 +122,7 @@ async def test_tool_cards_open_copy_and_colour(browser: Browser, showcase: Showc
 
 
 async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> None:
-    """UI-01: images load only through Parley; one that could not be loaded says so and can be requested again."""
+    """UI-01: images load only through Parley; one that does not load says so and can be requested again."""
     asked: list[str] = []
 
     async def answer(route: Route) -> None:

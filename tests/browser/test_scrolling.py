@@ -172,10 +172,10 @@ async def test_link_to_nothing_says_so(ana: Person, model: WireServer) -> None:
     await ana.say("Go")
     await expect(ana.answers).to_contain_text("So far")
     await ana.page.evaluate("location.hash = '#m_000000000000000000000000'")
-    await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("no longer in the session")
     gate.set()
     await ana.sees_state("idle")
-    await expect(ana.page.get_by_role("alert")).to_contain_text("not in this session any more")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("no longer in the session")
     ana.complaints = [text for text in ana.complaints if "404" not in text]  # the browser's own report of it
 
 

@@ -82,7 +82,7 @@ async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: 
 async def test_language_is_spoken_at_once(ana: Person, server: Server) -> None:
     """A new language setting applies at once (UI-13)."""
     await ana.page.goto(f"{server.address}/settings/")
-    await ana.page.get_by_label("Language").select_option("zh-hant")
+    await ana.page.get_by_label("Language", exact=True).select_option("zh-hant")
     await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")
 
 
@@ -91,7 +91,7 @@ async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, ser
     await ana.page.goto(f"{server.address}/settings/")
     box = ana.page.get_by_role("switch", name="Browser notifications")
     await box.click()
-    await expect(ana.page.get_by_role("alert").filter(has_text="does not allow notifications")).to_be_visible()
+    await expect(ana.page.get_by_role("alert").filter(has_text="Notifications are blocked")).to_be_visible()
     await expect(box).not_to_be_checked()
     await ana.page.context.grant_permissions(["notifications"])
     await ana.page.reload()

@@ -70,7 +70,7 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     await dialog.get_by_role("searchbox").fill("会议")
     await dialog.get_by_role("checkbox", name="All shown").check()
     await expect(dialog.get_by_role("checkbox", name="会议 notes")).to_be_checked()
-    await expect(dialog.get_by_text("2 of 9 chosen")).to_be_visible()
+    await expect(dialog.get_by_text("2 of 9 selected")).to_be_visible()
     await dialog.get_by_role("button", name="Import", exact=True).click()
     await expect(dialog.locator(".brought > li")).to_have_count(2)
     await expect(dialog).to_contain_text("1 message of another branch was left out.")

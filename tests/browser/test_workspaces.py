@@ -76,7 +76,7 @@ async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, mode
     await expect(page.get_by_role("menuitemradio", checked=True)).to_have_text("Home")
     await page.get_by_role("menuitemradio", name=OPS).click()
     await expect(switcher(page)).to_contain_text(OPS)
-    await expect(page.get_by_text("What you begin or others share")).to_be_visible()
+    await expect(page.get_by_text("Your sessions and those shared with you")).to_be_visible()
     model.script(reply("Yes."))
     await begin(ana, "In ops")
     await expect(titles(page)).to_have_text(["In ops"])

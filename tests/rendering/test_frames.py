@@ -251,7 +251,7 @@ def test_error_offers_what_can_mend_it(kept: object, remedy: str) -> None:
     html = frames.message_html(given)
     assert given.error is not None
     assert (given.error.remedy, 'data-action="choose-model"' in html) == (remedy, remedy != "retry")
-    assert ("choose another model." in html, "until an administrator" in html) == (
+    assert ("Choose another model." in html, "until an administrator" in html) == (
         remedy == "model",
         remedy == "setting",
     )

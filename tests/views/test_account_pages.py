@@ -275,7 +275,7 @@ def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: Use
     """The page announces it first; no data of the first user's session is left in the second one's."""
     client.force_login(bo)
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana)])
-    assert "You are signed in as Bo." in client.get(link).content.decode()
+    assert "You’re signed in as Bo." in client.get(link).content.decode()
     assert client.get("/").status_code == 200
     secret = give_app(ana)
     assert client.post(link).headers["Location"] == reverse("second-step")

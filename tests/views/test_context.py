@@ -170,7 +170,7 @@ def test_viewers_do_not_read_what_was_taken_out(session: Session, ana: User, bo:
 def test_what_is_not_on_record_is_said_so(session: Session, ana: User) -> None:
     """RUN-13: the page does not guess the context of a copied answer, or of one without a recorded request."""
     rows = fill(session, START, HI, OWN, DONE)
-    assert "This is not on record" in page(session, ana, past=rows[2].pk)
+    assert "No request on record" in page(session, ana, past=rows[2].pk)
     made = fork(session=session, author=ana, message_id=rows[2].pk)
     copied = ChatMessage.objects.get(session=made, role="assistant")
     assert "copied or imported from another session" in page(made, ana, past=copied.pk)

@@ -102,7 +102,7 @@ def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: Us
     """MSG-11, RUN-12: removed messages can be restored; messages that a retry replaced cannot, and the list says so."""
     rows = fill(session, START, HI, TOOL, {**ANSWER, "text": "<i>So</i>"}, DONE)
     client = signed_in(ana)
-    assert "Nothing has been removed" in asked(client, "session-removed", session)
+    assert "No removed messages" in asked(client, "session-removed", session)
     remove(session=session, author=ana, message_id=rows[3].pk)
     html = asked(client, "session-removed", session)
     assert "&lt;i&gt;So&lt;/i&gt;" in html
@@ -162,4 +162,4 @@ def test_texts_are_compared_with_what_is_there(session: Session, ana: User, bo: 
     assert "<del>&lt;all&gt;</del><ins>you</ins>" in told["html"]
     assert client.post(address, {"id": PROMPT, "mine": "x" * 1_000_000}).json()["revision"] is None
     assert client.post(address, {"id": "m_none", "mine": "\0"}).status_code == 404
-    assert "You have changed this elsewhere" in signed_in(bo).post(address, {"id": row.pk, "mine": "\0"}).json()["html"]
+    assert "You changed this elsewhere" in signed_in(bo).post(address, {"id": row.pk, "mine": "\0"}).json()["html"]

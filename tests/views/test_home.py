@@ -77,8 +77,8 @@ def test_the_rail_takes_any_zone(signed_in: SignIn, ana: User, session: Session,
 
 def test_empty_lists_say_so(signed_in: SignIn, ana: User) -> None:
     client = signed_in(ana)
-    assert "What you begin or others share with you" in rail_of(client)
-    assert "Nothing is archived" in rail_of(client, archived="yes")
+    assert "Your sessions and those shared with you" in rail_of(client)
+    assert "No archived sessions" in rail_of(client, archived="yes")
 
 
 def test_home_is_prefilled(signed_in: SignIn, ana: User) -> None:

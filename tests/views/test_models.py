@@ -71,4 +71,4 @@ def test_model_that_is_gone_says_so(signed_in: SignIn, ana: User, session: Sessi
     Session.objects.filter(pk=session.pk).update(provider="house", model="<old>")
     html = picker(signed_in(ana), session)
     assert "<bdi>&lt;old&gt;</bdi>" in html
-    assert ("does not offer it here any more" in html, 'aria-disabled="true"' in html) == (True, True)
+    assert ("no longer offers it here" in html, 'aria-disabled="true"' in html) == (True, True)

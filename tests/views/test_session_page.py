@@ -80,7 +80,7 @@ def test_viewer_reads_without_controls(signed_in: SignIn, bo: User, session: Ses
     let_in(session, bo, "viewer")
     html = page_of(signed_in(bo), session)
     assert 'data-can-edit="no"' in html
-    assert "You may read this session" in html
+    assert "View only" in html
     controls = (
         'id="composer"',
         'data-action="stop"',
@@ -188,7 +188,7 @@ def test_any_message_can_be_shown_with_what_stands_around_it(
     assert ('id="newer"' in newer, 'id="older"' in newer) == (True, False)
     assert drawn(page(after="190"))[-1] == "200"
     assert "data-after" not in page(after="190")
-    assert [each.count("had not been loaded") for each in (around, newer, page(after="190"))] == [2, 1, 0]
+    assert [each.count("weren’t loaded") for each in (around, newer, page(after="190"))] == [2, 1, 0]
     assert drawn(page()) == drawn(client.get(reverse("session", args=[session.pk])).content.decode())
 
 

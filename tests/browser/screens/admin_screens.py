@@ -63,7 +63,7 @@ async def staff_workspace(page: Page, showcase: Showcase) -> None:
 async def staff_kept_workspace(page: Page, showcase: Showcase) -> None:
     await staff_workspace(page, showcase)
     await page.get_by_role("link", name="Delete").click()
-    await expect(page.get_by_text("This cannot be deleted")).to_be_visible()
+    await expect(page.get_by_text("This can’t be deleted")).to_be_visible()
 
 
 @screen

@@ -124,7 +124,7 @@ async def home_refused(page: Page, showcase: Showcase) -> None:
     await home(page, showcase)
     await page.context.set_offline(True)
     await say(page, "Half a thought")
-    await expect(page.get_by_role("alert")).to_contain_text("nothing is lost")
+    await expect(page.get_by_role("alert")).to_contain_text("Nothing is lost")
 
 
 @screen
