@@ -171,6 +171,7 @@ def test_pages_are_compressed(client: Client) -> None:
     assert b"<title>" in gzip.decompress(response.content)
 
 
+@pytest.mark.django_db  # closing a response looks after the connections
 def test_file_can_be_served_by_whitenoise_alone(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SEND_WHOLE_FILES off: the same bytes, in WhiteNoise's own response."""
     monkeypatch.setattr(whole_files, "SEND_WHOLE_FILES", False)
