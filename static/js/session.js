@@ -29,8 +29,10 @@ import * as scroll from "./scroll.js";
 import * as search from "./search.js";
 import * as shell from "./shell.js";
 import "./shortcuts.js";
+import { keepInTab, keptInTab } from "./store.js";
 import "./swaps.js";
 import { atMidnight, localise } from "./time.js";
+import { toast } from "./toast.js";
 import * as toolbar from "./toolbar.js";
 import "./transfer.js";
 import { words } from "./words.js";
@@ -73,7 +75,16 @@ function overtaken(text) {
   notice(words.delivered, { about: "send" });
 }
 
+/** A page whose viewer has got another role is loaded again; this says why. */
+function tellRole() {
+  const { session, role } = page.dataset;
+  const before = keptInTab(`parley:role:${session}`);
+  if (before && before !== role) toast({ owner: words.nowOwner, editor: words.nowEditor, viewer: words.nowViewer }[role]);
+  keepInTab(`parley:role:${session}`, role);
+}
+
 adopt([...at("messages").children]);
+tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
 scroll.start();
 toolbar.start();

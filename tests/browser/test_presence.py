@@ -95,6 +95,7 @@ async def test_page_follows_its_reader_s_role(ana: Person, mei: Person) -> None:
         await share.click()
         await ana.page.get_by_label("Role of Mei").select_option(role)
         await expect(mei.composer).to_have_count(count)
+        await expect(mei.page.locator(".toast").last).to_contain_text(f"You’re {'an' if count else 'a'} {role} now.")
         await ana.page.keyboard.press("Escape")
     await expect(mei.composer).to_have_value("Not sent yet")
 

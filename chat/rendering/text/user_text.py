@@ -55,7 +55,14 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
 
 def _with_code(text: str) -> str:
     code = (found.span() for found in _CODE.finditer(text))
-    return "".join(_split(text, code, lambda part: f"<code>{escape(part)}</code>", _linked))
+    return "".join(_split(text, code, _code, _linked))
+
+
+def _code(part: str) -> str:
+    """Mark code; its backticks stay in the text, and the page does not show them."""
+    ticks = "``" if part.startswith("``") else "`"
+    tick = f'<span class="tick">{ticks}</span>'
+    return f"<code>{tick}{escape(part[len(ticks) : -len(ticks)])}{tick}</code>"
 
 
 def _linked(text: str) -> str:
