@@ -111,7 +111,7 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
 
 
 async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, model: WireServer) -> None:
-    """LIVE-06: a banner says what happened and links home; the text on the page stays."""
+    """LIVE-06: a banner says what happened and links home; the text on the page stays; Undo shares again."""
     model.script(reply("Read this"))
     bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("Hello")
@@ -119,6 +119,8 @@ async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, mo
     await ana.page.get_by_role("button", name="Share").click()
     await ana.page.get_by_role("button", name="Remove Bo").click()
     await bo.sees_connection("You no longer have access")
+    await ana.page.locator(".toast").filter(has_text="Bo removed").get_by_role("button", name="Undo").click()
+    await expect(ana.page.get_by_label("Role of Bo")).to_have_value("editor")
     await expect(bo.answers.first).to_contain_text("Read this")
     await bo.page.locator("#connection").get_by_role("link", name="Your sessions").click()
     await expect(bo.page.locator("#begin")).to_be_visible()
