@@ -72,7 +72,7 @@ def test_dialogs_say_what_there_is(talk: Session, site: Client, settings: Any) -
     export = site.get(f"/sessions/{talk.pk}/export").content.decode()
     assert "?format=json" in export
     assert "?format=markdown" in export
-    assert "the limit is 7 MB" in site.get("/import").content.decode()
+    assert "7 MB max" in site.get("/import").content.decode()
 
 
 def test_one_conversation_comes_in_at_once(site: Client) -> None:
