@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -73,7 +74,10 @@ def _places(request: SignedInRequest, row: Session) -> Places:
 @require_GET
 @signed_in
 def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Render a page of messages: `before` or `after` a sequence number, `around` a message, or the newest."""
+    """Render a page of messages.
+
+    `before` or `after` a sequence number, `around` a message, the oldest (`start`), or the newest.
+    """
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
     return render(request, "chat/session/older.html", {"session": row, **_messages(page), **_ends(request.GET.dict())})
@@ -85,6 +89,8 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
         if page is None:
             raise Http404
         return page
+    if "start" in asked:
+        return replace(reading.page_after(row, 0), has_older=False)
     if "after" in asked:
         return reading.page_after(row, number_or_404(asked["after"]))
     return reading.page_of(row, before_sequence=number_or_404(asked["before"]) if "before" in asked else None)

@@ -2,7 +2,7 @@
 import { isWithin } from "./limit.js";
 import { fill, words } from "./words.js";
 
-const UNITS = ["byte", "kilobyte", "megabyte"];
+const UNITS = ["", "\u00a0KB", "\u00a0MB"];
 
 /** Draws a new chip; the upload knows it as its element. */
 export function drawChip(upload) {
@@ -35,9 +35,11 @@ function showPicture(image, meta) {
   image.hidden = false;
 }
 
-/** A size as people say it: 512 byte, 1.2 MB. */
+/** A file size in the form of the server's: 512 bytes, 1.2 MB. */
 function sized(bytes) {
-  const step = bytes < 1000 ? 0 : bytes < 1e6 ? 1 : 2;
-  const format = { style: "unit", unit: UNITS[step], unitDisplay: step ? "short" : "long", maximumFractionDigits: step === 2 ? 1 : 0 };
-  return new Intl.NumberFormat(document.documentElement.lang, format).format(bytes / 1000 ** step);
+  const step = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2;
+  const places = step ? 1 : 0;
+  const form = step ? {} : { style: "unit", unit: "byte", unitDisplay: "long" };
+  const number = new Intl.NumberFormat(document.documentElement.lang, { ...form, minimumFractionDigits: places, maximumFractionDigits: places });
+  return `${number.format(bytes / 1024 ** step)}${UNITS[step]}`;
 }

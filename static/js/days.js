@@ -30,9 +30,12 @@ export function unmark(list) {
   }
 }
 
-/** After midnight "Today" is "Yesterday". */
-export function renew(list) {
-  for (const line of list.querySelectorAll(":scope > .day")) say(line, line.dataset.of);
+/** After midnight "Today" is "Yesterday"; `whole` dates are for paper, which is read on any day. */
+export function renew(list, { whole = false } = {}) {
+  for (const line of list.querySelectorAll(":scope > .day")) {
+    say(line, line.dataset.of);
+    if (whole) line.textContent = formatter({ dateStyle: "full" }).format(Number(line.dataset.of));
+  }
 }
 
 const lineBefore = (element) => (element.previousElementSibling?.className === "day" ? element.previousElementSibling : null);

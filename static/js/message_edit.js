@@ -3,6 +3,7 @@ import * as clash from "./clash.js";
 import { composing, restore } from "./field.js";
 import { fits } from "./limit.js";
 import { sourceOf } from "./message_menu.js";
+import { lastMessage } from "./messages.js";
 import { notice, say, settle } from "./notice.js";
 import { live, mayEdit } from "./page.js";
 import { askToRetry, retry } from "./retry.js";
@@ -37,6 +38,7 @@ class Edit {
       form.querySelector("label > span").textContent = words.actionSuggest;
     }
     for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
+    if (!this.isSuggestion && message === lastMessage(".user") && message.matches(".mine")) this.#preferAnswer();
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.#cancel());
     field.addEventListener("keydown", (event) => this.#keys(event));
@@ -49,6 +51,14 @@ class Edit {
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
     if (this.isOld) this.#clash();
+  }
+
+  /** One's own last message is mostly edited for another answer. */
+  #preferAnswer() {
+    const [again, save] = ["again", "save"].map((name) => this.form.querySelector(`[data-name=${name}]`));
+    save.classList.remove("primary");
+    again.classList.add("primary");
+    save.after(again);
   }
 
   #keys(event) {

@@ -12,6 +12,9 @@ const list = document.getElementById("messages");
 /** Shows a message with what stands around it, and calls `place` to go there; false when there is none. */
 export const showAround = (id, place) => show(`?around=${encodeURIComponent(id)}`, place);
 
+/** Shows the beginning, and calls `place` to go there. */
+export const showOldest = (place) => show("?start=yes", place);
+
 /** Shows the end again. */
 export const showNewest = () => show("", () => (log.scrollTop = log.scrollHeight));
 

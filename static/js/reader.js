@@ -6,7 +6,7 @@ import { copy, edit } from "./message_menu.js";
 import { isOver, lastMessage } from "./messages.js";
 import { canEdit, page } from "./page.js";
 import { retry } from "./retry.js";
-import { toEnd } from "./scroll.js";
+import { toEnd, toStart } from "./scroll.js";
 import { fullTime } from "./time.js";
 import { words } from "./words.js";
 
@@ -26,9 +26,11 @@ function keys(event) {
   const isFind = event.key === "f" && withControl(event);
   const isUp = event.key === "ArrowUp" && event.altKey && !event.ctrlKey && !event.metaKey;
   if (isFind && event.target.closest?.(".find")) return;
+  const isStart = event.key === "Home" && withControl(event) && !event.target.matches?.("input, textarea");
   if (isFind) find();
   else if (isUp) goToLast();
-  if (isFind || isUp) event.preventDefault();
+  else if (isStart) toStart();
+  if (isFind || isUp || isStart) event.preventDefault();
 }
 
 export function start() {
@@ -36,6 +38,7 @@ export function start() {
   addEventListener("beforeprint", () => (document.querySelector(".top").dataset.printed = fullTime(new Date())));
   const mine = `.user[data-user-id="${page.dataset.viewerId}"]`;
   offer({ id: "find", label: words.find, icon: "search", keys: "Ctrl+F", slash: "find", run: find, can: () => Boolean(lastMessage()) });
+  offer({ id: "first", label: words.firstGo, icon: "arrow-up", keys: "Ctrl+Home", slash: "first", run: toStart, can: () => Boolean(lastMessage()) });
   offer({ id: "latest", label: words.latest, icon: "arrow-down", slash: "latest", run: toEnd, can: () => Boolean(lastMessage()) });
   offer({ id: "go-last", label: words.lastGo, icon: "arrow-up", keys: "Alt+↑", run: goToLast, can: () => Boolean(lastMessage()) });
   offer({ id: "copy-last", label: words.lastCopy, icon: "copy", slash: "copy", run: () => copy(lastMessage(".assistant")), can: () => Boolean(lastMessage(".assistant")) });

@@ -1,6 +1,6 @@
 // The reader's place: at the end it follows what comes, anywhere else it is never taken away.
 import { lacks } from "./edges.js";
-import { showAround, showNewest } from "./pages.js";
+import { showAround, showNewest, showOldest } from "./pages.js";
 import { keepInTab, keptInTab } from "./store.js";
 import { unfold } from "./tool_runs.js";
 import { fill, words } from "./words.js";
@@ -26,6 +26,15 @@ export async function toEnd() {
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   if (!isWhole()) await showNewest();
   follow();
+}
+
+/** Goes to the first message of the session. */
+export async function toStart() {
+  leave();
+  const top = () => (log.scrollTop = 0);
+  if (lacks("older")) await showOldest(top);
+  await settle(top);
+  list.querySelector("article.message")?.focus({ preventScroll: true });
 }
 
 /** Call after the list has changed. */

@@ -95,6 +95,8 @@ shell.start((title) => ask({ type: "rename", title }));
 rail.start(() => live.state === "connected");
 search.start();
 reading.start();
+addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
+addEventListener("afterprint", () => renew(at("messages")));
 atMidnight(() => {
   localise(document.body);
   renew(at("messages"));

@@ -131,6 +131,8 @@ function keys(event) {
   const message = event.target.matches("article.message") ? event.target : null;
   if (!message && event.target !== log) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  // Letters that are typed at the list go into the composer.
+  if (!message && /^[\p{L}\p{N}]$/u.test(event.key) && !"jk".includes(key)) return document.getElementById("text")?.focus();
   const way = { j: "next", k: "previous", ArrowDown: "next", ArrowUp: "previous" }[key];
   if (way ? !move(message, way, key.length > 1) : !does(message, key)) return;
   event.preventDefault();

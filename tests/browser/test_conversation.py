@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 from playwright.async_api import Locator, expect
 
@@ -82,3 +83,28 @@ async def test_clocks_come_with_the_pointer(ana: Person, server: Server) -> None
     await expect(last).to_have_css("opacity", "0")
     await ana.answers.last.hover()
     await expect(last).to_have_css("opacity", "1")
+
+
+async def test_letters_typed_at_the_list_go_into_the_composer(ana: Person, model: WireServer) -> None:
+    """UI-09: after a click into the transcript one goes on writing; keys of the list stay keys."""
+    model.script(reply("Hello"))
+    await ana.say("Hi")
+    await expect(ana.answers.first).to_contain_text("Hello")
+    await ana.page.locator("#log").focus()
+    await ana.page.keyboard.press("k")
+    await expect(ana.answers.first).to_be_focused()
+    await ana.page.locator("#log").focus()
+    await ana.page.keyboard.type("Thanks")
+    await expect(ana.composer).to_have_value("Thanks")
+
+
+async def test_paper_has_whole_dates(ana: Person, model: WireServer) -> None:
+    """UI-11: "Today" means nothing on paper."""
+    model.script(reply("Hello"))
+    await ana.say("Hi")
+    day = ana.page.locator("#messages > .day")
+    await expect(day).to_have_text("Today")
+    await ana.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    await expect(day).to_contain_text(str(datetime.now(tz=UTC).year))
+    await ana.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    await expect(day).to_have_text("Today")

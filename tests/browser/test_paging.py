@@ -161,3 +161,14 @@ class HeldLine:
             self._page.send(frame)
         else:
             self._held.append(frame)
+
+
+async def test_keys_and_the_palette_lead_to_the_beginning(reader: Person) -> None:
+    """UI-11: to the first message of all, whatever is loaded; the rest loads from there."""
+    await reader.page.locator("#log").focus()
+    await reader.page.keyboard.press("Control+Home")
+    await expect(numbered(reader, 1)).to_be_in_viewport()
+    assert (await shown(reader))[0][0] == 1
+    await expect(reader.page.locator("#messages > article.message").first).to_be_focused()
+    await log(reader).evaluate("log => (log.scrollTop = log.scrollHeight)")
+    await expect(numbered(reader, 60)).to_have_count(1)
