@@ -190,7 +190,7 @@ def test_any_message_can_be_shown_with_what_stands_around_it(
     assert "data-after" not in page(after="190")
     assert [each.count("weren’t loaded") for each in (around, newer, page(after="190"))] == [2, 1, 0]
     start = page(start="yes")
-    assert (drawn(start)[0], "data-before" in start, "data-after" in start) == ("1", False, True)
+    assert (drawn(start)[0], "data-before" in start, "data-after" in start) == ("2", False, True)
     assert drawn(page()) == drawn(client.get(reverse("session", args=[session.pk])).content.decode())
 
 

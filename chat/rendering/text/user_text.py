@@ -61,7 +61,7 @@ def _with_code(text: str) -> str:
 def _code(part: str) -> str:
     """Mark code; its backticks stay in the text, and the page does not show them."""
     ticks = "``" if part.startswith("``") else "`"
-    tick = f'<span class="tick">{ticks}</span>'
+    tick = f"<i>{ticks}</i>"
     return f"<code>{tick}{escape(part[len(ticks) : -len(ticks)])}{tick}</code>"
 
 
