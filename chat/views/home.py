@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
@@ -125,7 +126,10 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
         "owners": json.dumps(picture_urls(found.owners)),
         "archived": archived,
         "current": current,
-        "has_way_back": request.user.has_usable_password() or bool(factors_of(request.user).passkeys),
+        # Only whole pages use it; the list is asked for often.
+        "has_way_back": SimpleLazyObject(
+            lambda: request.user.has_usable_password() or bool(factors_of(request.user).passkeys)
+        ),
     }
 
 

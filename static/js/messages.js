@@ -68,8 +68,8 @@ export function adopt(elements) {
   for (const element of elements) replaceTwins(element);
   for (const element of elements) prepare(element);
   for (const element of elements) arrangeOne(element);
-  for (const element of elements) if (!element.previousElementSibling?.matches(".tool_group")) fold(element);
-  fold(elements[0]);
+  // Once for each run: at its first call here.
+  for (const element of elements) if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) fold(element);
   arrange(elements.at(-1)?.nextElementSibling);
 }
 
