@@ -84,7 +84,7 @@ class Feed:
 
     def leave(self, subscriber: Subscriber) -> None:
         self._audience.leave(subscriber)
-        self.people.left()
+        self.people.left(for_good=subscriber.lost_access)
 
     def close(self) -> None:
         if self._reading is not None:

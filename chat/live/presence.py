@@ -64,9 +64,9 @@ class PresenceTracker:
         """Handle a user who may be new in this process."""
         self._update_in(ARRIVING)
 
-    def left(self) -> None:
-        """Handle a user who may have left this process. They may come back, as on a reload."""
-        self._update_in(LEAVING)
+    def left(self, *, for_good: bool = False) -> None:
+        """Handle a user who may have left this process. They may come back, as on a reload, unless they lost access."""
+        self._update_in(ARRIVING if for_good else LEAVING)
 
     def hear(self, hub: str, people: dict[int, str], *, asks: bool) -> None:
         """Handle a message of a hub; one that `asks` has just started."""

@@ -47,6 +47,7 @@ class Subscriber:
         self.language = language
         self.role = role
         self.closed = False
+        self.lost_access = False
 
     def pause(self) -> None:
         """Hold events back until the state before them was sent."""
@@ -64,6 +65,7 @@ class Subscriber:
         """Set the user's role in the session. None closes the subscriber: access was lost (LIVE-06)."""
         self.role = role
         if role is None:
+            self.lost_access = True
             self.close(NO_ACCESS)
 
 

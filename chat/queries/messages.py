@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import F, Q, QuerySet
 
@@ -87,6 +88,13 @@ def page_around(session: Session, message_id: str) -> Page | None:
     before = page_of(session, before_sequence=sequence + 1, limit=25)
     after = page_after(session, sequence, limit=25)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
+
+
+def page_since(session: Session, moment: datetime) -> Page | None:
+    """Read the first message at or after a moment with its neighbours; None if there is none."""
+    rows = ChatMessage.objects.in_conversation(session.pk).filter(timestamp__gte=moment)
+    first = rows.order_by("sequence").values_list("pk", flat=True).first()
+    return None if first is None else page_around(session, first)
 
 
 def _rows(session: Session, turn_id: str | None) -> QuerySet[ChatMessage]:

@@ -56,6 +56,8 @@ from chat.runs.turn_state import (
 )
 
 RESUME_NOTE = _("The server restarted while you were answering. Continue exactly where your last message was cut off.")
+# The note is an instruction to the model. People read what it means for them.
+RESUME_NOTE_SHOWN = _("The server restarted. The answer continues below.")
 EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another model.")
 # Stop reasons after which a response without content is an error. After others more follows, or an error is reported.
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
@@ -299,9 +301,13 @@ def _tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: 
     return UpdateMessage(tool.id, "tool_exec_end", fields)
 
 
-def _note(state: TurnState, text: str, now: Now) -> InsertMessage:
+def _note(state: TurnState, text: str, now: Now, shown: TranslatableText | None = None) -> InsertMessage:
+    """Insert a note for the model. People see `shown` in its place if there is one."""
     fields = {"type": "text", "role": "system", "turn_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
-    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **_translatable(text)})
+    more = _translatable(text)
+    if more and shown is not None:
+        more["provider_data"]["words"]["shown"] = shown.to_json()
+    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **more})
 
 
 def _error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
@@ -381,7 +387,7 @@ def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) ->
     kept = tuple(tool for tool in state.tools if resume and state.open is None and tool.began is None)
     changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
     if resume and state.open is not None and state.texts:
-        changes.append(_note(state, RESUME_NOTE, now))
+        changes.append(_note(state, RESUME_NOTE, now, RESUME_NOTE_SHOWN))
     begun = any(tool.began is not None for tool in state.tools)
     state = replace(state, open=None, tools=kept, texts=())
     if resume:

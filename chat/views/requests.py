@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode, urlsplit
@@ -14,6 +15,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
 
@@ -87,6 +89,17 @@ def number_or_404(text: str) -> int:
     if parsed is None:
         raise Http404
     return parsed
+
+
+def moment_or_404(text: str) -> datetime:
+    """Parse a moment of an address, in ISO 8601 with its zone. Raises Http404."""
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or not datetime.min.year < moment.year < datetime.max.year:
+        raise Http404
+    return moment
 
 
 def message_or_404(rows: QuerySet[ChatMessage], message_id: str) -> ChatMessage:

@@ -13,9 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat import ids
-from chat.access import session_for
+from chat.access import role_in, session_for
 from chat.assets.styles import STYLES
-from chat.models import Session, SessionRole
+from chat.models import Session, SessionRole, User
 from chat.queries import messages as reading
 from chat.queries import presets
 from chat.rendering.messages.frames import message_html, session_parts, status_html
@@ -25,7 +25,7 @@ from chat.services.people.workspaces import Places, enter, places_of
 from chat.services.sessions.user_state import state_of
 from chat.views.home import rail_values, spoken
 from chat.views.profile_pictures import picture_url
-from chat.views.requests import SignedInRequest, number_or_404, signed_in
+from chat.views.requests import SignedInRequest, moment_or_404, number_or_404, signed_in
 
 
 @never_cache
@@ -47,6 +47,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "thinking": status_html("thinking", ""),
         "can_edit": role.covers(SessionRole.EDITOR),
         "role": role.value,
+        "origin": _origin(request.user, row),
         "can_share": role.covers(SessionRole.OWNER),
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
@@ -60,6 +61,13 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         **_messages(page),
     }
     return render(request, "chat/session.html", values)
+
+
+def _origin(user: User, row: Session) -> Session | None:
+    """Return the session that this one was forked from, if the user may open it."""
+    parent = row.parent_session
+    is_open = parent is not None and parent.status != Session.Status.DELETED and role_in(user, parent) is not None
+    return parent if is_open else None
 
 
 def _places(request: SignedInRequest, row: Session) -> Places:
@@ -76,7 +84,7 @@ def _places(request: SignedInRequest, row: Session) -> Places:
 def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Render a page of messages.
 
-    `before` or `after` a sequence number, `around` a message, the oldest (`start`), or the newest.
+    `before` or `after` a sequence number, `around` a message, `since` a moment, the oldest (`start`), or the newest.
     """
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
@@ -89,6 +97,8 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
         if page is None:
             raise Http404
         return page
+    if "since" in asked:
+        return reading.page_since(row, moment_or_404(asked["since"])) or reading.page_of(row)
     if "start" in asked:
         return replace(reading.page_after(row, 0), has_older=False)
     if "after" in asked:

@@ -19,7 +19,7 @@ export function updateChip(upload) {
   element.querySelector(".chip-name").textContent = name;
   element.querySelector(".chip-detail").textContent = detail(upload);
   element.querySelector("[data-action=upload-retry]").hidden = state !== "failed" || !upload.canRetry;
-  element.querySelector("[data-action=upload-as-text]").hidden = !upload.text || !isWithin(upload.text);
+  element.querySelector("[data-action=upload-as-text]").hidden = !(upload.text ? isWithin(upload.text) : upload.meta?.pasted);
   element.querySelector("[data-action=upload-remove] .sr-only").textContent = fill(words.removeFile, { name });
   showPicture(element.querySelector("img"), upload.meta);
 }

@@ -1,5 +1,6 @@
 // Lines between the days of a session, by the reader's own midnight.
 import { formatter } from "./time.js";
+import { words } from "./words.js";
 
 const A_DAY = 86_400_000;
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
@@ -34,7 +35,7 @@ export function unmark(list) {
 export function renew(list, { whole = false } = {}) {
   for (const line of list.querySelectorAll(":scope > .day")) {
     say(line, line.dataset.of);
-    if (whole) line.textContent = formatter({ dateStyle: "full" }).format(Number(line.dataset.of));
+    if (whole) line.firstElementChild.textContent = formatter({ dateStyle: "full" }).format(Number(line.dataset.of));
   }
 }
 
@@ -49,8 +50,17 @@ function dropped(line) {
 function say(line, day) {
   line.className = "day";
   line.dataset.of = day;
-  line.textContent = named(Number(day));
+  if (!line.firstElementChild) line.append(button());
+  line.firstElementChild.textContent = named(Number(day));
   return line;
+}
+
+/** Opens the box of jump.js. */
+function button() {
+  const element = Object.assign(document.createElement("button"), { type: "button", title: words.jump });
+  element.dataset.action = "jump";
+  element.setAttribute("aria-haspopup", "dialog");
+  return element;
 }
 
 function named(day) {

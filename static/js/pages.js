@@ -15,6 +15,9 @@ export const showAround = (id, place) => show(`?around=${encodeURIComponent(id)}
 /** Shows the beginning, and calls `place` to go there. */
 export const showOldest = (place) => show("?start=yes", place);
 
+/** Shows the first messages at or after a moment, and calls `place` to go there; the newest if there are none. */
+export const showSince = (moment, place) => show(`?since=${encodeURIComponent(moment.toISOString())}`, place);
+
 /** Shows the end again. */
 export const showNewest = () => show("", () => (log.scrollTop = log.scrollHeight));
 

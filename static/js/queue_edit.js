@@ -84,7 +84,14 @@ function cancel(message, form, seen) {
     remember(message, value, seen);
     edit(message);
   };
-  toast(words.editDiscarded, { action: { label: words.resumeEdit, run } });
+  const forget = toast(words.editDiscarded, { action: { label: words.resumeEdit, run } });
+  // Removed or delivered, it cannot be edited any more.
+  const watcher = new MutationObserver(() => {
+    if (message.isConnected) return;
+    watcher.disconnect();
+    forget();
+  });
+  watcher.observe(document.getElementById("queue"), { childList: true });
 }
 
 function close(message, form) {

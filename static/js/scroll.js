@@ -1,6 +1,6 @@
 // The reader's place: at the end it follows what comes, anywhere else it is never taken away.
 import { lacks } from "./edges.js";
-import { showAround, showNewest, showOldest } from "./pages.js";
+import { showAround, showNewest, showOldest, showSince } from "./pages.js";
 import { keepInTab, keptInTab } from "./store.js";
 import { unfold } from "./tool_runs.js";
 import { fill, words } from "./words.js";
@@ -35,6 +35,18 @@ export async function toStart() {
   if (lacks("older")) await showOldest(top);
   await settle(top);
   list.querySelector("article.message")?.focus({ preventScroll: true });
+}
+
+/** Goes to the first message at or after a moment, or to the last one if there is none. */
+export async function toMoment(moment) {
+  const isSince = (element) => new Date(element.querySelector("time[datetime]")?.dateTime) >= moment;
+  const first = () => [...list.querySelectorAll("article.message")].find(isSince);
+  leave();
+  let found = null;
+  await showSince(moment, () => (found = first()));
+  if (!found) return toEnd();
+  await take({ id: found.id, top: 0 }, (message) => message.scrollIntoView({ block: "start" }));
+  document.getElementById(found.id)?.focus({ preventScroll: true });
 }
 
 /** Call after the list has changed. */

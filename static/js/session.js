@@ -12,6 +12,7 @@ import "./forking.js";
 import "./header.js";
 import "./images.js";
 import { Inbox } from "./inbox.js";
+import "./jump.js";
 import { late } from "./late.js";
 import { adopt } from "./messages.js";
 import { notice, settle } from "./notice.js";

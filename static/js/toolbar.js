@@ -20,7 +20,7 @@ const messageOf = (element) => element.closest?.("#messages > article.message") 
 
 export function start() {
   status.after(resting);
-  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || isFocused() || show(messageOf(event.target)));
+  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || isFocused() || show(messageOf(event.target), { byPointer: true }));
   list.addEventListener("pointermove", moved);
   list.addEventListener("pointerleave", () => isHeld() || isFocused() || hide());
   list.addEventListener("focusin", (event) => show(messageOf(event.target)));
@@ -47,13 +47,16 @@ function pressed(bar, button) {
   const message = messageOf(bar) ?? lastMessage();
   if (!button || !message) return;
   if (button.dataset.name === "more") openFor(message, button);
-  else act(message, button.dataset.name, button);
+  else act(message, button.dataset.name === "answer" ? "retry" : button.dataset.name, button);
 }
 
 /** Puts the actions of a message into a bar. */
 function dress(bar, message) {
   const possible = actionsFor(message).filter(({ name }) => QUICK.includes(name));
   const wanted = [...possible.map((action) => [action.name, action.icon, action.label(message)]), ["more", "ellipsis", words.actionMore]];
+  // The last message is a person's and has no answer, as in a fork that ends there.
+  const again = bar === resting && message.matches(".user") ? wanted.find(([name]) => name === "retry") : null;
+  again?.splice(0, 3, "answer", "play", words.answer);
   const names = wanted.map(([name]) => name).join(" ");
   if (bar.dataset.names === names) return;
   bar.dataset.names = names;
@@ -80,10 +83,15 @@ function buttonOf([name, image, label]) {
   button.setAttribute("aria-label", label);
   if (name === "more") button.setAttribute("aria-haspopup", "menu");
   button.append(icon(image));
+  if (name === "answer") {
+    button.className = "button small";
+    button.append(label);
+  }
   return button;
 }
 
-function show(message) {
+function show(message, { byPointer = false } = {}) {
+  if (byPointer && message === lastMessage() && isInSight(resting)) return hide(); // it has its bar below
   if (!message || hovering.parentElement === message || message.querySelector(":scope > .edit")) return;
   dress(hovering, message);
   hide();
@@ -100,7 +108,12 @@ const isFocused = () => hovering.querySelector(":focus-visible") !== null;
 /** What moves under a pointer that rests, as when the page scrolls, is no move of the pointer. */
 function moved({ target, pointerType, movementX, movementY }) {
   if (pointerType === "touch" || !(movementX || movementY) || isHeld()) return;
-  show(messageOf(target));
+  show(messageOf(target), { byPointer: true });
+}
+
+function isInSight(bar) {
+  const { top, height } = bar.getBoundingClientRect(); // of no height while it is not drawn
+  return height > 0 && top < log.getBoundingClientRect().bottom - height;
 }
 
 function hide() {

@@ -3,9 +3,10 @@ import { on } from "./actions.js";
 import { drawChip, updateChip } from "./chips.js";
 import { offer } from "./deeds.js";
 import { field, insert } from "./field.js";
-import { say } from "./notice.js";
+import { isWithin } from "./limit.js";
+import { notice, say } from "./notice.js";
 import { live, page } from "./page.js";
-import { post, token } from "./server.js";
+import { post, textAt, token } from "./server.js";
 import * as store from "./store.js";
 import { fill, words } from "./words.js";
 
@@ -75,7 +76,7 @@ function send(upload) {
 /** A file that the server does not take would not be taken the next time either. */
 function answered(upload, { status, response }) {
   if (status !== 201) return failed(upload, response?.message, status >= 500 || status === 429);
-  change(upload, { state: "ready", meta: response, name: response.name, size: response.size });
+  change(upload, { state: "ready", meta: { ...response, pasted: upload.text !== "" && isWithin(upload.text) }, name: response.name, size: response.size });
   say(fill(words.fileAttached, { name: upload.name }));
   keep();
 }
@@ -100,9 +101,12 @@ function leave(upload) {
   (next?.querySelector("[data-action=upload-remove]") ?? field).focus();
 }
 
-function asText(upload) {
+/** After a reload the server alone has the text that was pasted. */
+async function asText(upload) {
+  const text = upload.text || (await textAt(upload.meta.url));
+  if (text === null) return notice(words.notLoaded);
   leave(upload);
-  insert(upload.text);
+  insert(text);
 }
 
 function set(next) {

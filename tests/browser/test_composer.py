@@ -197,6 +197,20 @@ async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: W
     gate.set()
 
 
+async def test_edit_of_a_removed_message_is_not_offered_any_more(ana: Person, model: WireServer) -> None:
+    """RUN-06: "Keep editing" goes with the message that it is about."""
+    gate = await busy(ana, model)
+    await ana.say("Later")
+    await ana.queue.get_by_role("button", name="Edit").click()
+    await ana.page.get_by_role("textbox", name="Queued message").fill("Much later")
+    await ana.page.keyboard.press("Escape")
+    await expect(ana.page.get_by_role("button", name="Keep editing")).to_be_visible()
+    await ana.queue.get_by_role("button", name="Remove").click()
+    await expect(ana.queue).to_have_count(0)
+    await expect(ana.page.get_by_role("button", name="Keep editing")).to_have_count(0)
+    gate.set()
+
+
 async def test_withdrawn_message_gives_its_files_back(ana: Person, model: WireServer) -> None:
     """RUN-06: the files are attached again, ready to be sent."""
     gate = await busy(ana, model)

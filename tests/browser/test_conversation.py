@@ -43,6 +43,24 @@ async def test_answer_has_the_width_of_the_column_from_its_first_letter(ana: Per
     assert await width_of(bubble) == width
 
 
+async def test_wide_code_and_tables_go_beyond_the_column(ana: Person, model: WireServer) -> None:
+    """They use the width of the page before they scroll; text keeps the column, and the page never scrolls sideways."""
+    table = "| " + " | ".join(f"A long heading {number}" for number in range(9)) + " |\n" + "|---" * 9 + "|\n"
+    code = "```\n" + "wide " * 80 + "\n```"
+    model.script(reply(f"{table}\n{code}\n\n" + "Many words. " * 60))
+    await ana.page.set_viewport_size({"width": 1700, "height": 900})
+    await ana.say("Go")
+    await ana.sees_state("idle")
+    bubble = ana.answers.first.locator(".bubble")
+    for wide in (bubble.locator(".table-wrap"), bubble.locator(".code")):
+        assert await width_of(wide) > await width_of(bubble) + 100
+    assert await width_of(bubble.locator("p")) < await width_of(bubble)
+    for width in (1700, 1000, 390):
+        await ana.page.set_viewport_size({"width": width, "height": 900})
+        assert await ana.page.locator("#log").evaluate("log => log.scrollWidth - log.clientWidth") == 0
+    assert await width_of(bubble.locator(".table-wrap")) <= await width_of(bubble)
+
+
 async def width_of(element: Locator) -> float:
     box = await element.bounding_box()
     assert box is not None

@@ -122,6 +122,8 @@ async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, mo
     await ana.page.locator(".toast").filter(has_text="Bo removed").get_by_role("button", name="Undo").click()
     await expect(ana.page.get_by_label("Role of Bo")).to_have_value("editor")
     await expect(bo.answers.first).to_contain_text("Read this")
+    await expect(bo.page.get_by_text("You can read this copy, but you can’t write here anymore.")).to_be_visible()
+    await expect(bo.composer).to_be_hidden()
     await bo.page.locator("#connection").get_by_role("link", name="Your sessions").click()
     await expect(bo.page.locator("#begin")).to_be_visible()
     bo.complain()

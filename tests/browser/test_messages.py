@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import UTC, datetime
 
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
 from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
@@ -55,9 +57,18 @@ async def stands_above(upper: Locator, lower: Locator, apart: int = 0) -> None:
     await upper.page.wait_for_function(places, arg=both)
 
 
+async def bar_of(message: Locator) -> Locator:
+    """Return the buttons of a message under the pointer: those of the last one are below it, if they are in sight."""
+    own = message.get_by_role("group", name="Message actions")
+    below = message.page.locator("#log > .resting").filter(visible=True)
+    is_last = await message.evaluate("one => one === [...document.querySelectorAll('#messages article')].at(-1)")
+    return own.or_(below).first if is_last else own
+
+
 async def choose(person: Person, message: Locator, item: str) -> None:
     await message.hover()
-    await message.get_by_role("button", name="More actions").click()
+    bar = await bar_of(message)
+    await bar.get_by_role("button", name="More actions").click()
     await menu(person).get_by_role("menuitem", name=item).click()
 
 
@@ -194,7 +205,7 @@ async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -
     await talk(ana, model, "**Bold**\n\n- [x] done\n")
     answer = ana.answers.first
     await answer.hover()
-    await answer.get_by_role("button", name="Copy as Markdown").click()
+    await (await bar_of(answer)).get_by_role("button", name="Copy as Markdown").click()
     await expect(ana.page.get_by_text("Message copied")).to_be_visible()
     assert await ana.page.evaluate("navigator.clipboard.readText()") == "**Bold**\n\n- [x] done\n"
     await choose(ana, answer, "Copy link")
@@ -304,8 +315,43 @@ async def test_fork_begins_a_session_of_its_own(ana: Person, model: WireServer) 
     await choose(ana, ana.answers.first, "Fork from here")
     await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)
     await expect(ana.answers).to_have_text([re.compile("First")])
-    await ana.page.goto(original)
+    await ana.page.get_by_text("Forked from").get_by_role("link").click()
+    await ana.page.wait_for_url(original)
     await expect(ana.answers).to_have_count(2)
+
+
+async def test_fork_that_ends_with_a_question_offers_to_answer_it(ana: Person, model: WireServer) -> None:
+    """RUN-13: the last message of the fork has no answer yet; a button below it lets the agent answer."""
+    await talk(ana, model, "First")
+    original = ana.page.url
+    await choose(ana, ana.messages.first, "Fork from here")
+    await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)
+    model.script(reply("Another first"))
+    await ana.page.get_by_role("button", name="Answer", exact=True).click()
+    await expect(ana.answers).to_have_text([re.compile("Another first")])
+    await expect(ana.messages).to_have_count(2)
+    await expect(ana.page.get_by_role("button", name="Answer", exact=True)).to_have_count(0)
+    ana.complain()
+
+
+async def test_line_of_a_day_leads_to_any_other(ana: Person, server: Server) -> None:
+    """A date goes to its first message, or the next one; the box leads to both ends, by keyboard too."""
+    await asyncio.to_thread(run_in, server, HISTORY)
+    page = ana.page
+    await page.reload()
+    await page.locator(".day button").last.press("Enter")
+    box = page.get_by_role("dialog", name="Jump to date")
+    await expect(box.get_by_label("Go to date")).to_be_focused()
+    assert await violations(page) == []
+    year = datetime.now(UTC).year - 1
+    await box.get_by_label("Go to date").fill(f"{year}-03-01")
+    await box.get_by_role("button", name="Go", exact=True).click()
+    await expect(box).to_have_count(0)
+    await expect(ana.answers.filter(has_text="Slow")).to_be_focused()
+    await page.locator(".day button").last.click()
+    await box.get_by_role("button", name="First message").click()
+    await expect(ana.messages.first).to_be_focused()
+    ana.complain()
 
 
 async def test_nothing_that_comes_up_hides_what_is_read_or_written(

@@ -139,6 +139,7 @@ async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
         == long
     )
     await ana.composer.fill("Before: ")
+    await ana.page.reload()
     await ana.page.get_by_role("button", name="Insert as text").click()
     await expect(ana.composer).to_have_value("Before: " + long)
     await expect(chips(ana)).to_have_count(0)

@@ -13,6 +13,7 @@ from agents.providers.http.errors import Endpoint, ErrorBody
 from chat.models import ChatMessage
 from chat.rendering.messages.frames import message_html
 from chat.rendering.text.translation import translate
+from chat.runs.reducer import RESUME_NOTE, RESUME_NOTE_SHOWN
 from chat.snapshots import MessageSnapshot
 
 BUSY = Endpoint("claude", "https://api.example.com").refused(ErrorBody("slow down"), "m", 429, {"retry-after": "8"})
@@ -41,6 +42,19 @@ def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
     row.text = "Somebody has written this instead."
     with translation.override("zh-hans"):
         assert row.text in message_html(MessageSnapshot.from_row(row))
+
+
+def test_instruction_to_the_model_is_shown_as_what_it_means_to_people() -> None:
+    """RUN-15: the row keeps what the model reads; the page says what happened. Edited, it is shown as it is."""
+    words = RESUME_NOTE.to_json() | {"shown": RESUME_NOTE_SHOWN.to_json()}
+    row = ChatMessage(session_id="s_1", type="text", role="system", sequence=1, text=str(RESUME_NOTE))
+    row.provider_data = {"words": words}
+    assert "The answer continues below." in message_html(MessageSnapshot.from_row(row))
+    assert "Continue exactly" not in message_html(MessageSnapshot.from_row(row))
+    with translation.override("zh-hans"):
+        assert "回答在下方继续" in message_html(MessageSnapshot.from_row(row))
+    row.text = "Go on."
+    assert "Go on." in message_html(MessageSnapshot.from_row(row))
 
 
 def test_values_are_never_taken_for_places() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import aclosing
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -194,7 +195,39 @@ def test_any_message_can_be_shown_with_what_stands_around_it(
     assert drawn(page()) == drawn(client.get(reverse("session", args=[session.pk])).content.decode())
 
 
-@pytest.mark.parametrize("asked", [{"around": "m_unknown"}, {"around": "\0"}, {"around": "é"}, {"after": "x"}])
+def test_page_begins_at_a_moment(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
+    """The reader goes to a date: the first message since then with its neighbours; the newest if there is none."""
+    rows = said(200)
+    moments = [row.timestamp for row in rows]
+    for number, row in enumerate(rows):
+        row.timestamp = moments[-1] - timedelta(days=200 - number)
+    ChatMessage.objects.bulk_update(rows, ["timestamp"])
+    client = signed_in(ana)
+    address = reverse("session-messages", args=[session.pk])
+
+    def page(**asked: str) -> str:
+        return client.get(address, asked).content.decode()
+
+    since = rows[99].timestamp - timedelta(hours=1)
+    assert page(since=since.isoformat()) == page(around=rows[99].pk)
+    assert page(since=(moments[-1] + timedelta(days=1)).isoformat()) == page()
+
+
+NOWHERE = [
+    {"around": "m_unknown"},
+    {"around": "\0"},
+    {"around": "é"},
+    {"after": "x"},
+    {"since": "yesterday"},
+    {"since": "2026-02-30T00:00Z"},
+    {"since": "2026-02-28T00:00"},
+    {"since": "9999-12-31T23:59:59-23:00"},
+    {"since": "0001-01-01T00:00:00+23:00"},
+    {"since": "\0"},
+]
+
+
+@pytest.mark.parametrize("asked", NOWHERE)
 def test_page_around_nothing_is_not_found(
     signed_in: SignIn, ana: User, session: Session, asked: dict[str, str]
 ) -> None:

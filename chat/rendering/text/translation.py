@@ -11,10 +11,13 @@ from django.utils.translation import gettext
 def translate(text: str, words: Any) -> str:
     """Translate a row's text. `words` is its stored template with values (`agents.i18n.Words.to_json`).
 
-    A text that was edited since, or that Parley did not write, is returned as it is.
+    An instruction to the model also stores what people read in its place, as `shown` (RUN-15). A text that was edited
+    since, or that Parley did not write, is returned as it is.
     """
     try:
-        return _filled_in(words, translate=True) if _filled_in(words, translate=False) == text else text
+        if _filled_in(words, translate=False) != text:
+            return text
+        return _filled_in(words.get("shown") or words, translate=True)
     except (
         KeyError,
         TypeError,

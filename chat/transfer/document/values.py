@@ -65,7 +65,7 @@ def _check_words(words: Any, depth: int = 0) -> None:
     names = [name for _text, name, _spec, _conversion in places if name is not None]
     if len(names) != len(set(names)):  # a short template could expand to any size
         raise ValueError("holds a template that names a value twice")
-    for value in values.values():
+    for value in (*values.values(), words.get("shown")):
         if isinstance(value, dict):
             _check_words(value, depth + 1)
 
