@@ -29,8 +29,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# None of these is used here, and no script that got in should ask for them.
-PERMISSIONS = ", ".join(
+# Dictation uses the microphone. None of the others is used, and no script that got in should ask for them.
+PERMISSIONS = "microphone=(self), " + ", ".join(
     f"{feature}=()"
     for feature in (
         "accelerometer",
@@ -41,7 +41,6 @@ PERMISSIONS = ", ".join(
         "gyroscope",
         "hid",
         "magnetometer",
-        "microphone",
         "midi",
         "payment",
         "serial",

@@ -1,5 +1,6 @@
 // Writing and sending: what is on its way, and what came back (LIVE-04, UI-09).
 import * as completion from "./completion.js";
+import * as dictation from "./dictation.js";
 import * as drafts from "./drafts.js";
 import * as dropping from "./dropping.js";
 import { field, restore, sends, TOUCH, write } from "./field.js";
@@ -34,7 +35,7 @@ export class Composer {
     field.addEventListener("input", () => this.#edited());
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
     document.addEventListener("parley:uploads", () => this.#uploaded());
-    for (const part of [drafts, typing, working, uploads, dropping]) part.start();
+    for (const part of [drafts, typing, working, uploads, dropping, dictation]) part.start();
     completion.start(slash.source, mentions.source);
     grow();
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard

@@ -332,3 +332,36 @@ async def test_archived_session_can_be_read_and_restored(ana: Person, browser: B
     await expect(ana.composer).to_be_focused()
     await expect(bo.composer).to_be_visible()
     bo.complain()
+
+
+RECOGNITION = """
+window.SpeechRecognition = class {
+    start() { window.heard = this; }
+    stop() { this.onend(); }
+    abort() {}
+};
+window.hear = (...said) => window.heard.onresult({
+    resultIndex: 0,
+    results: said.map(([transcript, isFinal]) => Object.assign([{ transcript }], { isFinal })),
+});
+"""
+
+
+async def test_message_can_be_dictated(ana: Person) -> None:
+    """UI-09: where the browser recognises speech, a button writes what is said at the caret, once it is certain."""
+    await ana.page.add_init_script(RECOGNITION)
+    await ana.page.reload()
+    await ana.composer.fill("Please")
+    button = ana.page.get_by_role("button", name="Dictate")
+    await button.click()
+    await expect(button).to_have_attribute("aria-pressed", "true")
+    await ana.page.evaluate("hear(['tell', true], ['tell me mo', false])")
+    await expect(ana.composer).to_have_value("Please tell")
+    await ana.page.evaluate("hear(['me more', true])")
+    await expect(ana.composer).to_have_value("Please tell me more")
+    await ana.page.evaluate("heard.onerror({ error: 'not-allowed' })")
+    await expect(ana.page.get_by_text("doesn’t let this page use the microphone")).to_be_visible()
+    await button.click()
+    await expect(button).to_have_attribute("aria-pressed", "false")
+    await expect(ana.composer).to_be_focused()
+    ana.complain()
