@@ -1,6 +1,7 @@
 // A session that is archived: its owner can bring it back where the composer was.
 import { on } from "./actions.js";
-import { field, TOUCH } from "./field.js";
+import { field } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 import { organise } from "./organise.js";
 import { page } from "./page.js";
 

@@ -3,8 +3,9 @@ import * as completion from "./completion.js";
 import * as dictation from "./dictation.js";
 import * as drafts from "./drafts.js";
 import * as dropping from "./dropping.js";
-import { field, restore, sends, TOUCH, write } from "./field.js";
+import { field, restore, sends, write } from "./field.js";
 import * as history from "./history.js";
+import { TOUCH } from "./keyboard.js";
 import { fits } from "./limit.js";
 import * as mentions from "./mentions.js";
 import { notice, settle } from "./notice.js";
@@ -35,7 +36,12 @@ export class Composer {
     field.addEventListener("input", () => this.#edited());
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
     document.addEventListener("parley:uploads", () => this.#uploaded());
-    for (const part of [drafts, typing, working, uploads, dropping, dictation]) part.start();
+    drafts.start();
+    typing.start();
+    working.start();
+    uploads.start();
+    dropping.start();
+    dictation.start();
     completion.start(slash.source, mentions.source);
     grow();
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard

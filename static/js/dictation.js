@@ -1,7 +1,8 @@
 // Dictation, where the browser offers speech recognition: what is said is written at the caret.
 import { on } from "./actions.js";
 import { offer } from "./deeds.js";
-import { field, insert, TOUCH } from "./field.js";
+import { field, insert } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 import { notice, say, settle } from "./notice.js";
 import { words } from "./words.js";
 

@@ -1,9 +1,8 @@
 // The field in which people write: what stands in it, and putting words into it.
+import { TOUCH } from "./keyboard.js";
 
 /** Null for those who may only read. */
 export const field = document.getElementById("text");
-/** Matches where a keyboard comes over half the page, and has no Shift+Enter. */
-export const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");
 
 /** Writes these words in the place of all that stands there. */
 export function write(words) {

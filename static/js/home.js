@@ -2,7 +2,8 @@
 import { offerAccount } from "./account.js";
 import { on } from "./actions.js";
 import { listening, ring } from "./doorbell.js";
-import { begin, field, sends, TOUCH } from "./field.js";
+import { begin, field, sends } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 import { notice } from "./notice.js";
 import * as rail from "./rail.js";
 import { showsArchive } from "./refresh.js";

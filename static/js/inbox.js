@@ -4,7 +4,6 @@ import { adopt, isOver, remove, upsert } from "./messages.js";
 import { announce, say } from "./notice.js";
 import { page } from "./page.js";
 import { setPart, setParts, setStatus } from "./parts.js";
-import * as queue from "./queue.js";
 import { keepPlace } from "./scroll.js";
 import { shift } from "./shift.js";
 import { Streams } from "./stream.js";
@@ -16,11 +15,16 @@ export class Inbox {
   #streams = new Streams();
   #missing;
   #overtaken;
+  #queue;
 
-  /** `missing` is called when frames are lacking; `overtaken` with what a sender was making of a message just delivered. */
-  constructor(missing, overtaken) {
+  /**
+   * `missing` is called when frames are lacking; `overtaken` with what a sender was making of a message just delivered.
+   * `queue` has the functions of queue.js that are asked before a message of the queue goes.
+   */
+  constructor({ missing, overtaken, queue }) {
     this.#missing = missing;
     this.#overtaken = overtaken;
+    this.#queue = queue;
     document.addEventListener("visibilitychange", () => this.flush());
     document.addEventListener("htmx:after:settle", ({ detail }) => {
       const isOlder = detail.task.target.id === "messages";
@@ -59,7 +63,7 @@ export class Inbox {
         break;
       case "remove":
         this.#streams.forget(frame.id);
-        queue.removed(document.getElementById(frame.id));
+        this.#queue.removed(document.getElementById(frame.id));
         remove(frame.id);
         break;
       case "shift":
@@ -92,7 +96,7 @@ export class Inbox {
   #show(frame) {
     const before = document.getElementById(frame.id);
     const wasOver = before !== null && isOver(before);
-    const unsaved = frame.sequence === null ? "" : queue.unsaved(before);
+    const unsaved = frame.sequence === null ? "" : this.#queue.unsaved(before);
     const element = upsert(frame);
     if (element && isOver(element)) {
       this.#streams.forget(frame.id);

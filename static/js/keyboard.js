@@ -10,3 +10,6 @@ export const withControl = (event) => (isMac ? event.metaKey && !event.ctrlKey :
 
 /** Whether the page waits behind a dialog: keys are not for it then. */
 export const isBehind = () => document.querySelector("dialog:modal") !== null;
+
+/** Matches where a keyboard comes over half the page, and has no Shift+Enter. */
+export const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");

@@ -1,6 +1,4 @@
 // The page's socket: connecting again, asking again, and the rule of revisions (LIVE-02, LIVE-04).
-import { words } from "./words.js";
-
 const PING_EVERY = 20_000;
 const ANSWER_WITHIN = 10_000;
 const LONGEST_WAIT = 15_000;
@@ -14,6 +12,7 @@ const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
 export class Live extends EventTarget {
   have = () => ({});
   #address;
+  #refusals;
   #asked = new Map();
   #number = 0;
   #socket = null;
@@ -25,9 +24,11 @@ export class Live extends EventTarget {
   #lowered = false; // the answer that is on its way was asked for with a later revision than ours is now
   #known = false; // there was a connection before
 
-  constructor(address, revision) {
+  /** `refusals` has the words for a command without a connection (`offline`) and for one without an answer (`lost`). */
+  constructor(address, revision, refusals) {
     super();
     this.#address = address;
+    this.#refusals = refusals;
     this.revision = revision;
     this.state = "connecting";
     addEventListener("online", () => this.#retryNow());
@@ -61,7 +62,7 @@ export class Live extends EventTarget {
   async request(command) {
     if (this.state === "connecting") await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
     const ref = `#${++this.#number}`;
-    if (!this.send({ ...command, ref })) throw refusal("offline", words.notDone);
+    if (!this.send({ ...command, ref })) throw refusal("offline", this.#refusals.offline);
     return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
   }
 
@@ -191,7 +192,7 @@ export class Live extends EventTarget {
   }
 
   #release() {
-    for (const { reject } of this.#asked.values()) reject(refusal("lost", words.answerLost));
+    for (const { reject } of this.#asked.values()) reject(refusal("lost", this.#refusals.lost));
     this.#asked.clear();
     clearInterval(this.#timers.ping);
     clearTimeout(this.#timers.sync);

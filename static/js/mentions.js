@@ -1,4 +1,4 @@
-// "@" and a name: completing the names of those who are in the session, and seeing where one's own was said.
+// "@" and a name: completing the names of those who are in the session.
 import { insert } from "./field.js";
 import { page } from "./page.js";
 import { valueAt } from "./server.js";
@@ -22,20 +22,6 @@ export const source = {
     return true;
   },
 };
-
-/** Whether a message by somebody else calls this reader by name. */
-export function callsMe(element) {
-  const me = page.dataset.viewerName;
-  if (!me || element.classList.contains("mine")) return false;
-  const said = element.querySelector(".plain")?.textContent ?? "";
-  // Somebody whose name looks like another's is called by both forms of it: "Ana (ana)" and "Ana".
-  return isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u);
-}
-
-function isCalled(said, name, goesOn) {
-  const at = said.indexOf(`@${name}`);
-  return at >= 0 && !goesOn.test(said.slice(at + name.length + 1));
-}
 
 function fits({ name, username }, query) {
   if (!query) return true;

@@ -1,6 +1,6 @@
 // What can be done with a message, as one list: for its toolbar, its menu and its keys (UI-11).
 import { copyWords } from "./clipboard.js";
-import { TOUCH } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 import { late } from "./late.js";
 import { openMenu } from "./menu.js";
 import { isOver, lastMessage } from "./messages.js";

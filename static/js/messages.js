@@ -2,7 +2,6 @@
 import { mark, note, unmark } from "./days.js";
 import { isAfter, isBefore } from "./edges.js";
 import { dress } from "./faces.js";
-import { callsMe } from "./mentions.js";
 import { parse, patchElement } from "./patch.js";
 import { arrived } from "./pending.js";
 import { localise } from "./time.js";
@@ -137,4 +136,18 @@ function join(element) {
   let before = element.previousElementSibling;
   while (before && !before.dataset.speaker) before = before.previousElementSibling;
   element.classList.toggle("cont", before?.dataset.speaker === element.dataset.speaker);
+}
+
+/** Whether a message by somebody else calls this reader by name. */
+function callsMe(element) {
+  const me = page.dataset.viewerName;
+  if (!me || element.classList.contains("mine")) return false;
+  const said = element.querySelector(".plain")?.textContent ?? "";
+  // Somebody whose name looks like another's is called by both forms of it: "Ana (ana)" and "Ana".
+  return isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u);
+}
+
+function isCalled(said, name, goesOn) {
+  const at = said.indexOf(`@${name}`);
+  return at >= 0 && !goesOn.test(said.slice(at + name.length + 1));
 }

@@ -1,6 +1,6 @@
 // Notices: why something was refused, what was kept. Each one stays until what it is about is over, or the reader goes on.
 import { on } from "./actions.js";
-import { TOUCH } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 
 const region = document.getElementById("notices");
 

@@ -1,6 +1,7 @@
 // The session that this page shows, and the way to ask something of it.
 import { Live } from "./live.js";
 import { notice, settle } from "./notice.js";
+import { words } from "./words.js";
 
 export const page = document.getElementById("main");
 export const canEdit = page.dataset.canEdit === "yes";
@@ -8,7 +9,7 @@ export const canEdit = page.dataset.canEdit === "yes";
 export const isGuest = page.dataset.guest === "yes";
 /** Whether this viewer may change a message: a person's is its author's and the owner's. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
-export const live = new Live(location.origin.replace(/^http/, "ws") + page.dataset.socket, Number(page.dataset.revision));
+export const live = new Live(location.origin.replace(/^http/, "ws") + page.dataset.socket, Number(page.dataset.revision), { offline: words.notDone, lost: words.answerLost });
 
 /** Asks for a command; resolves to its ack, or to null after saying why it was refused. */
 export async function ask(command) {

@@ -1,7 +1,6 @@
 // The parts of the page that tell of the session itself: title, model, status, figures.
 import { over, say } from "./notice.js";
 import { parse, patchChildren } from "./patch.js";
-import { refresh } from "./refresh.js";
 import { showInTab } from "./title.js";
 import { fill, words } from "./words.js";
 
@@ -32,7 +31,7 @@ export function setStatus(status) {
   if (stop) stop.disabled = status === "idle";
   if (status === "idle") over("agent");
   if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
-  if (turned) refresh(document.getElementById("rail-list"));
+  if (turned) document.dispatchEvent(new CustomEvent("parley:rail", { detail: { now: true } }));
 }
 
 export const isIdle = () => page.dataset.status === "idle";

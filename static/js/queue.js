@@ -1,7 +1,8 @@
 // The queue above the composer: editing and removing messages, sending held ones, and folding when there are many (RUN-06).
 import { on } from "./actions.js";
 import { giveBack } from "./composer.js";
-import { field, TOUCH } from "./field.js";
+import { field } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 import { late } from "./late.js";
 import { ask } from "./page.js";
 import { toast } from "./toast.js";

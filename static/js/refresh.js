@@ -42,7 +42,7 @@ function soon() {
 /** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
 export function keepFresh(isRung) {
   setZone();
-  document.addEventListener("parley:rail", soon);
+  document.addEventListener("parley:rail", ({ detail }) => (detail?.now ? refresh() : soon()));
   setInterval(() => document.hidden || isRung() || soon(), EVERY);
   document.addEventListener("visibilitychange", () => document.hidden || soon());
   addEventListener("pageshow", (event) => event.persisted && soon());

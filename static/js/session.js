@@ -23,6 +23,7 @@ import { showIdleAgain, showThinking } from "./parts.js";
 import "./pictures.js";
 import * as presence from "./presence.js";
 import * as reader from "./reader.js";
+import { removed, unsaved } from "./queue.js";
 import { retry } from "./retry.js";
 import * as rail from "./rail.js";
 import * as reading from "./reading.js";
@@ -40,7 +41,7 @@ import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 
-const inbox = new Inbox(() => live.sync(), overtaken);
+const inbox = new Inbox({ missing: () => live.sync(), overtaken, queue: { removed, unsaved } });
 const composer = canEdit ? new Composer(showThinking) : null;
 
 live.have = () => inbox.have();

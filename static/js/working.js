@@ -1,7 +1,8 @@
 // While the agent works: Stop, and what the composer says about it (RUN-07, UI-09).
 import { on } from "./actions.js";
 import { offer } from "./deeds.js";
-import { composing, field, TOUCH } from "./field.js";
+import { composing, field } from "./field.js";
+import { TOUCH } from "./keyboard.js";
 import { say } from "./notice.js";
 import { ask, page } from "./page.js";
 import { isIdle, setPart, showIdleAgain } from "./parts.js";
