@@ -116,9 +116,14 @@ class SessionTransaction:
     def session_changed(self) -> None:
         self.events.append(SessionChanged(self.next_revision()))
 
-    def save(self, *columns: str) -> None:
-        """Save the session's revision and other columns, and publish the events on commit."""
-        self.session.save(update_fields=["revision", "updated_at", *columns])
+    def save(self, *columns: str, is_activity: bool = True) -> None:
+        """Save the session's revision and other columns, and publish the events on commit.
+
+        Lists are ordered by `updated_at`. It is the time of the last activity in the conversation: changes of the
+        session's own columns leave it as it is.
+        """
+        activity = ["updated_at"] if is_activity else []
+        self.session.save(update_fields=["revision", *activity, *columns])
         self.publish_on_commit()
 
     def publish_on_commit(self) -> None:

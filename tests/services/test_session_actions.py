@@ -16,7 +16,7 @@ from chat.services.messages.sending import send_message
 from chat.services.people import sharing
 from chat.services.sessions import actions, user_state
 from chat.services.sessions.actions import ActionResult, SessionAction, apply_action
-from chat.services.sessions.lifecycle import create_session
+from chat.services.sessions.lifecycle import create_session, rename, set_system_prompt
 from tests.support.socket import Socket, path_of
 from tests.support.testing_node import TestNode, let_in
 
@@ -32,6 +32,18 @@ def session(ana: User, bo: User) -> Session:
 
 def titles(user: User, *, archived: bool = False) -> list[str]:
     return [row.title for group in session_list.listing(user, UTC, archived=archived).groups for row in group.rows]
+
+
+def test_changing_a_session_itself_keeps_its_place_in_the_list(session: Session, ana: User) -> None:
+    """Lists are ordered by the last activity in the conversation; a new title or prompt is none."""
+    create_session(owner=ana, title="Newer")
+    before = Session.objects.get(pk=session.pk).updated_at
+    rename(session=session, author=ana, title="Tidy")
+    set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
+    assert titles(ana) == ["Newer", "Tidy"]
+    assert Session.objects.get(pk=session.pk).updated_at == before
+    send_message(session=session, author=ana, text="Hi")
+    assert titles(ana) == ["Tidy", "Newer"]
 
 
 def test_an_archived_session_is_out_of_the_way_and_comes_back(session: Session, ana: User, bo: User) -> None:

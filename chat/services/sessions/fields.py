@@ -31,7 +31,7 @@ def change(tx: SessionTransaction, author: User | None, **values: object) -> Non
         was = {column: before[column] for column in (first, *others) if column in changed}
         if was and first in values:
             _save_revision(tx.session, author, kind, was)
-    tx.save(*changed)
+    tx.save(*changed, is_activity=False)
 
 
 def change_config(tx: SessionTransaction, author: User, kind: Kind, **values: object) -> None:
@@ -42,7 +42,7 @@ def change_config(tx: SessionTransaction, author: User, kind: Kind, **values: ob
         tx.session.config = config
         tx.session_changed()
         _save_revision(tx.session, author, kind, {"config": before})
-        tx.save("config")
+        tx.save("config", is_activity=False)
 
 
 def _save_revision(session: Session, author: User | None, kind: Kind, before: dict[str, object]) -> None:
