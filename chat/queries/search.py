@@ -32,6 +32,18 @@ FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
 # A snippet: so many characters before the first hit, and so many in all.
 BEFORE_HIT = 50
 SNIPPET = 220
+# So many characters before the first hit, and as many after it, are read for a snippet.
+REACH = 600
+LONGEST_CUT_WORD = 25
+# Markdown's signs, in what a snippet is made of. Each pattern is linear.
+_LINE_START = re.compile(
+    r"^[ \t]{0,8}(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t])?|(?:```|~~~)[^\n]*$|\|[ \t]*)", re.MULTILINE
+)
+_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t:-]*)*$\n?", re.MULTILINE)
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{1,500}\)")
+_EMPHASIS = re.compile(r"(\*\*|__|~~)(\S[^\n*_~]{0,300}?)\1")
+_ROW_END = re.compile(r"[ \t]*\|[ \t]*$", re.MULTILINE)
+_CELL = re.compile(r"[ \t]*\|[ \t]*(?=\S)")
 # Limits of the search within one session: found messages, and characters of the query.
 MAX_FOUND_MESSAGES = 500
 MAX_FIND_LENGTH = 200
@@ -200,11 +212,41 @@ def _hit(row: ChatMessage, terms: list[str]) -> MessageHit:
 
 
 def around_hit(text: str, terms: list[str]) -> str:
-    """Cut a long text down to one line around its first hit."""
-    hit = _pattern(terms).search(text)
-    start = max(0, (hit.start() if hit else 0) - BEFORE_HIT)
-    cut = " ".join(text[start : start + SNIPPET].split())
-    return ("…" if start else "") + cut + ("…" if start + SNIPPET < len(text) else "")
+    """Cut a long text down to one line around its first hit, between words and without the signs of Markdown.
+
+    A hit in these signs, or in the address of a link, is shown in the text as it is written.
+    """
+    pattern = _pattern(terms)
+    first = pattern.search(text)
+    begin = max(0, first.start() - REACH) if first else 0
+    window = text[begin : begin + 2 * REACH]
+    plain = without_markdown(window)
+    line = " ".join((plain if pattern.search(plain) else window).split())
+    hit = pattern.search(line)
+    start = _between_words(line, max(0, (hit.start() if hit else 0) - BEFORE_HIT), 1)
+    # A long word before the hit is cut, so that the hit itself is seen.
+    start = min(start, hit.start() if hit else 0)
+    end = _between_words(line, min(len(line), start + SNIPPET), -1)
+    end = max(end, min(hit.end() if hit else 0, start + SNIPPET))
+    before = "…" if begin or start else ""
+    return before + line[start:end].strip() + ("…" if end < len(line) or begin + len(window) < len(text) else "")
+
+
+def _between_words(line: str, place: int, step: int) -> int:
+    """Move a place to the next gap between words in one direction, or leave it where there is none nearby."""
+    for moved in range(place, place + step * LONGEST_CUT_WORD, step):
+        if moved in (0, len(line)) or not 0 < moved < len(line) or line[moved - 1].isspace() or line[moved].isspace():
+            return min(max(moved, 0), len(line))
+    return place
+
+
+def without_markdown(text: str) -> str:
+    """Return a text without the signs of headings, lists, quotes, tables, emphasis, code and links."""
+    text = _TABLE_RULE.sub("", text)
+    text = _ROW_END.sub("", _LINE_START.sub("", text))
+    text = _LINK.sub(r"\1", text)
+    text = _EMPHASIS.sub(r"\2", text)
+    return _CELL.sub(" · ", text).replace("`", "")
 
 
 def marked(text: str, terms: list[str]) -> SafeString:

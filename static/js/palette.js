@@ -97,7 +97,7 @@ function drawAction(deed) {
 async function ask(query) {
   const question = new AbortController();
   asking = question;
-  const address = `${template.dataset.address}?${new URLSearchParams({ q: query, workspace: shownWorkspace() })}`;
+  const address = `${template.dataset.address}?${new URLSearchParams({ q: query, workspace: shownWorkspace(), current: document.getElementById("rail-list").dataset.current })}`;
   const html = await textAt(address, { signal: question.signal });
   if (question.signal.aborted) return;
   found.innerHTML = html ?? ""; // our own template: all that people wrote is escaped in it

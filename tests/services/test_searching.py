@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from django.db import connection
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chat.models import ChatMessage, Session, User
 from chat.queries import search
@@ -159,3 +161,34 @@ def test_a_long_text_is_cut_around_its_first_hit() -> None:
     assert cut.endswith("yyy…")
     assert " the needle " in cut
     assert len(cut) <= search.SNIPPET + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "cut"),
+    [
+        ("### Lists\n\n- **bold** and `code`", "bold", "Lists bold and code"),
+        ("| Rust | 2015 |\n|---|---|\n| Go | 2009 |", "rust", "Rust · 2015 Go · 2009"),
+        ("> [The plan](https://plans.example/a) is ~~old~~", "plan", "The plan is old"),
+        ("See [it](https://plans.example/a)", "plans.example", "See [it](https://plans.example/a)"),
+        ("```python\nx = a * b * c\n```", "a * b", "x = a * b * c"),
+        ("many people " * 40, "many people", "many people many"),
+    ],
+)
+def test_snippet_is_what_is_read_and_not_its_markdown(text: str, term: str, cut: str) -> None:
+    """The signs of Markdown are left out, unless the hit is in them."""
+    assert search.around_hit(text, [term]).startswith(cut)
+
+
+def test_snippet_is_cut_between_words() -> None:
+    cut = search.around_hit("interesting words " * 30 + "needle " + "surprising ends " * 30, ["needle"])
+    assert cut.strip("…").split()[0] in ("interesting", "words")
+    assert cut.strip("…").split()[-1] in ("surprising", "ends")
+
+
+@given(
+    text=st.text(st.sampled_from("ab *_`#|-[](!)>~\n\t"), max_size=1500), term=st.sampled_from(["a", "ab", "**", "]("])
+)
+def test_snippet_has_the_hit_and_is_short(text: str, term: str) -> None:
+    cut = search.around_hit(text, [term])
+    assert len(cut) <= search.SNIPPET + 2
+    assert term in cut or term not in text

@@ -150,7 +150,12 @@ def test_a_title_can_be_given_from_the_list(signed_in: SignIn, ana: User, sessio
 def test_the_palette_gets_recent_sessions_or_hits_with_marks(signed_in: SignIn, ana: User, session: Session) -> None:
     row = say(session, ana, "A <b>bold</b> plan")
     client = signed_in(ana)
-    assert "Recent sessions" in client.get(reverse("search")).content.decode()
+    assert reverse("session", args=[session.pk]) in client.get(reverse("search")).content.decode()
+    newer = create_session(owner=ana, title="Newer")
+    # The open session is left out: Enter leads to the one before it.
+    html = client.get(reverse("search"), {"current": newer.pk}).content.decode()
+    assert (html.count('role="option"'), reverse("session", args=[session.pk]) in html) == (1, True)
+    newer.delete()
     html = client.get(reverse("search"), {"q": "plan"}).content.decode()
     assert f'href="{reverse("session", args=[session.pk])}#{row.pk}"' in html
     assert "A &lt;b&gt;bold&lt;/b&gt; <mark>plan</mark>" in html
