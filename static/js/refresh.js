@@ -3,7 +3,7 @@ import htmx from "../vendor/htmx/htmx.esm.min.js";
 import { know } from "./faces.js";
 import { place } from "./popover.js";
 import { textAt } from "./server.js";
-import { atMidnight } from "./time.js";
+import { atMidnight, localise } from "./time.js";
 import { shownWorkspace } from "./workspaces.js";
 
 const SOON = 300;
@@ -42,6 +42,7 @@ function soon() {
 /** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
 export function keepFresh(isRung) {
   setZone();
+  localise(list);
   document.addEventListener("parley:rail", ({ detail }) => (detail?.now ? refresh() : soon()));
   setInterval(() => document.hidden || isRung() || soon(), EVERY);
   document.addEventListener("visibilitychange", () => document.hidden || soon());
@@ -64,6 +65,7 @@ async function morph(text) {
   const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
   const top = list.scrollTop;
   await htmx.swap({ text, target: list, sourceElement: list, swap: "innerMorph" });
+  localise(list);
   list.scrollTop = top;
   place();
   if (focused && document.activeElement === document.body) (document.getElementById(focused) ?? list).focus({ preventScroll: true });

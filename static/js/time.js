@@ -12,6 +12,14 @@ function clock(date, now = new Date()) {
   return day === `${now.getMonth() + 1}/${now.getDate()}` ? time : `${day} ${time}`;
 }
 
+/** As in the list of sessions, below headings for days: `14:30` today and yesterday, `Tue` this week, `28 Feb`, `2025`. */
+function inList(date, now = new Date()) {
+  const days = (new Date(now).setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86_400_000;
+  if (days < 1.5) return timeOf(date);
+  if (days < 7.5) return formatter({ weekday: "short" }).format(date);
+  return formatter(date.getFullYear() === now.getFullYear() ? { day: "numeric", month: "short" } : { year: "numeric" }).format(date);
+}
+
 /** The whole date and time, in words. */
 export const fullTime = (date) => formatter({ dateStyle: "full", timeStyle: "medium", hour12: isTwelve() }).format(date);
 
@@ -21,7 +29,7 @@ export function localise(root) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
     const full = fullTime(date);
-    const text = time.dataset.form === "full" ? full : clock(date);
+    const text = { full, list: inList(date) }[time.dataset.form] ?? clock(date);
     if (time.textContent !== text) time.textContent = text;
     time.title = full;
   }

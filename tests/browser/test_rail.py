@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
 
 
@@ -51,6 +52,36 @@ async def test_a_session_begins_at_home_with_its_first_message(ana: Person, mode
     await begin(ana, "Why is checkout slow?")
     await expect(ana.answers.first).to_contain_text("It is the cache.")
     await expect(row(ana, "Why is checkout slow?").get_by_role("link")).to_have_attribute("aria-current", "page")
+
+
+OLDER = """
+from datetime import timedelta
+from django.utils import timezone
+from chat.models import Session
+now = timezone.now()
+for days, title in ((3, "Days ago"), (400, "Years ago")):
+    row = Session.objects.get(title=title)
+    Session.objects.filter(pk=row.pk).update(updated_at=now - timedelta(days=days))
+"""
+
+
+async def test_rows_say_when_something_last_happened(ana: Person, server: Server) -> None:
+    """The time today, the weekday this week, the year of old ones; the whole date on hover; kept as the list changes."""
+    for title in ("Days ago", "Years ago"):
+        await home(ana)
+        await begin(ana, title)
+    await asyncio.to_thread(run_in, server, OLDER)
+    await home(ana)
+    await begin(ana, "Today")
+    times = {title: row(ana, title).locator("time") for title in ("Today", "Days ago", "Years ago")}
+    for _ in ("at first", "after news"):
+        await expect(times["Today"]).to_have_text(re.compile(r"^\d\d:\d\d$"))
+        await expect(times["Days ago"]).to_have_text(re.compile(r"^[A-Z][a-z]{2}$"))
+        await expect(times["Years ago"]).to_have_text(re.compile(r"^\d{4}$"))
+        await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:rail', { detail: { now: true } }))")
+    await expect(times["Years ago"]).to_have_attribute("title", re.compile(r"\d{4}"))
+    await row(ana, "Days ago").hover()
+    await expect(times["Days ago"]).to_be_hidden()
 
 
 async def test_open_menu_of_a_row_outlasts_news(ana: Person, model: WireServer) -> None:
