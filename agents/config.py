@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from agents.i18n import gettext as _
+from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import TOOLBOX
 from agents.toolbox.address_policy import host_pattern
@@ -91,9 +92,9 @@ class ProviderConfig(_Strict):
     vision: bool | None = None
     pdf: bool | None = None
     reasoning_efforts: tuple[Effort, ...] | None = None
-    # How often the SDK asks again after a refusal for now (429, 5xx) or when no connection comes about; with 0 a person
-    # is reported at once. An answer that breaks off before its first word is requested again in any case.
-    max_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    # How often the vendor's SDK repeats a request that was refused for now (429, 5xx) or found no connection. An answer
+    # that breaks off before its first word is requested again by `agents.loop` in any case.
+    max_retries: Annotated[int, Field(ge=0, le=10)] = DEFAULT_RETRIES
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
     models: Annotated[dict[str, ModelConfig], BeforeValidator(_as_models)] = {}

@@ -33,6 +33,9 @@ MAX_ATTEMPTS = 3
 MAX_PAUSES = 3
 # A server that asks for a longer pause than this is reported to the user instead.
 MAX_RETRY_DELAY = 60.0
+# Without a pause that the server asks for: 1 s, then 2 s, each varied so that many sessions do not retry at once.
+RETRY_BASE = 2.0
+RETRY_JITTER = (0.75, 1.25)
 
 # One response may ask for hundreds of calls, each with a connection or a thread of its own.
 MAX_CALLS = 32
@@ -236,7 +239,7 @@ def _retry_delay(response: Response, attempt: int) -> float | None:
         return None
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= MAX_RETRY_DELAY else None
-    return 2.0 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter against a thundering herd, no secret
+    return RETRY_BASE ** (attempt - 1) * random.uniform(*RETRY_JITTER)  # noqa: S311  # jitter is no secret
 
 
 def limit_note(rounds: int) -> TranslatableText:

@@ -10,6 +10,9 @@ from agents.events import ProviderEvent
 from agents.messages import Json, Message
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 
+# How often a vendor's SDK repeats a failed request, unless the configuration says otherwise.
+DEFAULT_RETRIES = 2
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:

@@ -1,4 +1,7 @@
-"""The admin site for staff: one module per kind of page."""
+"""The admin site for staff: one module per kind of page.
+
+Messages have no list of their own: `session_page` shows them in their session, and `message_page` edits one.
+"""
 
 from chat.admin import erasures, people, presets, security, sessions, shares, tokens, workspaces
 

@@ -21,10 +21,11 @@ from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number
 from chat.errors import NoSuchMessage
 from chat.queries import messages as message_queries
+from chat.queries.messages import MOST_PAGE_MESSAGES, PAGE_MESSAGES
 
 router = Router(tags=["Messages"])
 # The size of a page; a single longer message is a page of its own.
-PAGE_CHARS = 200_000
+API_PAGE_CHARS = 200_000
 
 
 class MessageQuery(Schema):
@@ -33,7 +34,7 @@ class MessageQuery(Schema):
     )
     after: Number | None = Field(None, description="Messages with a greater `sequence`: page forwards from the oldest")
     turn: str | None = Field(None, max_length=32, pattern=r"^t_[0-9A-Za-z]+$", description="Messages of this turn only")
-    limit: int = Field(50, ge=1, le=200)
+    limit: int = Field(PAGE_MESSAGES, ge=1, le=MOST_PAGE_MESSAGES)
 
     @model_validator(mode="after")
     def _one_direction(self) -> MessageQuery:
@@ -109,10 +110,10 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
     """The newest ones by default. A page has fewer than `limit` messages when they are long."""
     session = session_of(request, session_id)
     if query.after is not None:
-        page = message_queries.page_after(session, query.after, query.limit, PAGE_CHARS, query.turn)
+        page = message_queries.page_after(session, query.after, query.limit, API_PAGE_CHARS, query.turn)
         more = page.has_newer
     else:
-        page = message_queries.page_of(session, query.before, query.limit, PAGE_CHARS, query.turn)
+        page = message_queries.page_of(session, query.before, query.limit, API_PAGE_CHARS, query.turn)
         more = page.has_older
     messages, queued = ([each.to_json() for each in some] for some in (page.messages, page.queued))
     return json_response(request, {"messages": messages, "queued": queued, "more": more})

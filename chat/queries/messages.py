@@ -14,7 +14,11 @@ from chat.queries import presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
 
-# Several screens of text. Earlier messages are loaded when the user scrolls up.
+# Messages on a page unless a caller asks for another number, and at most; before and after a message that is shown.
+PAGE_MESSAGES = 50
+MOST_PAGE_MESSAGES = 200
+NEIGHBOURS = 25
+# Several screens of text, which is usually what limits a page. Earlier messages are loaded when the user scrolls up.
 PAGE_CHARS = 12_000
 # Results of tools are folded and cost less; a page has room for so many characters of them.
 PAGE_RESULT_CHARS = 1_000_000
@@ -51,15 +55,15 @@ class Changes:
 def page_of(
     session: Session,
     before_sequence: int | None = None,
-    limit: int = 50,
+    limit: int = PAGE_MESSAGES,
     chars: int = PAGE_CHARS,
     turn_id: str | None = None,
 ) -> Page:
     """Read the newest messages, or the newest before a sequence number; fewer where they have more than `chars`.
 
-    `limit` is at most 200. `turn_id` restricts the page to one turn, which has no queued messages.
+    `limit` is at most `MOST_PAGE_MESSAGES`. `turn_id` restricts the page to one turn, which has no queued messages.
     """
-    limit = max(1, min(limit, 200))
+    limit = max(1, min(limit, MOST_PAGE_MESSAGES))
     rows = _rows(session, turn_id)
     if before_sequence is not None:
         rows = rows.filter(sequence__lt=before_sequence)
@@ -70,7 +74,11 @@ def page_of(
 
 
 def page_after(
-    session: Session, after_sequence: int, limit: int = 50, chars: int = PAGE_CHARS, turn_id: str | None = None
+    session: Session,
+    after_sequence: int,
+    limit: int = PAGE_MESSAGES,
+    chars: int = PAGE_CHARS,
+    turn_id: str | None = None,
 ) -> Page:
     """Read the oldest messages after a sequence number; fewer where they have more than `chars`."""
     rows = _rows(session, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
@@ -85,8 +93,8 @@ def page_around(session: Session, message_id: str) -> Page | None:
     )
     if sequence is None:
         return None
-    before = page_of(session, before_sequence=sequence + 1, limit=25)
-    after = page_after(session, sequence, limit=25)
+    before = page_of(session, before_sequence=sequence + 1, limit=NEIGHBOURS)
+    after = page_after(session, sequence, limit=NEIGHBOURS)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
 
 

@@ -20,7 +20,7 @@ from chat.rendering.text.translation import translate
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.services.messages.context_inclusion import last_exclusions
 from chat.snapshots import context_percent
-from chat.views.context_page import page_of
+from chat.views.context_page import context_page
 from chat.views.past_context import past_values
 from chat.views.requests import SignedInRequest, message_or_404, number, signed_in
 
@@ -46,7 +46,7 @@ def context(request: SignedInRequest, session_id: str) -> HttpResponse:
 def _next_values(session: Session, role: SessionRole, until: int | None) -> Json:
     found = next_request(session, *MEASURED, "edited_by_name")
     laid, measure = found.estimate()
-    page = page_of(laid, until)
+    page = context_page(laid, until)
     left_out = last_exclusions(
         line.row.pk for block in page.blocks for line in block.lines if line.why == ExclusionReason.LEFT_OUT
     )

@@ -11,7 +11,7 @@ PAGE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ContextPage:
     """The blocks to render, how many precede and follow, and `until` of the neighbouring pages (None: the end)."""
 
     blocks: Sequence[Block]
@@ -21,12 +21,12 @@ class Page:
     later: int | None
 
 
-def page_of(laid: Sequence[Block], until: int | None) -> Page:
+def context_page(laid: Sequence[Block], until: int | None) -> ContextPage:
     """Return the blocks up to `until`, or the last ones; the first page is always full."""
     end = len(laid) if until is None else sum(_place(block) <= until for block in laid)
     end = max(end, min(PAGE, len(laid)))
     start, beyond = max(0, end - PAGE), end + PAGE
-    return Page(
+    return ContextPage(
         blocks=laid[start:end],
         before=start,
         after=len(laid) - end,

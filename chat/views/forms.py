@@ -15,6 +15,8 @@ from chat.models import User
 from chat.services.people import login_throttle
 from chat.services.people.security_log import Kind, record
 
+WRONG_PASSWORD = _("Wrong password.")
+
 
 class SignInForm(AuthenticationForm):
     """User name and password; too many wrong guesses are throttled."""
@@ -77,6 +79,11 @@ class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its st
 class PasswordForm(NewPasswordForm, PasswordChangeForm):
     """A new password, for a user who knows the current one."""
 
+    error_messages = {  # noqa: RUF012  # as in Django
+        **PasswordChangeForm.error_messages,
+        "password_incorrect": WRONG_PASSWORD,
+    }
+
     def clean_old_password(self) -> str:
         _begin_confirmation(self.user)
         try:
@@ -107,7 +114,7 @@ class ConfirmForm(forms.Form):
         _begin_confirmation(self.user)
         if not self.user.check_password(password):
             record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
-            raise forms.ValidationError(_("Wrong password."), code="wrong")
+            raise forms.ValidationError(WRONG_PASSWORD, code="wrong")
         login_throttle.confirmed(user=self.user)
         return password
 

@@ -24,7 +24,7 @@ from chat.queries.attachments import fetch_attachments
 from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
 from chat.runner.file_parts import FileParts, file_sizes, load_file_parts
-from chat.views.context_page import page_of
+from chat.views.context_page import context_page
 
 # The maximal number of new rows that are rendered.
 MOST_NEW = 20
@@ -76,7 +76,7 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
 
 def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in past.rows if row.pk not in hidden]
-    page, own = page_of(blocks(rows, then.files, then.given_back), until), prompt_row(past.rows)
+    page, own = context_page(blocks(rows, then.files, then.given_back), until), prompt_row(past.rows)
     return {
         "page": page,
         "blocks": [_marked(_drawn(block, then), past) for block in page.blocks],

@@ -3,7 +3,8 @@ import { live, page } from "./page.js";
 import { showInTab } from "./title.js";
 import { words } from "./words.js";
 
-const LONG = 20_000;
+// "Idle" also follows Stop and errors. Shorter turns are not worth a notification.
+const TELL_AFTER_MS = 20_000;
 let began = page.dataset.status === "idle" ? null : performance.now();
 
 new MutationObserver(turned).observe(page, { attributeFilter: ["data-status"] });
@@ -16,7 +17,7 @@ function turned() {
   const took = began === null ? 0 : performance.now() - began;
   showInTab({ working: status !== "idle" && status !== "waiting" });
   if (status === "waiting") tell(words.agentWaits);
-  else if (status === "idle" && took > LONG) tell(words.agentDone);
+  else if (status === "idle" && took > TELL_AFTER_MS) tell(words.agentDone);
   if (status === "idle") began = null;
   else began ??= performance.now();
 }

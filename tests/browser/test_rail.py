@@ -66,7 +66,7 @@ for days, title in ((3, "Days ago"), (400, "Years ago")):
 
 
 async def test_rows_say_when_something_last_happened(ana: Person, server: Server) -> None:
-    """The time today, the weekday this week, the year of old ones; the whole date on hover; kept as the list changes."""
+    """The time today, the weekday this week, the year of old ones; the whole date on hover; kept after news."""
     for title in ("Days ago", "Years ago"):
         await home(ana)
         await begin(ana, title)

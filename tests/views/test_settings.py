@@ -100,7 +100,7 @@ def test_new_password_ends_all_other_sign_ins(ana: User) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"old_password": "no"}, "entered incorrectly"),
+        ({"old_password": "no"}, "Wrong password."),
         ({"new_password2": "x"}, "match"),
         ({"new_password1": ""}, "required"),
     ],

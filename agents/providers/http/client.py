@@ -18,7 +18,7 @@ import httpx2
 from agents.errors import ProviderError
 from agents.events import ProviderEvent
 from agents.messages import Json, Message, Part, Thinking
-from agents.providers.base import Request
+from agents.providers.base import DEFAULT_RETRIES, Request
 from agents.providers.dialect import USUAL, Dialect, Refusal, difference
 from agents.providers.http.decoding import (
     DocumentDecoder,
@@ -98,7 +98,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         timeout: float = 120.0,
         first_timeout: float = 120.0,
         connect_timeout: float = 10.0,
-        max_retries: int = 2,
+        max_retries: int = DEFAULT_RETRIES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.endpoint = Endpoint(name, base_url or self.default_url, api_key, key_hint)
@@ -138,7 +138,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
                 await answer.drain()
         except (self.sdk_error, *WIRE_ERRORS) as error:
             explained = self._explained(error, request.model)
-            explained.sdk_retried = self._has_retried(error, explained)
+            explained.sdk_retried = self._must_not_retry(error, explained)
             raise explained from error
         finally:
             read_timeout.close()
@@ -306,8 +306,11 @@ class SdkProvider(abc.ABC, Generic[Client]):
         complaint = read_complaint(getattr(error, "body", None))
         return self.endpoint.refused(complaint, model, response.status_code, response.headers)
 
-    def _has_retried(self, error: Exception, explained: ProviderError) -> bool:
-        """Whether the SDK was the one to ask again: it is, before the answer begins, but for waits that are shown."""
+    def _must_not_retry(self, error: Exception, explained: ProviderError) -> bool:
+        """Return whether the loop must not repeat the request, because the SDK did, or because retries are off.
+
+        The SDK repeats requests that fail before the answer begins, except after waits that users are to see.
+        """
         if not isinstance(error, self.sdk_error):
             return False
         return self.max_retries == 0 or not is_long_wait(explained.retry_after)

@@ -11,8 +11,9 @@ import httpx2
 
 from agents.providers.http.errors import retry_after
 
-# The SDKs wait up to this long when a server asks for it. Longer waits are reported, and the caller decides.
-LONGEST_HIDDEN_WAIT = 10.0
+# The SDKs wait up to this long by themselves when a server asks for it. The loop decides about longer waits
+# (`agents.loop`), and users see those.
+LONGEST_SDK_WAIT = 10.0
 # The SDKs' own limit of 1,000 makes stream 1,001 wait without an error. A session has one stream at a time.
 MAX_CONNECTIONS = 10_000
 # Long enough to live through a tool round, so that the next one finds its connection open.
@@ -29,7 +30,11 @@ class ClientOptions(TypedDict):
 
 
 def client_options(connect_timeout: float) -> ClientOptions:
-    """Describe the connections; silence while reading is Patience's business, which is cheaper and knows the phase."""
+    """Return the options of the connections.
+
+    They have no read timeout: `ReadTimeout` watches for silence while a response streams. It costs less per chunk and
+    knows whether the first word has come.
+    """
     return {
         "verify": _certificates(),
         "limits": httpx2.Limits(
@@ -42,7 +47,7 @@ def client_options(connect_timeout: float) -> ClientOptions:
 
 def is_long_wait(seconds: float | None) -> bool:
     """Whether a server asks for more than the SDKs may wait by themselves."""
-    return seconds is not None and seconds > LONGEST_HIDDEN_WAIT
+    return seconds is not None and seconds > LONGEST_SDK_WAIT
 
 
 def body_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
