@@ -32,8 +32,6 @@ async def told(ana: Person, model: WireServer) -> Person:
     model.script(reply("\n\n".join((NOTES, TABLE, CODE, DIAGRAM, BROKEN, PAGE, SVG))))
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
-    await ana.sees_state("thinking")
-    await ana.sees_state("idle")
     await expect(ana.answers.get_by_role("button", name="Preview")).to_have_count(2)
     return ana
 
