@@ -42,7 +42,7 @@ function partner(button, kind) {
 function go(target) {
   if (!target) return;
   leave();
-  target.scrollIntoView({ block: "nearest" });
+  target.scrollIntoView({ block: "center" });
   target.focus({ preventScroll: true });
 }
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Frame, expect
+from playwright.async_api import Browser, expect
 
 from tests.browser.person import WINDOW, Person
+from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import reply
 from tests.support.server import Server
 from tests.wire.server import WireServer
@@ -76,11 +77,6 @@ async def test_code_is_downloaded_under_the_name_of_its_language(told: Person) -
     assert (await download.path()).read_text() == "print(1)\n"
 
 
-async def frame_of(person: Person, address: str) -> Frame:
-    (frame,) = [frame for frame in person.page.frames if address in frame.url]
-    return frame
-
-
 async def test_diagram_is_drawn_in_the_theme_of_the_page_beside_its_code(told: Person) -> None:
     """UI-11: drawn when the block is finished; the theme follows the page, and what one chose stays."""
     block = told.answers.locator(".code", has_text="Start")
@@ -144,3 +140,15 @@ async def test_copy_button_of_a_table_waits_for_the_pointer(
     await expect(button).to_have_css("opacity", "1" if touch else "0")
     await button.focus()
     await expect(button).to_have_css("opacity", "1")
+
+
+async def test_what_is_shown_is_accessible(told: Person) -> None:
+    """UI-01, UI-11: names, contrast and target sizes, in both themes, with a diagram, its code and a preview."""
+    await told.answers.locator(".code", has_text="Start").scroll_into_view_if_needed()
+    await expect(told.answers.locator("iframe.diagram[data-drawn]")).to_be_visible()
+    await expect(told.answers.locator(".diagram-error")).to_be_visible()
+    assert await violations(told.page) == []
+    await told.answers.get_by_role("button", name="Preview").first.click()
+    await told.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await expect(told.page.get_by_role("complementary", name="Preview")).to_be_visible()
+    assert await violations(told.page) == []
