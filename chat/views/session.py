@@ -23,6 +23,7 @@ from chat.services.messages.senders import senders
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
 from chat.services.sessions.user_state import state_of
+from chat.views.frames import WITH_FRAMES
 from chat.views.home import rail_values, spoken
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, moment_or_404, number_or_404, signed_in
@@ -60,7 +61,9 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "styles": STYLES,
         **_messages(page),
     }
-    return render(request, "chat/session.html", values)
+    response = render(request, "chat/session.html", values)
+    response["Content-Security-Policy"] = WITH_FRAMES
+    return response
 
 
 def _origin(user: User, row: Session) -> Session | None:

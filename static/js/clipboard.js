@@ -12,7 +12,11 @@ on("copy", copyFor);
 /** Copies the text that belongs to a button, and says so on the button for a moment. */
 async function copyFor(button) {
   const source = button.closest(".code")?.querySelector("code") ?? document.getElementById(button.dataset.source);
-  const copied = await copyText(textOf(source), source);
+  confirm(button, await copyText(textOf(source), source));
+}
+
+/** Says on a button for a moment whether something was copied. */
+export function confirm(button, copied) {
   if (button.firstChild) showWords(button, copied);
   else if (copied) showMark(button);
   if (copied) settle();

@@ -1,8 +1,8 @@
 // Making a part of the page equal to new HTML by touching only what differs, so that selections and open details survive.
 
 const parser = document.createElement("template");
-// What is open, and shown as a whole, is not the server's to know.
-const BROWSERS_OWN = ["aria-expanded", "data-expanded"];
+// What is open, shown as a whole, or shown as a diagram, is not the server's to know.
+const BROWSERS_OWN = ["aria-expanded", "aria-pressed", "data-expanded", "data-shows"];
 
 /** The nodes that HTML stands for. */
 export function parse(html) {

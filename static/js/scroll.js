@@ -15,6 +15,7 @@ const PLACE = `parley:place:${document.getElementById("main").dataset.session}`;
 let following = true;
 let bound = null; // the place to which the reader is being taken, until they are there or go elsewhere
 let lastTop = 0;
+let lastRoom = 0; // the height of what is visible
 let seen = 0; // the last sequence number when the reader left the end
 
 const distance = () => log.scrollHeight - log.scrollTop - log.clientHeight;
@@ -124,18 +125,20 @@ function follow() {
   button.hidden = true;
   log.scrollTop = log.scrollHeight;
   lastTop = log.scrollTop;
+  lastRoom = log.clientHeight;
 }
 
 function moved() {
-  // Growth below never moves the reader up; only the reader does.
+  // Growth below never moves the reader up. A window that grows does, before what it shows has its new height.
   if (distance() < NEAR && isWhole()) following = true;
-  else if (log.scrollTop < lastTop - 1) {
+  else if (log.scrollTop < lastTop - 1 && log.clientHeight === lastRoom) {
     bound = null;
     leave();
   }
   button.hidden = following || (isWhole() && distance() < 2 * NEAR);
   count();
   lastTop = log.scrollTop;
+  lastRoom = log.clientHeight;
 }
 
 const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;

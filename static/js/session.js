@@ -5,8 +5,10 @@ import "./clipboard.js";
 import "./code.js";
 import { Composer } from "./composer.js";
 import "./connection.js";
+import "./content.js";
 import { renew } from "./days.js";
 import * as deeplink from "./deeplink.js";
+import * as diagrams from "./diagrams.js";
 import { restore } from "./field.js";
 import "./forking.js";
 import "./header.js";
@@ -97,6 +99,7 @@ shell.start((title) => ask({ type: "rename", title }));
 rail.start(() => live.state === "connected");
 search.start();
 reading.start();
+diagrams.start();
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
 addEventListener("afterprint", () => renew(at("messages")));
 atMidnight(() => {

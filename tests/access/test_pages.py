@@ -88,6 +88,9 @@ MATRIX = [
     Row("GET", "join", all_of(410), args=("no-such-token",)),
     Row("POST", "join", all_of(410), args=("no-such-token",)),
     Row("GET", "image", signed_in(404), {"address": "https://example.org/a.png", "signature": "made-up"}),
+    # They hold nothing: what they show comes from the page around them.
+    Row("GET", "diagram-frame", all_of(200)),
+    Row("GET", "preview-frame", all_of(200)),
     Row("POST", "new-session", {**signed_in(302), GUEST: 422}),
     Row(
         "POST",

@@ -9,6 +9,7 @@ _TAGS = {"p", "hr", "br", "h1", "h2", "h3", "h4", "h5", "h6", "em", "s", "strong
 _TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "pre", "code", "div", "span", "a", "bdi", "button", "input"}
 _TAGS |= {"math", "mi", "mn", "mo", "mtext", "mspace", "mrow", "mfrac", "msqrt", "mroot", "msub", "msup", "msubsup"}
 _TAGS |= {"munder", "mover", "munderover", "mmultiscripts", "mprescripts", "mphantom", "mstyle", "mtable", "mtr", "mtd"}
+_TAGS |= {"sup"}
 _CLASSES = {
     "block",
     "code",
@@ -16,6 +17,16 @@ _CLASSES = {
     "code-lang",
     "copy",
     "wrap",
+    "csv",
+    "download",
+    "preview",
+    "show",
+    "table",
+    "footnote",
+    "footnote-back",
+    "footnote-ref",
+    "footnote-text",
+    "alert",
     "load",
     "hl",
     "table-wrap",
@@ -27,14 +38,22 @@ _CLASSES = {
     "left",
     "center",
 }
+_ALERTS = {"note", "tip", "important", "warning", "caution"}
+_CLASSES |= {f"alert-{kind}" for kind in _ALERTS}
 _CLASSES |= {"right", *STANDARD_TYPES.values()}
 _VALUES = {
     ("a", "target"): {"_blank"},
     ("a", "rel"): {"noopener noreferrer nofollow"},
     ("button", "type"): {"button"},
-    ("button", "data-action"): {"copy-code", "load-picture", "wrap-code"},
-    ("button", "aria-labelledby"): {"w-copy", "w-wrap"},
-    ("div", "aria-labelledby"): {"w-formula", "w-table"},
+    ("button", "data-action"): {
+        *("copy-code", "copy-csv", "download-code", "footnote", "footnote-back", "load-picture", "preview"),
+        *("show-code", "show-diagram", "wrap-code"),
+    },
+    ("button", "aria-labelledby"): {
+        *("w-code", "w-copy", "w-csv", "w-diagram", "w-download", "w-preview", "w-wrap"),
+    },
+    ("button", "aria-describedby"): {"w-footnote", "w-footnote-back"},
+    ("div", "aria-labelledby"): {"w-formula", "w-table", *(f"w-{kind}" for kind in _ALERTS)},
     ("div", "role"): {"group"},
     ("div", "tabindex"): {"0"},
     ("pre", "tabindex"): {"0"},
@@ -78,6 +97,8 @@ class Checker(HTMLParser):
             assert re.match(r"(https?://|mailto:)[!-~]*\Z", value, re.IGNORECASE), value
         elif name == "class":
             assert value in _CLASSES, value
+        elif (tag, name) == ("div", "data-file"):
+            assert re.fullmatch(r"[a-z0-9]{1,8}", value), value
         elif (tag, name) == ("ol", "start"):
             assert value.isdecimal(), value
         elif name == "data-picture":

@@ -109,6 +109,14 @@ TRAPS = (
     "- $$\n  x\n  $$\n- $$\ny\n$$\n> $$\n> a\nb\n$$",
     "$$ \\a | b $$\n---|---\nc | d\n\n| $x$ | \\(y\\) |\n|--|--|\n| $$ |\n$$\n$$",
     "[foo]: https://u\n$$x$$\n[foo] $[foo]$ `$a` $`b$`",
+    "a[^1] b[^B] [c][^1] [^1](https://u) [^1]: d\n[^1]: one\n[^b]: two\n[^1]: again\n\n[^1]\n\n[^c]",
+    "[^1]\n\n[^1]:\n[^2]: - a\n    - b\n\n    c\n\n      d\n\n        e\n   f\n\nend[^2]",
+    "para\n[^1]: note\nlazy\n- a\n[^2]: b\n> c\n[^3]: d\n\n| e |\n|---|\n| f |\n[^4]: g\n\n[^4] [^3] [^2]",
+    "- a[^1]\n\n  [^1]: b\n\n      c\n- d\n\n> e[^2]\n>\n> [^2]: f\n> g\n\n![^1](https://u) ![a[^1]](https://u)",
+    "[^a]: ```py\n    x\n    ```\n\n[^b]: | a |\n    |---|\n    | b |\n\n[^a b]: https://u\n[^a b] [^]: [^",
+    "> [!NOTE]\n> a\n> - b\n\n> [!tip] no\n> c\n\n> [!CAUTION]  \nlazy\n\n> [!WARNING]",
+    "- > [!IMPORTANT]\n  > a\n  >\n  > > [!TIP]\n  > > ```\n  > > b\n- c\n\n[!NOTE]\n> x\n> [!NOTE]",
+    "```mermaid\ngraph TD\nA-->B\n```\n~~~HTML\n<b>\n~~~\n```svg\n<svg/>",
     ANSWER,
 )
 
@@ -119,6 +127,7 @@ _ATOMS = (
     *("*", "**", "_", "__", "`", "``", "```", "~~", "~~~", "```py\n", "```py", "\n```\n", "\n```", "  ```\n", "~~~\n"),
     *("|", " | ", "|-|-|\n", "| a | b |\n", "|:-|-:|\n", "- [x] ", "[ ] ", "x] "),
     *("[", "]", "(", ")", "[a]", "[a]: /u", "[a]: https://u", '[b]: https://v "t"\n', '"', "'", "(t)", "](https://x)"),
+    *("[^1]", "[^a]", "[^1]: ", "\n[^a]: x\n", "\n\n[^1]: y", "^", "> [!NOTE]\n> ", "[!tip]", "!"),
     *("![", "![a](https://i)", "<", "<https://a.b>", "<b>", "&", "&amp;", ";", "&#32;", "amp;", "\\"),
     *("https://", "http", "://", "www.", "www.a.bc", "https://a.b/c", "a.b", ".c"),
     *("$", "$$", "$x$", "\n$$\n", "$$\n", "\\(", "\\)", "\\[", "\\]", "\\frac{a}{b}", "x^2", "$$\\a"),

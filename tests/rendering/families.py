@@ -31,6 +31,13 @@ def _late_definitions(size: int) -> str:
     return labels + "".join(f"[a{number}]: http://x/y\n\n" for number in range(count))
 
 
+def _late_notes(size: int) -> str:
+    """References to footnotes in paragraphs of their own, all defined at the end."""
+    count = size // 40
+    labels = "".join(f"[^a{number}] x\n\n" for number in range(count))
+    return labels + "".join(f"[^a{number}]: some note\n" for number in range(count))
+
+
 def _wide_table(size: int) -> str:
     """Rows of one cell under a header of hundreds: the renderer fills in the others."""
     columns = min(500, size // 10)
@@ -52,6 +59,13 @@ FAMILIES: dict[str, Family] = {
     "answer": _again(ANSWER),
     "references": _references,
     "late definitions": _late_definitions,
+    "late notes": _late_notes,
+    "notes": _numbered("[^a@]: x\n"),
+    "references to notes": lambda size: "[^a]: x\n\n" + _again("[^a]")(size - 9),
+    "notes in notes": _again("[^a]: [^b]: [^c]: "),
+    "alerts": _again("> [!NOTE]\n> x\n\n"),
+    "alerts in alerts": _again("> [!NOTE]\n> > [!TIP]\n> > > [!NOTE]\n"),
+    "diagrams": _again("```mermaid\nx\n```\n"),
     "definitions": _numbered("[a@]: x\n"),
     "addresses": _numbered("(http://a/x_@) www.a.b,"),
     "pictures": _again("![![!["),

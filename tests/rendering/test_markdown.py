@@ -57,10 +57,11 @@ def test_code_is_coloured_and_complete(language: str, code: str) -> None:
 
 
 def test_code_block_has_a_head_with_language_and_buttons() -> None:
-    """UI-11, UI-13: label, wrap and copy are above the code, in the reader's language."""
+    """UI-11, UI-13: label, wrap, download and copy are above the code, in the reader's language."""
     assert render.blocks("```JS x=1\na < b\n```")[0].replace('<span class="o">&lt;</span>', "&lt;") == (
-        '<div class="code"><div class="code-head"><span class="code-lang">JavaScript</span>'
+        '<div class="code" data-file="js"><div class="code-head"><span class="code-lang">JavaScript</span>'
         '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
+        '<button type="button" class="download" data-action="download-code" aria-labelledby="w-download"></button>'
         '<button type="button" class="copy" data-action="copy-code" aria-labelledby="w-copy"></button></div>'
         '<pre tabindex="0"><code class="hl">a &lt; b\n</code></pre></div>'
     )
@@ -98,9 +99,10 @@ def test_code_that_takes_too_long_stays_plain(monkeypatch: pytest.MonkeyPatch) -
 def test_table_scrolls_and_aligns_by_class() -> None:
     """UI-01: no inline style, which the CSP would drop."""
     assert render.blocks("| a | b |\n|:-:|--|\n| *c* | d |") == (
+        '<div class="table"><button type="button" class="csv" data-action="copy-csv" aria-labelledby="w-csv"></button>'
         '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
         '<thead>\n<tr>\n<th class="center">a</th>\n<th>b</th>\n</tr>\n</thead>\n'
-        '<tbody>\n<tr>\n<td class="center"><em>c</em></td>\n<td>d</td>\n</tr>\n</tbody>\n</table></div>',
+        '<tbody>\n<tr>\n<td class="center"><em>c</em></td>\n<td>d</td>\n</tr>\n</tbody>\n</table></div></div>',
     )
 
 
@@ -210,10 +212,10 @@ def test_answer_draws_every_kind_of_block() -> None:
     starts = [block.split(">")[0].split(" tabindex")[0] for block in render.blocks(ANSWER)]
     assert starts == [
         "<p",
-        '<div class="table-wrap"',
+        '<div class="table"',
         "<h2",
         "<ol",
-        '<div class="code"',
+        '<div class="code" data-file="py"',
         "<blockquote",
         '<div class="formula"',
         "<hr",

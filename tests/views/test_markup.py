@@ -186,7 +186,7 @@ def test_vendored_files_are_the_listed_ones() -> None:
 
     listed = (STATIC / "vendor/VERSIONS.md").read_text()
     files = list((STATIC / "vendor").rglob("*.js"))
-    assert len(files) == 2
+    assert len(files) == 3
     assert [path for path in files if sha256(path.read_bytes()).hexdigest() not in listed] == []
 
 

@@ -110,6 +110,7 @@ _DISPLAY_NAMES = {
     "jsx": "JSX",
     "latex": "LaTeX",
     "matlab": "MATLAB",
+    "mermaid": "Mermaid",
     "mysql": "MySQL",
     "nasm": "NASM",
     "objective-c": "Objective-C",

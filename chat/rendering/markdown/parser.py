@@ -1,7 +1,7 @@
 """The configured Markdown parser: source to tokens, and tokens to HTML that is not yet sanitised.
 
-CommonMark without raw HTML, with tables, strikethrough, task lists, formulas and links for plain addresses. Inline text
-is parsed only when it is drawn.
+CommonMark without raw HTML, with tables, strikethrough, task lists, alerts, footnotes, formulas and links for plain
+addresses. Inline text is parsed only when it is drawn.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import escapeHtml, unescapeAll
+from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
@@ -19,14 +19,16 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
-from chat.rendering.markdown import math
+from chat.rendering.markdown import footnotes, math
+from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
-from chat.rendering.markdown.highlight import Coloured, Colours, highlight, is_colourable, known_as, label
+from chat.rendering.markdown.highlight import Coloured, Colours, is_colourable
 from chat.rendering.text import addresses
 
 # The parser drops deeper blocks silently, so they are shown as source instead.
 MAX_NESTING = 40
-MAX_LABEL = 40
+# About how much longer a reference to a footnote is in HTML.
+FOOTNOTE_LENGTH = 100
 # Shorter texts are parsed without counting steps, as they never take long.
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
@@ -69,9 +71,21 @@ class _Definitions:
 
     def get(self, label: str, default: Any = None) -> Any:
         definition = self._references.get(label)
-        if definition and self._expansions.add(len(definition["href"]) + len(definition["title"])):
+        if (
+            definition
+            and "note" not in definition
+            and self._expansions.add(len(definition["href"]) + len(definition["title"]))
+        ):
             return definition
         return default
+
+    def note(self, label: str) -> int | None:
+        """Return the number of a footnote, None if it is not defined."""
+        definition = self._references.get(footnotes.key_of(label))
+        if not definition or not self._expansions.add(FOOTNOTE_LENGTH):
+            return None
+        number: int | None = definition.get("note")
+        return number
 
 
 class _Parser(MarkdownIt):
@@ -97,6 +111,8 @@ class _Markup(RendererHTML):
         drawing: Drawing = env["drawing"]
         out = []
         for index, token in enumerate(tokens):
+            if token.type == "inline" and index and tokens[index - 1].type == "alert_title_open":
+                continue  # the page adds the title in its language
             if token.type == "inline":
                 if drawing.meter is not None:
                     drawing.meter.tick(4)
@@ -108,7 +124,7 @@ class _Markup(RendererHTML):
         return "".join(out)
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _code(tokens[idx].content, _language(tokens[idx]), env["drawing"])
+        return _code(tokens[idx].content, language_of(tokens[idx]), env["drawing"])
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _code(tokens[idx].content, "", env["drawing"])
@@ -131,10 +147,10 @@ class _Markup(RendererHTML):
         return f'<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"{checked}> '
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
+        return _TABLE_OPEN
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</table></div>\n"
+        return "</table></div></div>\n"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         style = str(tokens[idx].attrs.get("style", ""))  # text-align:…, as the CSP forbids inline styles
@@ -142,33 +158,33 @@ class _Markup(RendererHTML):
 
     td_open = th_open
 
+    def alert_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        kind = tokens[idx].meta["kind"].lower()
+        return f'<div class="alert alert-{kind}" role="group" aria-labelledby="w-{kind}">\n'
 
-# The HTML is the same in all languages: buttons are labelled by hidden elements of the page.
-_CODE_BUTTONS = (
-    '<button type="button" class="wrap" data-action="wrap-code" aria-labelledby="w-wrap"></button>'
-    '<button type="button" class="copy" data-action="copy-code" aria-labelledby="w-copy"></button>'
+    def alert_title_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return ""
+
+    alert_title_close = alert_title_open
+
+
+# What follows the table must only close tags, for tail.py.
+_TABLE_OPEN = (
+    '<div class="table"><button type="button" class="csv" data-action="copy-csv" aria-labelledby="w-csv"></button>'
+    '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
 )
 
 
-def _language(fence: Token) -> str:
-    return next(iter(unescapeAll(fence.info).split(maxsplit=1)), "")
-
-
 def _code(code: str, language: str, drawing: Drawing) -> str:
-    has_colours = drawing.final and is_colourable(code, language) and drawing.colours.allow(code, language)
-    body = (has_colours and highlight(code, language, drawing.meter)) or escapeHtml(code)
-    name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
-    return (
-        f'<div class="code"><div class="code-head"><span class="code-lang">{name}</span>{_CODE_BUTTONS}</div>'
-        f'<pre tabindex="0"><code class="hl">{body}</code></pre></div>\n'
-    )
+    return draw_code(code, language, final=drawing.final, colours=drawing.colours, meter=drawing.meter)
 
 
 def _make_parser(*, counts_steps: bool) -> _Parser:
-    options = {"html": False, "xhtmlOut": False, "tasklists": True, "maxNesting": MAX_NESTING}
+    options = {"html": False, "xhtmlOut": False, "tasklists": True, "alerts": True, "maxNesting": MAX_NESTING}
     parser = _Parser("commonmark", options, renderer_cls=_Markup)
     parser.enable(["table", "strikethrough"])
     math.use(parser)
+    footnotes.use(parser)
     parser.core.ruler.push("addresses", _link_addresses)
     if counts_steps:
         within = ["paragraph", "reference", "blockquote", "list"]
@@ -256,7 +272,7 @@ def coloured_after(tokens: Sequence[Token], spent: Coloured) -> Coloured:
     """Return how much code is coloured up to the end of a block, with `spent` before it."""
     colours = Colours(UNLIMITED, spent)
     for token in tokens:
-        if token.type == "fence" and is_colourable(token.content, language := _language(token)):
+        if token.type == "fence" and is_colourable(token.content, language := language_of(token)):
             colours.allow(token.content, language)
     return colours.spent
 

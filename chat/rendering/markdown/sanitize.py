@@ -2,17 +2,22 @@
 
 import nh3
 
+from chat.rendering.markdown.code_blocks import EXTENSIONS
 from chat.rendering.markdown.highlight import CODE_CLASSES
 from chat.rendering.markdown.math import ALLOWED as MATH
 
 _BLOCKS = {"p", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "input"}
 _TABLE = {"table", "thead", "tbody", "tr"}
-_INLINE = {"a", "bdi", "br", "em", "s", "strong"}
+_INLINE = {"a", "bdi", "br", "em", "s", "strong", "sup"}
 _ALIGNED = {"left", "center", "right"}
+_ALERTS = {"note", "tip", "important", "warning", "caution"}
 _CLASSES = {
-    "button": {"copy", "load", "wrap"},
+    "button": {"copy", "csv", "download", "footnote-back", "footnote-ref", "load", "preview", "show", "wrap"},
     "code": {"hl", "tex"},
-    "div": {"code", "code-head", "formula", "table-wrap"},
+    "div": {
+        *("alert", *(f"alert-{kind}" for kind in _ALERTS)),
+        *("code", "code-head", "footnote", "footnote-text", "formula", "table", "table-wrap"),
+    },
     "li": {"task"},
     "pre": {"plain"},
     "span": {"code-lang", "ext-img", *CODE_CLASSES},
@@ -23,10 +28,19 @@ _CLASSES = {
 _VALUES = {
     "button": {
         "type": {"button"},
-        "data-action": {"copy-code", "load-picture", "wrap-code"},
-        "aria-labelledby": {"w-copy", "w-wrap"},
+        "data-action": {
+            *("copy-code", "copy-csv", "download-code", "footnote", "footnote-back", "load-picture", "preview"),
+            *("show-code", "show-diagram", "wrap-code"),
+        },
+        "aria-labelledby": {"w-code", "w-copy", "w-csv", "w-diagram", "w-download", "w-preview", "w-wrap"},
+        "aria-describedby": {"w-footnote", "w-footnote-back"},
     },
-    "div": {"tabindex": {"0"}, "role": {"group"}, "aria-labelledby": {"w-formula", "w-table"}},
+    "div": {
+        "tabindex": {"0"},
+        "role": {"group"},
+        "aria-labelledby": {"w-formula", "w-table", *(f"w-{kind}" for kind in _ALERTS)},
+        "data-file": set(EXTENSIONS),
+    },
     "pre": {"tabindex": {"0"}},
     "input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}, "aria-labelledby": {"w-task"}},
 }

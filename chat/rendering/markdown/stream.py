@@ -24,6 +24,7 @@ from markdown_it.token import Token
 from chat.rendering.budget import UNLIMITED, Allowance, BudgetExceeded, Expansions, Meter, end_of_markdown, most_output
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import PlainText, draw_block, normalise, plain
+from chat.rendering.markdown.footnotes import COUNT
 from chat.rendering.markdown.highlight import Coloured, Colours
 from chat.rendering.markdown.parser import Drawing, References
 from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
@@ -238,7 +239,8 @@ class _Frozen:
 
     def _users_of_definitions(self, start: int) -> Iterator[tuple[int, _Block]]:
         """Yield the blocks with brackets whose text has the label of a definition from number `start` on."""
-        labels = [*self.references][start:] if start < len(self.references) else []
+        fresh = [*self.references][start:] if start < len(self.references) else []
+        labels = [label for label in fresh if label != COUNT]
         for index, block in self._with_brackets.items() if labels else ():
             self._meter.tick()
             if any(label in block.labels for label in labels):

@@ -24,7 +24,7 @@ from chat.rendering.text import addresses
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _CODE = '<code class="hl">'
 _CLOSING_TAGS = re.compile(r"(?:</[a-z][a-z0-9]*>|\n)*\Z")
-_END_OF_PROSE = re.compile(r"(?:</(?:p|li|[ou]l|h[1-6]|blockquote)>|\n)*\Z")
+_END_OF_PROSE = re.compile(r"(?:</(?:p|li|[ou]l|h[1-6]|blockquote|div)>|\n)*\Z")
 # Characters that neither complete, open nor escape markup after plain text. Outside ASCII only white space does.
 _SAFE = r" A-Za-z0-9,.!?:'\"/=+%@^{}\-" + "\\U000000a1-\\U0010ffff"
 _NOT_SAFE = "(?![\\s\\ud800-\\udfff\\ufeff])"

@@ -1,0 +1,156 @@
+"""What can be done with the content of an answer: footnotes, alerts, files, tables, diagrams and previews."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.person import WINDOW, Person
+from tests.browser.test_accessibility import RULES, violations
+from tests.browser.test_chat import reply
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+NOTES = "Fast[^1], and cheap[^b].\n\nFast[^1] again.\n\n> [!WARNING]\n> Mind the gap.\n\n[^1]: Very.\n[^b]: Quite."
+TABLE = '| Name | Said |\n|---|--:|\n| Ana, B. | "hi" |\n| **c** | 1 |'
+CODE = "```python\nprint(1)\n```"
+DIAGRAM = "```mermaid\ngraph TD\n  A[Start] --> B[End]\n```"
+BROKEN = "```mermaid\ngraph TD\n  A --> --> B\n```"
+PAGE = """```html
+<!doctype html>
+<style>h1 { color: rgb(1, 2, 3) }</style>
+<h1>Hello</h1>
+<button>Press</button>
+<script>document.querySelector("button").onclick = (event) => (event.target.textContent = "Pressed")</script>
+```"""
+SVG = '```svg\n<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><circle r="9"/></svg>\n```'
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def told(ana: Person, model: WireServer) -> Person:
+    """Ana, before an answer with all of these."""
+    model.script(reply("\n\n".join((NOTES, TABLE, CODE, DIAGRAM, BROKEN, PAGE, SVG))))
+    await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await ana.say("Show me")
+    await expect(ana.answers.get_by_role("button", name="Preview")).to_have_count(2)
+    return ana
+
+
+async def test_footnotes_lead_there_and_back(told: Person) -> None:
+    """UI-01: a reference leads to its note, and the note back to the reference that the reader came from."""
+    references = told.answers.locator(".footnote-ref")
+    assert await references.all_text_contents() == ["1", "2", "1"]
+    await references.nth(2).click()
+    note = told.answers.locator(".footnote-back").first
+    await expect(note).to_be_focused()
+    await expect(note).to_have_accessible_description("Back to the text")
+    await told.page.keyboard.press("Enter")
+    await expect(references.nth(2)).to_be_focused()
+    await told.answers.locator(".footnote-back").nth(1).click()
+    await expect(references.nth(1)).to_be_focused()
+
+
+async def test_alert_says_its_kind(told: Person) -> None:
+    """UI-13: in the reader's language, visibly and to screen readers."""
+    alert = told.answers.get_by_role("group", name="Warning")
+    await expect(alert).to_contain_text("Mind the gap.")
+    shown = await alert.evaluate("alert => getComputedStyle(alert, '::before').content")
+    assert shown.startswith('"Warning"')
+
+
+async def test_table_is_copied_as_csv(told: Person) -> None:
+    """UI-11: as text, with quotation marks where the format wants them."""
+    button = told.answers.get_by_role("button", name="Copy as CSV")
+    await button.click()
+    await expect(button).to_have_class("csv copied")
+    assert await told.page.evaluate("navigator.clipboard.readText()") == 'Name,Said\n"Ana, B.","""hi"""\nc,1\n'
+
+
+async def test_code_is_downloaded_under_the_name_of_its_language(told: Person) -> None:
+    """UI-11: the file has the code as it was written."""
+    block = told.answers.locator(".code", has_text="print(1)")
+    async with told.page.expect_download() as coming:
+        await block.get_by_role("button", name="Download").click()
+    download = await coming.value
+    assert download.suggested_filename == "snippet.py"
+    assert (await download.path()).read_text() == "print(1)\n"
+
+
+async def test_diagram_is_drawn_in_the_theme_of_the_page_beside_its_code(told: Person) -> None:
+    """UI-11: drawn when the block is finished; the theme follows the page, and what one chose stays."""
+    block = told.answers.locator(".code", has_text="Start")
+    await block.scroll_into_view_if_needed()
+    frame = block.locator("iframe")
+    await expect(frame).to_be_visible()
+    drawn = frame.content_frame
+    await expect(drawn.locator("svg")).to_contain_text("Start")
+    await expect(drawn.locator("html")).to_have_css("color-scheme", "light")
+    await told.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await expect(drawn.locator("html")).to_have_css("color-scheme", "dark")
+    await expect(block.locator("pre")).to_be_hidden()
+    # By key: a diagram that has just been drawn again can move the button under a mouse.
+    await block.get_by_role("button", name="Code").press("Enter")
+    await expect(block.locator("pre")).to_be_visible()
+    await expect(frame).to_be_hidden()
+    await block.get_by_role("button", name="Diagram").press("Enter")
+    await expect(frame).to_be_visible()
+
+
+async def test_diagram_that_cannot_be_drawn_shows_its_code_and_why(told: Person) -> None:
+    """UI-11: nothing is lost when a model makes a mistake."""
+    block = told.answers.locator(".code", has_text="A --> -->")
+    await block.scroll_into_view_if_needed()
+    await expect(block.locator(".diagram-error")).to_have_text("Couldn’t draw this diagram: Parse error on line 2")
+    await expect(block.locator("pre")).to_be_visible()
+    await expect(block.locator("iframe")).to_have_count(0)
+    await expect(block.get_by_role("button", name="Diagram")).to_be_hidden()
+
+
+async def test_preview_shows_the_page_and_gives_the_focus_back(told: Person) -> None:
+    """UI-11: scripts of the page run in it; Escape in the page or beside it, and the button, close it."""
+    button = told.answers.get_by_role("button", name="Preview").first
+    side = told.page.get_by_role("complementary", name="Preview")
+    await button.click()
+    inside = side.locator("iframe").content_frame
+    await expect(inside.get_by_role("heading")).to_have_css("color", "rgb(1, 2, 3)")
+    await inside.get_by_role("button").click()
+    await expect(inside.get_by_role("button")).to_have_text("Pressed")
+    await told.page.keyboard.press("Escape")
+    await expect(side).to_be_hidden()
+    await expect(button).to_be_focused()
+    await told.answers.get_by_role("button", name="Preview").nth(1).press("Enter")
+    await expect(side.locator("iframe").content_frame.locator("circle")).to_be_visible()
+    await side.get_by_role("button", name="Close").click()
+    await expect(told.answers.get_by_role("button", name="Preview").nth(1)).to_be_focused()
+
+
+@pytest.mark.parametrize("touch", [False, True])
+async def test_copy_button_of_a_table_waits_for_the_pointer(
+    browser: Browser, server: Server, model: WireServer, touch: bool
+) -> None:
+    """UI-11: quiet where there is a pointer, always visible where there is none."""
+    model.script(reply(TABLE))
+    person = await Person.in_a_session(browser, server.link)
+    context = await browser.new_context(**WINDOW, has_touch=touch, is_mobile=touch)
+    await context.add_cookies(await person.page.context.cookies())  # type: ignore[arg-type]  # what it returns
+    page = await context.new_page()
+    await page.goto(person.page.url)
+    await person.say("A table")
+    button = page.get_by_role("button", name="Copy as CSV")
+    await expect(button).to_have_css("opacity", "1" if touch else "0")
+    await button.focus()
+    await expect(button).to_have_css("opacity", "1")
+
+
+async def test_what_is_shown_is_accessible(told: Person) -> None:
+    """UI-01, UI-11: names, contrast and target sizes, in both themes, with a diagram, its code and a preview."""
+    await told.answers.locator(".code", has_text="Start").scroll_into_view_if_needed()
+    await expect(told.answers.locator("iframe.diagram[data-drawn]")).to_be_visible()
+    await expect(told.answers.locator(".diagram-error")).to_be_visible()
+    rules = RULES | {"iframes": False}  # they have another origin
+    assert await violations(told.page, rules) == []
+    await told.answers.get_by_role("button", name="Preview").first.click()
+    await told.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await expect(told.page.get_by_role("complementary", name="Preview")).to_be_visible()
+    assert await violations(told.page, rules) == []

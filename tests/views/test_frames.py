@@ -1,0 +1,48 @@
+"""The pages for frames: closed to the network, and shown only within Parley's own pages."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from chat.middleware import POLICY
+
+
+def directives(policy: str) -> dict[str, str]:
+    parts = [part.strip().partition(" ") for part in policy.split(";")]
+    return {name: value for name, _space, value in parts}
+
+
+CLOSED = {
+    "default-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'self'",
+    "sandbox": "allow-scripts",
+    "style-src": "'unsafe-inline'",
+    "img-src": "data:",
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("name", "scripts"), [("diagram-frame", "'self'"), ("preview-frame", "'unsafe-inline'")])
+def test_frame_has_a_policy_of_its_own(client: Client, name: str, scripts: str) -> None:
+    """MSG-12: an origin of its own, no connections, and scripts either of Parley or of the answer."""
+    answer = client.get(reverse(name))
+    assert directives(answer["Content-Security-Policy"]) == CLOSED | {"script-src": scripts}
+    assert answer["X-Frame-Options"] == "SAMEORIGIN"
+    assert answer["X-DNS-Prefetch-Control"] == "off"
+
+
+@pytest.mark.django_db
+def test_preview_page_loads_nothing(client: Client) -> None:
+    """MSG-12: its script is part of the page, so that its policy need not allow any address."""
+    html = client.get(reverse("preview-frame")).content.decode()
+    assert "src=" not in html
+    assert "href=" not in html
+
+
+def test_other_pages_have_no_frames() -> None:
+    """MSG-12: only a session's page allows frames."""
+    assert "frame-src" not in POLICY
